@@ -1,0 +1,452 @@
+//! From what was gathered to what is sent. Pure: same inputs, same bytes.
+
+use std::collections::HashSet;
+
+use super::account::{
+    AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
+};
+use super::header::{Header, ToolLine, critical, full};
+use super::history::{Faded, fade, last_exchange};
+use super::pack::{Pack, allot};
+use super::recall::{Candidates, RecallOptions, Recalled, guarded, select};
+use super::{Intent, Tier};
+use crate::entity::Entity;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::MessageId;
+use crate::ports::Tokenizer;
+use crate::scope::Profile;
+use crate::session::{Message, Role};
+use crate::summary::Summary;
+use crate::tokens::{PER_MESSAGE, PER_PAYLOAD, message_tokens};
+
+/// Room below which a recalled block is not worth its fence.
+const LEAST_RECALL: u32 = 48;
+/// Most typed values that are named beside the recalled text, and the tokens they may take.
+const MAX_ENTITIES: usize = 12;
+const ENTITY_TOKENS: u32 = 120;
+
+/// Everything that a turn can draw on.
+#[derive(Debug, Clone, Default)]
+pub struct Gathered {
+    /// Rules and card.
+    pub profile: Profile,
+    /// The tool directory.
+    pub tools: Vec<ToolLine>,
+    /// The session's last messages, oldest first; at least as many as the tier shows.
+    pub recent: Vec<Message>,
+    /// Messages that the session holds.
+    pub session_messages: u64,
+    /// The session's latest summary.
+    pub summary: Option<Summary>,
+    /// The session's typed values, the most recent first.
+    pub entities: Vec<Entity>,
+    /// What recall found in the scope.
+    pub candidates: Candidates,
+    /// Tokens of all messages of the scope.
+    pub scope_tokens: u64,
+}
+
+/// What is asked for, with every default resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Turn<'t> {
+    pub(super) text: &'t str,
+    pub(super) intent: Intent,
+    pub(super) tier: Tier,
+    pub(super) budget: u32,
+    pub(super) options: RecallOptions,
+}
+
+/// Assembles the context of one turn.
+///
+/// # Errors
+/// `BudgetTooSmall` when the budget cannot hold the critical header and the turn; the message
+/// names the least that works.
+pub fn assemble(
+    text: &str,
+    intent: Intent,
+    tier: Tier,
+    budget: u32,
+    options: RecallOptions,
+    gathered: &Gathered,
+    tokenizer: &dyn Tokenizer,
+) -> Result<AssembledContext> {
+    let turn = Turn {
+        text,
+        intent,
+        tier,
+        budget,
+        options,
+    };
+    Assembly::new(&turn, gathered, tokenizer)?.run()
+}
+
+struct Assembly<'a> {
+    turn: &'a Turn<'a>,
+    gathered: &'a Gathered,
+    tokenizer: &'a dyn Tokenizer,
+    header: Header,
+    turn_tokens: u32,
+    working_set: Vec<ContextMessage>,
+    by_section: [(Section, u32); 5],
+    items: Vec<Item>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Assembly<'a> {
+    fn new(
+        turn: &'a Turn<'a>,
+        gathered: &'a Gathered,
+        tokenizer: &'a dyn Tokenizer,
+    ) -> Result<Self> {
+        let turn_tokens = message_tokens(tokenizer, turn.text);
+        let limit = spendable(turn.budget, tokenizer);
+        let header = full(&gathered.profile, &gathered.tools, tokenizer);
+        let mut warnings = header.warnings.clone();
+        let fixed = |header: &Header| header.tokens.saturating_add(turn_tokens) + PER_PAYLOAD;
+        let exchange = last_exchange(&gathered.recent, tokenizer);
+        let header = if fixed(&header).saturating_add(exchange) <= limit {
+            header
+        } else {
+            let critical = critical(header, tokenizer);
+            let least = fixed(&critical);
+            if least > limit {
+                return Err(Error::new(
+                    ErrorKind::BudgetTooSmall,
+                    format!(
+                        "a budget of {} tokens cannot hold the critical header and this turn: it \
+                         takes at least {}",
+                        turn.budget,
+                        least + margin(least, tokenizer)
+                    ),
+                ));
+            }
+            warnings = vec![format!(
+                "the budget of {} tokens holds only the minimum viable context: critical header, \
+                 turn, and the last answer where it fits",
+                turn.budget
+            )];
+            critical
+        };
+        Ok(Self {
+            turn,
+            gathered,
+            tokenizer,
+            header,
+            turn_tokens,
+            working_set: Vec::new(),
+            by_section: Section::ALL.map(|section| (section, 0)),
+            items: Vec::new(),
+            warnings,
+        })
+    }
+
+    fn run(mut self) -> Result<AssembledContext> {
+        let limit = spendable(self.turn.budget, self.tokenizer);
+        let fixed = self.header.tokens + self.turn_tokens + PER_PAYLOAD;
+        let room = limit - fixed;
+        let exchange = last_exchange(&self.gathered.recent, self.tokenizer);
+        // Shares are of what the header leaves, so that the length of a turn does not move history.
+        let steady = allot(
+            limit - self.header.tokens,
+            Pack::of(self.turn.intent),
+            exchange,
+        );
+        let history = fade(
+            &self.gathered.recent,
+            self.gathered.session_messages,
+            self.turn.tier,
+            steady.history.min(room),
+            exchange,
+            self.tokenizer,
+        );
+        let history_tokens = shown_tokens(&history);
+        let summary = self.summary(steady.summaries.min(room - history_tokens), &history);
+        let room = room - history_tokens - self.spent(Section::Summaries);
+        let whole: HashSet<MessageId> = history
+            .iter()
+            .filter(|line| line.outcome == Outcome::Included)
+            .map(|line| line.message.id)
+            .collect();
+        let (recalled, tokens) = self.recall(&whole, room);
+        self.working_set.extend(summary);
+        for line in history {
+            self.show_history(line);
+        }
+        self.show_recall(recalled, room - tokens);
+        self.finish(limit)
+    }
+
+    fn spent(&self, section: Section) -> u32 {
+        self.by_section
+            .iter()
+            .find(|(name, _)| *name == section)
+            .map_or(0, |(_, tokens)| *tokens)
+    }
+
+    fn spend(&mut self, section: Section, tokens: u32) {
+        for (name, spent) in &mut self.by_section {
+            if *name == section {
+                *spent += tokens;
+            }
+        }
+    }
+
+    /// The session's summary, where history does not show all that it covers.
+    fn summary(&mut self, ceiling: u32, history: &[Faded<'_>]) -> Option<ContextMessage> {
+        let summary = self.gathered.summary.as_ref()?;
+        let mut item = Item {
+            section: Section::Summaries,
+            kind: ItemKind::Summary,
+            source: format!("summary:{}", summary.id),
+            external_id: None,
+            tokens: summary.tokens,
+            score: None,
+            outcome: Outcome::Dropped,
+            reason: Reason::HistoryIsWhole,
+            span: None,
+        };
+        let shown = history.iter().filter(|line| line.is_shown()).count() as u64;
+        let mut message = None;
+        if shown < self.gathered.session_messages {
+            item.reason = Reason::OverShare;
+            // The oldest lines go first; a summary of nothing is none.
+            for skip in 0..summary.lines.len() {
+                let lines: Vec<&str> = summary.lines[skip..]
+                    .iter()
+                    .map(|line| line.text.as_str())
+                    .collect();
+                let body = lines.join("\n");
+                let content = format!("<summary>\n{}\n</summary>", guarded(&body));
+                let tokens = message_tokens(self.tokenizer, &content);
+                if tokens <= ceiling {
+                    item.outcome = if skip == 0 {
+                        Outcome::Included
+                    } else {
+                        Outcome::Compressed
+                    };
+                    item.reason = Reason::CoversOlder;
+                    item.tokens = tokens;
+                    item.span = Some(Span {
+                        message: 0,
+                        range: 0..content.len(),
+                    });
+                    self.spend(Section::Summaries, tokens);
+                    message = Some(ContextMessage {
+                        role: Role::User,
+                        content,
+                    });
+                    break;
+                }
+            }
+        }
+        self.items.push(item);
+        message
+    }
+
+    fn show_history(&mut self, line: Faded<'_>) {
+        let shown = line.is_shown();
+        let mut item = Item {
+            section: Section::History,
+            kind: ItemKind::Message,
+            source: format!("msg:{}", line.message.id),
+            external_id: line.message.external_id.clone(),
+            tokens: line.tokens,
+            score: None,
+            outcome: line.outcome,
+            reason: line.reason,
+            span: None,
+        };
+        if shown {
+            let span = Span {
+                message: self.working_set.len(),
+                range: 0..line.text.len(),
+            };
+            item.span = Some(span);
+            self.spend(Section::History, line.tokens);
+            self.working_set.push(ContextMessage {
+                role: line.message.role,
+                content: line.text,
+            });
+        }
+        self.items.push(item);
+    }
+
+    /// The recalled block and the tokens that it takes.
+    fn recall(&self, whole: &HashSet<MessageId>, room: u32) -> (Recalled, u32) {
+        let room = if room < LEAST_RECALL {
+            0
+        } else {
+            room - PER_MESSAGE
+        };
+        let recalled = select(
+            &self.gathered.candidates,
+            whole,
+            room,
+            &self.turn.options,
+            self.tokenizer,
+        );
+        let tokens = match recalled.text.as_str() {
+            "" => 0,
+            text => message_tokens(self.tokenizer, text),
+        };
+        (recalled, tokens)
+    }
+
+    /// Adds the recalled block, and within what is left the session's typed values that nothing
+    /// shown so far holds.
+    fn show_recall(&mut self, recalled: Recalled, left: u32) {
+        let Recalled { mut text, items } = recalled;
+        let message = self.working_set.len();
+        for (mut item, range) in items {
+            item.span = range.map(|range| Span { message, range });
+            self.items.push(item);
+        }
+        let mut values: Vec<String> = Vec::new();
+        let mut room = left.min(ENTITY_TOKENS).saturating_sub(PER_MESSAGE + 12);
+        for entity in &self.gathered.entities {
+            let told = |shown: &str| shown.contains(&entity.value);
+            let line = format!("{} {}", entity.kind, guarded(&entity.value));
+            let tokens = self.tokenizer.count(&line) + 2;
+            let reason = if told(&text)
+                || told(self.turn.text)
+                || self.working_set.iter().any(|shown| told(&shown.content))
+            {
+                Some(Reason::Repeats)
+            } else if tokens > room || values.len() >= MAX_ENTITIES {
+                Some(Reason::OverShare)
+            } else {
+                None
+            };
+            self.items.push(Item {
+                section: Section::Recall,
+                kind: ItemKind::Entity,
+                source: format!("entity:{}", entity.id),
+                external_id: None,
+                tokens,
+                score: None,
+                outcome: reason.map_or(Outcome::Included, |_| Outcome::Dropped),
+                reason: reason.unwrap_or(Reason::Seen),
+                span: None,
+            });
+            if reason.is_none() {
+                room -= tokens;
+                values.push(line);
+            }
+        }
+        if !values.is_empty() {
+            let seen = format!(
+                "<recalled>\n[seen in this session]\n{}\n</recalled>",
+                values.join("; ")
+            );
+            text = if text.is_empty() {
+                seen
+            } else {
+                format!("{text}\n{seen}")
+            };
+        }
+        if text.is_empty() {
+            return;
+        }
+        let tokens = message_tokens(self.tokenizer, &text);
+        self.spend(Section::Recall, tokens);
+        self.working_set.push(ContextMessage {
+            role: Role::User,
+            content: text,
+        });
+    }
+
+    fn finish(mut self, limit: u32) -> Result<AssembledContext> {
+        self.spend(Section::Header, self.header.tokens);
+        self.spend(Section::Turn, self.turn_tokens);
+        let used = PER_PAYLOAD
+            + self
+                .by_section
+                .iter()
+                .map(|(_, tokens)| tokens)
+                .sum::<u32>();
+        if used > limit {
+            return Err(Error::internal(format!(
+                "a context of {used} tokens was assembled for {limit}"
+            )));
+        }
+        let last = self.working_set.len();
+        let signature = signature(std::iter::once(&self.header.message).chain(&self.working_set));
+        self.items.push(Item {
+            section: Section::Turn,
+            kind: ItemKind::Turn,
+            source: "turn".to_owned(),
+            external_id: None,
+            tokens: self.turn_tokens,
+            score: None,
+            outcome: Outcome::Included,
+            reason: Reason::CurrentTurn,
+            span: Some(Span {
+                message: last,
+                range: 0..self.turn.text.len(),
+            }),
+        });
+        let turn = ContextMessage {
+            role: Role::User,
+            content: self.turn.text.to_owned(),
+        };
+        self.working_set.push(turn);
+        let mut items = self.header.items;
+        items.extend(self.items);
+        let cache_key = hash(&[&signature, self.turn.text]);
+        Ok(AssembledContext {
+            header_hash: hash(&[&self.header.message.content]),
+            header: vec![self.header.message],
+            working_set: self.working_set,
+            budget: Budget {
+                limit: self.turn.budget,
+                used,
+                tokenizer: self.tokenizer.name().to_owned(),
+                by_section: self.by_section,
+                warnings: self.warnings,
+            },
+            baseline_tokens: self.gathered.scope_tokens + u64::from(self.turn_tokens),
+            lazy_tools: self.header.lazy_tools,
+            cache_key,
+            context_signature: signature,
+            items,
+        })
+    }
+}
+
+fn shown_tokens(history: &[Faded<'_>]) -> u32 {
+    history
+        .iter()
+        .filter(|line| line.is_shown())
+        .map(|line| line.tokens)
+        .sum()
+}
+
+/// A tokenizer that is not the model's own is off by a few per cent: that much is kept free.
+fn margin(tokens: u32, tokenizer: &dyn Tokenizer) -> u32 {
+    if tokenizer.is_exact() {
+        0
+    } else {
+        tokens.div_ceil(20)
+    }
+}
+
+fn spendable(budget: u32, tokenizer: &dyn Tokenizer) -> u32 {
+    budget - margin(budget, tokenizer).min(budget)
+}
+
+fn signature<'m>(messages: impl Iterator<Item = &'m ContextMessage>) -> String {
+    let parts: Vec<&str> = messages
+        .flat_map(|message| [message.role.as_str(), &message.content])
+        .collect();
+    hash(&parts)
+}
+
+/// 32 hex digits over the parts, kept apart by their lengths.
+fn hash(parts: &[&str]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex()[..32].to_owned()
+}

@@ -1,0 +1,122 @@
+//! Recent messages that fade with age (seed 002, 6.2), in steps, so that the bytes of history stay
+//! between steps and a prompt cache keeps them.
+
+use super::Tier;
+use super::account::{Outcome, Reason};
+use crate::ports::Tokenizer;
+use crate::session::Message;
+use crate::text::{Squeeze, squeeze};
+use crate::tokens::message_tokens;
+
+/// Messages before the last step that stay whole (seed 002: age below 2, in pairs).
+const WHOLE: u64 = 4;
+/// Messages before the last step that are cut in the middle; older ones become a line (seed 002:
+/// age below 5, in pairs).
+const CUT: u64 = 10;
+/// Contents of up to this many characters are never cut in the middle (seed 002, 6.2).
+const CUT_ABOVE: usize = 300;
+
+/// A recent message in the form that its age gives it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Faded<'m> {
+    pub(super) message: &'m Message,
+    pub(super) text: String,
+    pub(super) tokens: u32,
+    pub(super) outcome: Outcome,
+    pub(super) reason: Reason,
+}
+
+impl Faded<'_> {
+    pub(super) fn is_shown(&self) -> bool {
+        self.outcome != Outcome::Dropped
+    }
+}
+
+/// Fades `recent` (the session's last messages, oldest first, of `total`) and fits them into
+/// `ceiling` tokens; every one is returned with its outcome.
+///
+/// Ages count from the last whole step: up to a step of newer messages is whole whatever happens.
+/// What lies before the step is fitted into two thirds of the ceiling, so that the messages that
+/// come before the next step find room and nothing older has to move for them; `floor` is what the
+/// last exchange takes, which that never drops.
+pub(super) fn fade<'m>(
+    recent: &'m [Message],
+    total: u64,
+    tier: Tier,
+    ceiling: u32,
+    floor: u32,
+    tokenizer: &dyn Tokenizer,
+) -> Vec<Faded<'m>> {
+    let most = tier.messages() as u64;
+    let step = (most / 3).next_multiple_of(2);
+    let anchor = total - total % step;
+    let first = anchor.saturating_sub(most - step);
+    let mut ordinal = total.saturating_sub(recent.len() as u64);
+    let mut faded = Vec::with_capacity(recent.len());
+    let mut before_anchor = 0;
+    for message in recent {
+        let shorter = if ordinal + WHOLE >= anchor {
+            None
+        } else if ordinal + CUT >= anchor {
+            (message.content.chars().count() > CUT_ABOVE)
+                .then(|| squeeze(&message.content, Squeeze::MiddleCut))
+                .flatten()
+        } else {
+            squeeze(&message.content, Squeeze::OneLine)
+        };
+        let (text, outcome, reason) = match shorter {
+            Some(text) => (text, Outcome::Compressed, Reason::Faded),
+            None => (message.content.clone(), Outcome::Included, Reason::Recent),
+        };
+        let tokens = message_tokens(tokenizer, &text);
+        let mut line = Faded {
+            message,
+            text,
+            tokens,
+            outcome,
+            reason,
+        };
+        if ordinal < first {
+            (line.outcome, line.reason) = (Outcome::Dropped, Reason::OverShare);
+        }
+        if ordinal < anchor {
+            before_anchor = faded.len() + 1;
+        }
+        faded.push(line);
+        ordinal += 1;
+    }
+    drop_oldest(&mut faded[..before_anchor], (ceiling / 3 * 2).max(floor));
+    drop_oldest(&mut faded, ceiling);
+    faded
+}
+
+/// Drops from the oldest on until the rest fits. History is never shown with a hole in it.
+fn drop_oldest(lines: &mut [Faded<'_>], ceiling: u32) {
+    let mut used: u32 = lines
+        .iter()
+        .filter(|line| line.is_shown())
+        .map(|line| line.tokens)
+        .sum();
+    for line in lines {
+        if used <= ceiling {
+            break;
+        }
+        if line.is_shown() {
+            used -= line.tokens;
+            (line.outcome, line.reason) = (Outcome::Dropped, Reason::OverShare);
+        }
+    }
+}
+
+/// Tokens of the last message of the user's counterpart and what follows it: the floor below which
+/// the turn stops making sense.
+pub(super) fn last_exchange(recent: &[Message], tokenizer: &dyn Tokenizer) -> u32 {
+    let from = recent
+        .iter()
+        .rposition(|message| message.role == crate::session::Role::Assistant)
+        .unwrap_or(recent.len());
+    recent[from..]
+        .iter()
+        .map(|message| message_tokens(tokenizer, &message.content))
+        .sum()
+}

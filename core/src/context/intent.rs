@@ -1,0 +1,194 @@
+//! What a turn wants, told from its words when the caller does not say (seed 002, 5.1).
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::text::is_question;
+
+/// What a turn wants (seed 002, 4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Intent {
+    /// Noting something down; little context is needed.
+    QuickCapture,
+    /// Asking for something that was said before.
+    ContextLookup,
+    /// Working something out over all that is at hand.
+    DeepAnalysis,
+    /// Deciding what comes next.
+    Planning,
+}
+
+impl Intent {
+    /// Every intent.
+    pub const ALL: [Self; 4] = [
+        Self::QuickCapture,
+        Self::ContextLookup,
+        Self::DeepAnalysis,
+        Self::Planning,
+    ];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::QuickCapture => "quick_capture",
+            Self::ContextLookup => "context_lookup",
+            Self::DeepAnalysis => "deep_analysis",
+            Self::Planning => "planning",
+        }
+    }
+
+    /// The intent of a turn, from its first words and whether it asks.
+    #[must_use]
+    pub fn detect(turn: &str) -> Self {
+        let lower = turn.trim_start().to_lowercase();
+        let starts = |words: &[&str]| words.iter().any(|word| lower.starts_with(word));
+        let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        if starts(CAPTURE) && !is_question(turn) {
+            Self::QuickCapture
+        } else if has(PLAN) {
+            Self::Planning
+        } else if has(ANALYZE) || turn.len() > 1_500 {
+            Self::DeepAnalysis
+        } else if is_question(turn) || starts(ASK) || has(LOOKUP) {
+            Self::ContextLookup
+        } else {
+            Self::DeepAnalysis
+        }
+    }
+}
+
+const CAPTURE: &[&str] = &[
+    "note ",
+    "note:",
+    "remember ",
+    "remember:",
+    "remind me",
+    "todo",
+    "fyi",
+    "for the record",
+    "log ",
+    "save this",
+    "write down",
+    "thanks",
+    "thank you",
+    "ok",
+    "got it",
+];
+const PLAN: &[&str] = &[
+    "plan for",
+    "plan the",
+    "plan out",
+    "a plan",
+    "next steps",
+    "roadmap",
+    "schedule",
+    "prioriti",
+    "milestone",
+    "what should i do next",
+    "how should we proceed",
+    "break down",
+    "to-do list",
+];
+const ANALYZE: &[&str] = &[
+    "analyze",
+    "analyse",
+    "compare",
+    "trade-off",
+    "tradeoff",
+    "root cause",
+    "evaluate",
+    "pros and cons",
+    "summarize",
+    "summarise",
+    "review",
+    "in depth",
+    "explain why",
+    "debug",
+    "investigate",
+];
+const ASK: &[&str] = &[
+    "what ",
+    "what's",
+    "when ",
+    "where ",
+    "who ",
+    "whose ",
+    "which ",
+    "how many",
+    "how much",
+    "how long",
+    "did ",
+    "do you remember",
+    "tell me",
+    "show me",
+    "find ",
+    "look up",
+    "list ",
+    "is ",
+    "was ",
+    "has ",
+];
+const LOOKUP: &[&str] = &[
+    "did we",
+    "did i ",
+    "have we",
+    "last time",
+    "earlier",
+    "you said",
+    "i told you",
+    "mentioned",
+];
+
+impl fmt::Display for Intent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Intent {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|intent| intent.as_str() == text)
+            .ok_or_else(|| {
+                let allowed = Self::ALL.map(Self::as_str).join(", ");
+                Error::invalid(format!(
+                    "unknown intent: one of {allowed}, or none to have it detected"
+                ))
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intents_are_told_from_words() {
+        let table = [
+            ("Remember that the port is 8443.", Intent::QuickCapture),
+            ("TODO: renew the certificate", Intent::QuickCapture),
+            ("What did we discuss about caching?", Intent::ContextLookup),
+            ("When is the deadline?", Intent::ContextLookup),
+            ("tell me the address", Intent::ContextLookup),
+            (
+                "Create a plan for implementing the context strategy",
+                Intent::Planning,
+            ),
+            ("What are the next steps?", Intent::Planning),
+            ("Compare both stores for our load", Intent::DeepAnalysis),
+            (
+                "The build fails on my machine with this log",
+                Intent::DeepAnalysis,
+            ),
+            ("", Intent::DeepAnalysis),
+        ];
+        for (turn, intent) in table {
+            assert_eq!(Intent::detect(turn), intent, "{turn}");
+        }
+    }
+}

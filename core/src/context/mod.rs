@@ -1,0 +1,25 @@
+//! Assembling what one turn sends: `gather → select → trim → order → render → account`.
+//!
+//! [`ContextService`] gathers through the ports; [`assemble()`] and everything below it is pure. The
+//! payload's order serves prompt caches: header, summary and history stay byte for byte between
+//! turns (history changes in steps), and only what recall found and the turn itself change.
+
+mod account;
+mod assemble;
+mod header;
+mod history;
+mod intent;
+mod pack;
+mod rank;
+mod recall;
+mod service;
+
+pub use account::{
+    AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
+};
+pub use assemble::{Gathered, assemble};
+pub use header::{CRITICAL_RULES, ToolLine};
+pub use intent::Intent;
+pub use pack::{DEFAULT_BUDGET, MAX_BUDGET, MAX_HEADER_TOKENS, Tier};
+pub use recall::{Candidates, FactCandidate, MessageCandidate, RecallOptions};
+pub use service::{AssembleRequest, ContextService};

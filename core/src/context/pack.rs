@@ -1,0 +1,203 @@
+//! How a budget is divided: a pack by intent (seed 002, 7.1), a tier by size (seed 004, section 5).
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::Intent;
+use crate::error::{Error, Result};
+
+/// Tokens of one turn where nothing else is said (seed 002, 2.2).
+pub const DEFAULT_BUDGET: u32 = 3_000;
+/// Most tokens of the header (seed 002, 2.1).
+pub const MAX_HEADER_TOKENS: u32 = 600;
+/// Largest budget that is accepted.
+pub const MAX_BUDGET: u32 = 1_000_000;
+
+/// The size of a context (seed 004, section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// 10 messages, 800 tokens.
+    Light,
+    /// 15 messages, 1,500 tokens.
+    Standard,
+    /// 25 messages, 3,000 tokens.
+    Full,
+}
+
+impl Tier {
+    /// Every tier.
+    pub const ALL: [Self; 3] = [Self::Light, Self::Standard, Self::Full];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Standard => "standard",
+            Self::Full => "full",
+        }
+    }
+
+    /// Tokens of the whole payload.
+    #[must_use]
+    pub fn budget(self) -> u32 {
+        match self {
+            Self::Light => 800,
+            Self::Standard => 1_500,
+            Self::Full => DEFAULT_BUDGET,
+        }
+    }
+
+    /// Most recent messages that it shows.
+    #[must_use]
+    pub fn messages(self) -> usize {
+        match self {
+            Self::Light => 10,
+            Self::Standard => 15,
+            Self::Full => 25,
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Tier {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|tier| tier.as_str() == text)
+            .ok_or_else(|| Error::invalid("unknown tier: one of light, standard, full"))
+    }
+}
+
+/// The shares of what is left after header and turn, in thousandths. Recall takes what history and
+/// summaries leave of theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pack {
+    /// Ceiling of recent history.
+    pub(super) history: u32,
+    /// Ceiling of summaries.
+    pub(super) summaries: u32,
+}
+
+impl Pack {
+    /// The pack of an intent. Seed 002's 1,000 / 800 / 600 of 2,400 is `deep_analysis`; a lookup
+    /// takes history and summaries down to their floors.
+    #[must_use]
+    pub(super) fn of(intent: Intent) -> Self {
+        match intent {
+            Intent::QuickCapture => Self {
+                history: 600,
+                summaries: 150,
+            },
+            Intent::ContextLookup => Self {
+                history: 200,
+                summaries: 100,
+            },
+            Intent::DeepAnalysis => Self {
+                history: 417,
+                summaries: 250,
+            },
+            Intent::Planning => Self {
+                history: 350,
+                summaries: 300,
+            },
+        }
+    }
+}
+
+/// Tokens that each section may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Allotment {
+    /// Recent history.
+    pub(super) history: u32,
+    /// Summaries.
+    pub(super) summaries: u32,
+}
+
+/// Divides `room` (what header and turn leave).
+///
+/// History never gets less than `last_exchange`, the floor below which a conversation stops making
+/// sense, as long as the room holds it: when room is short the summary goes before the last answer.
+#[must_use]
+pub(super) fn allot(room: u32, pack: Pack, last_exchange: u32) -> Allotment {
+    let share = |thousandths: u32| {
+        u32::try_from(u64::from(room) * u64::from(thousandths) / 1_000).unwrap_or(room)
+    };
+    let history = share(pack.history).max(last_exchange.min(room));
+    Allotment {
+        history,
+        summaries: share(pack.summaries).min(room - history),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rooms_are_divided() {
+        let deep = Pack::of(Intent::DeepAnalysis);
+        let lookup = Pack::of(Intent::ContextLookup);
+        let table = [
+            (
+                2_400,
+                deep,
+                100,
+                Allotment {
+                    history: 1_000,
+                    summaries: 600,
+                },
+            ),
+            (
+                2_400,
+                lookup,
+                100,
+                Allotment {
+                    history: 480,
+                    summaries: 240,
+                },
+            ),
+            (
+                300,
+                deep,
+                250,
+                Allotment {
+                    history: 250,
+                    summaries: 50,
+                },
+            ),
+            (
+                100,
+                deep,
+                250,
+                Allotment {
+                    history: 100,
+                    summaries: 0,
+                },
+            ),
+            (
+                0,
+                deep,
+                10,
+                Allotment {
+                    history: 0,
+                    summaries: 0,
+                },
+            ),
+        ];
+        for (room, pack, floor, expected) in table {
+            assert_eq!(
+                allot(room, pack, floor),
+                expected,
+                "{room} {pack:?} {floor}"
+            );
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! What recall found, and which of it a turn can afford: by relevance, until relevance or room
+//! ends. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::account::{Item, ItemKind, Outcome, Reason, Section};
+use super::rank::Ranked;
+use crate::fact::Fact;
+use crate::ids::MessageId;
+use crate::ports::{Tokenizer, UnitKey};
+use crate::session::Message;
+use crate::text::{fold_key, fold_spaces};
+
+/// What recall does; every part can be switched off, which is how its worth is measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RecallOptions {
+    /// Recall at all.
+    pub enabled: bool,
+    /// Score passages together with their neighbours, and by the signals of dialogue.
+    pub neighbours: bool,
+    /// Add facts of the ledger.
+    pub facts: bool,
+    /// Adding stops below this share of the best score.
+    pub relevance_floor: f32,
+}
+
+impl Default for RecallOptions {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            neighbours: true,
+            facts: true,
+            relevance_floor: 0.12,
+        }
+    }
+}
+
+/// Most facts of one context (seed 002, 7.1 trims what is past ten).
+const MAX_FACTS: usize = 10;
+/// Facts below this share of the best fact's score are left out.
+const FACT_FLOOR: f32 = 0.4;
+/// What a line costs beside its text: number, name, break; and a heading of a session's day.
+const LINE_TOKENS: u32 = 6;
+const HEADING_TOKENS: u32 = 10;
+/// Below this nothing useful fits any more.
+const CRUMBS: u32 = 16;
+
+/// A passage that recall found, with its message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MessageCandidate {
+    /// Which passage.
+    pub key: UnitKey,
+    /// Its message.
+    pub message: Message,
+    /// Its score.
+    pub score: f32,
+}
+
+/// A fact that recall found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FactCandidate {
+    /// The fact.
+    pub fact: Fact,
+    /// Its score among facts.
+    pub score: f32,
+}
+
+/// Everything that recall found, best first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Candidates {
+    /// Passages of messages.
+    pub messages: Vec<MessageCandidate>,
+    /// Facts.
+    pub facts: Vec<FactCandidate>,
+}
+
+impl Candidates {
+    /// Joins ranked keys with the messages they stand for; keys that nothing stands for any more
+    /// fall out.
+    pub(super) fn join(ranked: &[Ranked], found: Vec<(UnitKey, Message)>) -> Vec<MessageCandidate> {
+        let scores: BTreeMap<UnitKey, f32> = ranked
+            .iter()
+            .map(|ranked| (ranked.key, ranked.score))
+            .collect();
+        let mut joined: Vec<MessageCandidate> = found
+            .into_iter()
+            .filter_map(|(key, message)| {
+                scores.get(&key).map(|score| MessageCandidate {
+                    key,
+                    message,
+                    score: *score,
+                })
+            })
+            .collect();
+        joined.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
+        joined
+    }
+}
+
+/// One line of the recalled block.
+#[derive(Debug, Clone, PartialEq)]
+struct Line {
+    item: Item,
+    text: String,
+    key: UnitKey,
+    day: String,
+}
+
+/// The recalled block: its text and the account of every candidate. Spans are byte ranges of the
+/// text.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Recalled {
+    pub(super) text: String,
+    pub(super) items: Vec<(Item, Option<std::ops::Range<usize>>)>,
+}
+
+const OPEN: &str = "<recalled>\n";
+const CLOSE: &str = "</recalled>";
+
+/// Chooses among the candidates what fits into `room` tokens and renders it, in the order in which
+/// it was said. `shown` are the messages that history already shows whole.
+pub(super) fn select(
+    candidates: &Candidates,
+    shown: &HashSet<MessageId>,
+    room: u32,
+    options: &RecallOptions,
+    tokenizer: &dyn Tokenizer,
+) -> Recalled {
+    let mut selection = Selection {
+        left: room.saturating_sub(tokenizer.count(OPEN) + tokenizer.count(CLOSE)),
+        days: BTreeSet::new(),
+        lines: Vec::new(),
+        dropped: Vec::new(),
+        said: HashSet::new(),
+    };
+    let best = candidates
+        .messages
+        .first()
+        .map_or(0.0, |candidate| candidate.score);
+    let mut pending: Vec<&MessageCandidate> = Vec::new();
+    for candidate in &candidates.messages {
+        if shown.contains(&candidate.message.id) {
+            selection.drop_message(candidate, Reason::InHistory, tokenizer);
+        } else if candidate.score < best * options.relevance_floor {
+            selection.drop_message(candidate, Reason::BelowRelevance, tokenizer);
+        } else {
+            pending.push(candidate);
+        }
+    }
+    // Facts are short: they may take an eighth of the room from messages, where their own message
+    // did not make it.
+    let kept_for_facts = if candidates.facts.is_empty() {
+        0
+    } else {
+        selection.left / 8
+    };
+    selection.left -= kept_for_facts;
+    let rest = selection.take_messages(pending, tokenizer);
+    selection.left += kept_for_facts;
+    let held: HashSet<MessageId> = shown
+        .iter()
+        .copied()
+        .chain(selection.lines.iter().filter_map(Line::message))
+        .collect();
+    selection.take_facts(&candidates.facts, &held, tokenizer);
+    let rest = selection.take_messages(rest, tokenizer);
+    for candidate in rest {
+        selection.drop_message(candidate, Reason::OverShare, tokenizer);
+    }
+    selection.render(room, tokenizer)
+}
+
+struct Selection {
+    left: u32,
+    days: BTreeSet<(u32, String)>,
+    lines: Vec<Line>,
+    dropped: Vec<Item>,
+    said: HashSet<u64>,
+}
+
+impl Selection {
+    /// Takes what fits, best first; what does not is returned.
+    fn take_messages<'c>(
+        &mut self,
+        candidates: Vec<&'c MessageCandidate>,
+        tokenizer: &dyn Tokenizer,
+    ) -> Vec<&'c MessageCandidate> {
+        let mut over = Vec::new();
+        for candidate in candidates {
+            if self.left < CRUMBS {
+                over.push(candidate);
+                continue;
+            }
+            let Some(line) = message_line(candidate, tokenizer) else {
+                self.drop_message(candidate, Reason::OverShare, tokenizer);
+                continue;
+            };
+            let said = fold_key(&[&line.text]);
+            let day = (candidate.key.session_number(), line.day.clone());
+            let heading = if self.days.contains(&day) {
+                0
+            } else {
+                HEADING_TOKENS
+            };
+            let cost = line.item.tokens + heading;
+            if self.said.contains(&said) {
+                self.drop_message(candidate, Reason::Repeats, tokenizer);
+            } else if cost <= self.left {
+                self.left -= cost;
+                self.days.insert(day);
+                self.said.insert(said);
+                self.lines.push(line);
+            } else {
+                over.push(candidate);
+            }
+        }
+        over
+    }
+
+    fn take_facts(
+        &mut self,
+        candidates: &[FactCandidate],
+        held: &HashSet<MessageId>,
+        tokenizer: &dyn Tokenizer,
+    ) {
+        let best = candidates.first().map_or(0.0, |candidate| candidate.score);
+        let mut taken = 0;
+        for candidate in candidates {
+            let fact = &candidate.fact;
+            let day = fact.observed_at.day_in_words();
+            let text = format!("- {} ({day})\n", guarded(&fold_spaces(&fact.text)));
+            let tokens = tokenizer.count(&text);
+            let outcome = if fact.sources.iter().any(|source| held.contains(source)) {
+                Some(Reason::HeldBySource)
+            } else if candidate.score < best * FACT_FLOOR {
+                Some(Reason::BelowRelevance)
+            } else if taken >= MAX_FACTS || tokens > self.left {
+                Some(Reason::OverShare)
+            } else {
+                None
+            };
+            let item = Item {
+                section: Section::Recall,
+                kind: ItemKind::Fact,
+                source: format!("fact:{}", fact.id),
+                external_id: None,
+                tokens,
+                score: Some(candidate.score),
+                outcome: outcome.map_or(Outcome::Included, |_| Outcome::Dropped),
+                reason: outcome.unwrap_or(Reason::Relevant),
+                span: None,
+            };
+            if outcome.is_some() {
+                self.dropped.push(item);
+            } else {
+                self.left -= tokens;
+                taken += 1;
+                self.lines.push(Line {
+                    item,
+                    text,
+                    key: UnitKey::fact(fact.number),
+                    day,
+                });
+            }
+        }
+    }
+
+    fn drop_message(
+        &mut self,
+        candidate: &MessageCandidate,
+        reason: Reason,
+        tokenizer: &dyn Tokenizer,
+    ) {
+        let message = &candidate.message;
+        let passage = message.passage(candidate.key).unwrap_or_default();
+        let tokens = if passage.len() == message.content.len() {
+            message.tokens
+        } else {
+            tokenizer.count(passage)
+        };
+        let mut item = message_item(candidate, tokens);
+        item.outcome = Outcome::Dropped;
+        item.reason = reason;
+        self.dropped.push(item);
+    }
+
+    /// Renders what was taken. The estimate of each line is kept above its cost, but the block is
+    /// what counts: while it is over `room`, the least relevant line goes.
+    fn render(mut self, room: u32, tokenizer: &dyn Tokenizer) -> Recalled {
+        loop {
+            self.lines.sort_by(|a, b| {
+                (a.item.kind == ItemKind::Fact, a.key).cmp(&(b.item.kind == ItemKind::Fact, b.key))
+            });
+            let (text, spans) = render(&self.lines);
+            if self.lines.is_empty() || tokenizer.count(&text) <= room {
+                let text = if self.lines.is_empty() {
+                    String::new()
+                } else {
+                    text
+                };
+                let taken = self
+                    .lines
+                    .into_iter()
+                    .zip(spans)
+                    .map(|(line, span)| (line.item, Some(span)));
+                let dropped = self.dropped.into_iter().map(|item| (item, None));
+                return Recalled {
+                    text,
+                    items: taken.chain(dropped).collect(),
+                };
+            }
+            let least = self
+                .lines
+                .iter()
+                .enumerate()
+                .min_by(|(_, a), (_, b)| {
+                    a.item
+                        .score
+                        .partial_cmp(&b.item.score)
+                        .unwrap_or(std::cmp::Ordering::Equal)
+                })
+                .map_or(0, |(index, _)| index);
+            let mut item = self.lines.remove(least).item;
+            (item.outcome, item.reason) = (Outcome::Dropped, Reason::OverShare);
+            self.dropped.push(item);
+        }
+    }
+}
+
+impl Line {
+    fn message(&self) -> Option<MessageId> {
+        self.item
+            .source
+            .strip_prefix("msg:")
+            .and_then(|id| id.parse().ok())
+    }
+}
+
+fn message_item(candidate: &MessageCandidate, tokens: u32) -> Item {
+    let message = &candidate.message;
+    let whole = message.passage(candidate.key).map(str::len) == Some(message.content.len());
+    Item {
+        section: Section::Recall,
+        kind: if whole {
+            ItemKind::Message
+        } else {
+            ItemKind::Passage
+        },
+        source: format!("msg:{}", message.id),
+        external_id: message.external_id.clone(),
+        tokens,
+        score: Some(candidate.score),
+        outcome: Outcome::Included,
+        reason: Reason::Relevant,
+        span: None,
+    }
+}
+
+fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Option<Line> {
+    let message = &candidate.message;
+    let passage = message.passage(candidate.key)?.trim();
+    if passage.is_empty() {
+        return None;
+    }
+    let whole = passage.len() == message.content.trim().len();
+    let speaker = message.name.as_deref().unwrap_or(message.role.as_str());
+    let gap = if whole { "" } else { "…" };
+    let text = format!(
+        "#{} {speaker}: {gap}{}{gap}\n",
+        message.seq,
+        guarded(passage)
+    );
+    let tokens = if whole {
+        message.tokens + LINE_TOKENS
+    } else {
+        tokenizer.count(passage) + LINE_TOKENS
+    };
+    let item = message_item(candidate, tokens);
+    Some(Line {
+        item,
+        text,
+        key: candidate.key,
+        day: message.created_at.day_in_words(),
+    })
+}
+
+/// Text that ends the block early would let stored words pose as the application's.
+pub(super) fn guarded(text: &str) -> std::borrow::Cow<'_, str> {
+    let lower = text.to_ascii_lowercase();
+    if ["<recalled", "</recalled", "<summary", "</summary"]
+        .iter()
+        .any(|tag| lower.contains(tag))
+    {
+        text.replace('<', "‹").into()
+    } else {
+        text.into()
+    }
+}
+
+/// Messages under headings of their session's day, then facts.
+fn render(lines: &[Line]) -> (String, Vec<std::ops::Range<usize>>) {
+    let mut text = String::from(OPEN);
+    let mut spans = Vec::with_capacity(lines.len());
+    let mut under: Option<(u32, &str)> = None;
+    let mut in_facts = false;
+    for line in lines {
+        if line.item.kind == ItemKind::Fact {
+            if !in_facts {
+                text.push_str("[stated by the user]\n");
+                in_facts = true;
+            }
+        } else {
+            let day = (line.key.session_number(), line.day.as_str());
+            if under != Some(day) {
+                text.push('[');
+                text.push_str(&line.day);
+                text.push_str("]\n");
+                under = Some(day);
+            }
+        }
+        let start = text.len();
+        text.push_str(&line.text);
+        spans.push(start..text.len() - 1);
+    }
+    text.push_str(CLOSE);
+    (text, spans)
+}

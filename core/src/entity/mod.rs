@@ -1,0 +1,115 @@
+//! Typed values seen in a session (seed 004: conversation entities), so that an address or an id
+//! given once is never lost.
+
+mod extract;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::ids::{EntityId, MessageId, SessionId};
+use crate::time::Timestamp;
+
+pub use extract::extract;
+
+/// The type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EntityKind {
+    /// A postal address.
+    Address,
+    /// A person's or organisation's name.
+    Name,
+    /// A calendar date or a time.
+    Date,
+    /// A project, by name.
+    Project,
+    /// An e-mail address.
+    Email,
+    /// A URL.
+    Url,
+    /// An identifier: ticket, hash, version, UUID, path.
+    Id,
+    /// An amount of money.
+    Money,
+    /// A telephone number.
+    Phone,
+}
+
+impl EntityKind {
+    /// Every kind.
+    pub const ALL: [Self; 9] = [
+        Self::Address,
+        Self::Name,
+        Self::Date,
+        Self::Project,
+        Self::Email,
+        Self::Url,
+        Self::Id,
+        Self::Money,
+        Self::Phone,
+    ];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Name => "name",
+            Self::Date => "date",
+            Self::Project => "project",
+            Self::Email => "email",
+            Self::Url => "url",
+            Self::Id => "id",
+            Self::Money => "money",
+            Self::Phone => "phone",
+        }
+    }
+}
+
+impl fmt::Display for EntityKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for EntityKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| {
+                let allowed = Self::ALL.map(Self::as_str).join(", ");
+                Error::invalid(format!("unknown kind of entity: one of {allowed}"))
+            })
+    }
+}
+
+/// A value found in a message, ready to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEntity {
+    /// Our id, unless the session already holds the value.
+    pub id: EntityId,
+    /// Its type.
+    pub kind: EntityKind,
+    /// The value as it was written, white space folded.
+    pub value: String,
+}
+
+/// A value that a session has seen: one row for each kind and value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entity {
+    /// Our id.
+    pub id: EntityId,
+    /// The session that saw it.
+    pub session: SessionId,
+    /// Its type.
+    pub kind: EntityKind,
+    /// The value as it was first written.
+    pub value: String,
+    /// Every message that has it, first one first: its provenance.
+    pub sources: Vec<MessageId>,
+    /// When it was last seen.
+    pub last_at: Timestamp,
+}

@@ -1,0 +1,364 @@
+//! Decisions, tasks, links and named things.
+
+use std::ops::Range;
+
+use super::Hit;
+use super::person::first_person;
+use super::phrase::{PROJECT, USER, noun_within, subject, value};
+use super::sentence::{Sentence, Stop};
+use super::statement::{changed, statement};
+use super::words::Class;
+use crate::fact::FactKind;
+
+/// A decision that the clause states; with the slot of what was decided, where it has one.
+pub(super) fn decision(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
+    let Range { start, end } = *range;
+    if matches!(
+        s.lower(start),
+        "decision" | "decided" | "agreed" | "settled"
+    ) && s.stop(start) == Stop::Colon
+    {
+        return Some(decided(s, start + 1, end));
+    }
+    let we = matches!(s.lower(start), "we" | "we've" | "we're" | "we'll");
+    let user = matches!(s.lower(start), "i" | "i've" | "i'm");
+    let others = s.phrase(
+        start,
+        &[
+            "the team", "our team", "everyone", "it's", "it was", "it is",
+        ],
+    );
+    let lets = s.phrase(start, &["let's", "let us"]);
+    if let Some(words) = lets {
+        let verb = start + words;
+        let choice = s.phrase(
+            verb,
+            &[
+                "go with",
+                "stick with",
+                "stick to",
+                "settle on",
+                "use",
+                "keep",
+                "call",
+                "name",
+                "pick",
+                "choose",
+            ],
+        );
+        if let Some(words) = choice {
+            let object = verb + words;
+            let real = object < end
+                && !s.is(object, Class::PronounValues)
+                && !matches!(s.lower(object), "going" | "in");
+            return real.then(|| Hit::open(FactKind::Decision, PROJECT, None));
+        }
+        let order = changed(s, verb, end)?;
+        return Some(Hit {
+            kind: FactKind::Decision,
+            ..order
+        });
+    }
+    if !(we || user || others.is_some()) {
+        return None;
+    }
+    let mut verb = start + others.unwrap_or(1);
+    let auxiliary = |at: usize| {
+        matches!(
+            s.lower(at),
+            "have" | "has" | "are" | "am" | "will" | "all" | "been" | "jointly"
+        )
+    };
+    while s.is(verb, Class::Adverbs) || auxiliary(verb) {
+        verb += 1;
+    }
+    match (s.lower(verb), s.lower(verb + 1)) {
+        ("agreed", "to") if s.lower(verb + 2) == "disagree" => None,
+        ("agreed" | "settled", "with" | "down" | "in" | "into") => None,
+        ("decided" | "chose" | "settled" | "opted", _) if verb + 1 < end => {
+            Some(decided(s, verb + 1, end))
+        }
+        ("agreed" | "concluded" | "committed", _) if !user && verb + 1 < end => {
+            Some(decided(s, verb + 1, end))
+        }
+        ("going" | "go" | "went" | "sticking", "with") if verb + 2 < end => (!s
+            .is(verb + 2, Class::PronounValues))
+        .then(|| Hit::open(FactKind::Decision, PROJECT, None)),
+        ("picked" | "selected", _) if we && verb + 1 < end => Some(decided(s, verb + 1, end)),
+        _ => None,
+    }
+}
+
+fn decided(s: &Sentence<'_>, at: usize, end: usize) -> Hit {
+    let at = s.skip_words(at, &["that", "to", "on", "upon", "for"]);
+    let inner = changed(s, at, end)
+        .or_else(|| statement(s, &(at..end)))
+        .filter(|hit| hit.attribute.is_some());
+    match inner {
+        Some(hit) => Hit {
+            kind: FactKind::Decision,
+            ..hit
+        },
+        None => Hit::open(FactKind::Decision, PROJECT, None),
+    }
+}
+
+/// A task that the clause states.
+pub(super) fn task(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
+    let Range { start, end } = *range;
+    let hit = || Some(Hit::open(FactKind::Task, USER, None));
+    if matches!(s.lower(start), "todo" | "to-do" | "todos")
+        || s.lower(start) == "to" && s.lower(start + 1) == "do" && s.stop(start + 1) == Stop::Colon
+        || s.phrase(start, &["action item", "note to self"]).is_some()
+    {
+        return if start + 1 < s.len() { hit() } else { None };
+    }
+    let mut at = s.skip_words(start, &["please", "also", "and", "just"]);
+    if matches!(s.lower(at), "can" | "could" | "will" | "would") && s.lower(at + 1) == "you" {
+        at = s.skip_words(at + 2, &["please", "also"]);
+        if !s.has(at, "remind me to") {
+            return None;
+        }
+    }
+    let asked = s.phrase(
+        at,
+        &[
+            "remind me to",
+            "remind me that",
+            "remind me about",
+            "remind me of",
+            "remember to",
+            "don't forget",
+            "dont forget",
+            "do not forget",
+        ],
+    );
+    if let Some(words) = asked {
+        return if at + words < end { hit() } else { None };
+    }
+    let person = matches!(
+        s.lower(at),
+        "i" | "we" | "i'll" | "we'll" | "i've" | "we've" | "i'm" | "we're"
+    );
+    if person && s.is(s.skip(at + 1, Class::Adverbs), Class::Hedges) {
+        return None;
+    }
+    if person {
+        let verb = s.skip(at + 1, Class::Adverbs);
+        let need = s.phrase(
+            verb,
+            &["need to", "have to", "must", "got to", "gotta", "ought to"],
+        );
+        if let Some(words) = need {
+            let duty = s.skip(verb + words, Class::Adverbs);
+            let epistemic =
+                s.lower(verb) == "must" && matches!(s.lower(duty), "have" | "be" | "not");
+            let soft = s.lower(duty) == "be"
+                && matches!(
+                    s.lower(duty + 1),
+                    "honest" | "sure" | "able" | "clear" | "careful" | "more" | "less" | "better"
+                );
+            let bare = duty + 1 >= s.len();
+            let talk = epistemic || soft || bare || s.is(duty, Class::TaskNot);
+            return if talk { None } else { hit() };
+        }
+    }
+    let planned = person
+        && (s.lower(at).ends_with("'ll")
+            || (at + 1..at + 4).any(|at| {
+                matches!(
+                    s.lower(at),
+                    "will" | "going" | "need" | "want" | "plan" | "should" | "must"
+                )
+            }));
+    let order = planned
+        || s.is(at, Class::Orders)
+        || s.lower(at) == "need"
+        || matches!(s.lower(at), "the" | "our" | "my")
+            && (at..end).any(|at| matches!(s.lower(at), "due" | "must" | "needs" | "should"));
+    let dated = (at + 1..s.len()).any(|by| {
+        matches!(s.lower(by), "by" | "before")
+            && (s.is(by + 1, Class::Deadlines) && s.word(by + 1) != "may"
+                || s.has(by + 1, "end of")
+                || s.has(by + 1, "the end of")
+                || s.has(by + 1, "next")
+                || s.word(by + 1).starts_with(|c: char| c.is_ascii_digit())
+                || s.has(by + 1, "the weekend"))
+            || s.has(by, "due by")
+    });
+    let state = s.is(s.skip(at + 1, Class::Adverbs), Class::Copulas);
+    if order && dated && !(person && state && !s.has(at + 1, "will")) {
+        hit()
+    } else {
+        None
+    }
+}
+
+/// A URL with what it stands for.
+pub(super) fn link(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
+    let at = (range.start..s.len()).find(|at| is_url(s.lower(*at)))?;
+    let url = s.word(at);
+    let hit = |owner: Option<(String, String)>| {
+        let (owner, attribute) = owner?;
+        Some(Hit::slot(FactKind::Link, &owner, &attribute, url))
+    };
+    // "https://example.org is our wiki".
+    if at == range.start {
+        let article = at + 1 + usize::from(matches!(s.lower(at + 1), "is" | "="));
+        if article == at + 1 {
+            return None;
+        }
+        let end = (article..s.len())
+            .find(|at| s.stop(*at) != Stop::None)
+            .map_or(s.len(), |at| at + 1);
+        if !matches!(s.lower(article), "my" | "our" | "the") {
+            return None;
+        }
+        return hit(noun_within(s, article, end).and_then(|noun| noun.slot(s)));
+    }
+    let lead = s.phrase(
+        range.start,
+        &[
+            "here's", "here is", "here are", "this is", "link to", "link for",
+        ],
+    );
+    let start = range.start + lead.unwrap_or(0);
+    let start = s.skip_words(start, &["link", "to"]);
+    let labelled = at > start && matches!(s.stop(at - 1), Stop::Colon | Stop::Break);
+    let end = if labelled {
+        at
+    } else {
+        (start..at).find(|at| {
+            matches!(
+                s.lower(*at),
+                "is" | "are" | "lives" | "runs" | "can" | "=" | "was" | "moved" | "has"
+            )
+        })?
+    };
+    let plain = (end..at).all(|at| {
+        s.is(at, Class::Adverbs)
+            || matches!(
+                s.lower(at),
+                "is" | "are"
+                    | "lives"
+                    | "runs"
+                    | "can"
+                    | "be"
+                    | "found"
+                    | "at"
+                    | "here"
+                    | "on"
+                    | "available"
+                    | "located"
+                    | "hosted"
+                    | "under"
+                    | "="
+                    | "moved"
+                    | "to"
+                    | "has"
+                    | "been"
+            )
+    });
+    if !plain || s.is(start, Class::Edits) || s.is(start, Class::Orders) {
+        return None;
+    }
+    let noun = noun_within(s, start, end)?;
+    if noun.is_talk(s) || s.is(start, Class::Openers) {
+        return None;
+    }
+    hit(noun.slot(s))
+}
+
+fn is_url(word: &str) -> bool {
+    word.starts_with("http://") || word.starts_with("https://") || word.starts_with("www.")
+}
+
+/// "Alfred is our build server", "Maria and Ana are my sisters", "Maria, my sister, ...".
+pub(super) fn entity(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
+    let Range { start, end } = *range;
+    let mut at = start;
+    while s.is_name(at) || at > start && s.lower(at) == "and" && s.is_name(at + 1) {
+        at += 1;
+    }
+    let known = s.is(start, Class::NotNouns)
+        || s.is(start, Class::MonthsDays)
+        || s.is(start, Class::Openers);
+    if at == start || at > start + 6 || known {
+        return None;
+    }
+    let name = start..at;
+    let verb = matches!(s.lower(at), "is" | "are");
+    if !verb {
+        // "Maria, my sister, lives here": the comma ends the name, and "my" begins a clause.
+        let relation = s.stop(at - 1) == Stop::Comma && matches!(s.lower(at), "my" | "our");
+        let named = relation && (s.is(at + 1, Class::Family) || s.is(at + 1, Class::Things));
+        return named.then(|| entity_hit(s, name, at + 1..at + 2));
+    }
+    let article = s.skip(at + 1, Class::Adverbs);
+    let what = value(s, article + 1, end, false);
+    let opinion = what.clone().any(|at| s.is(at, Class::Opinions))
+        || what.clone().any(|at| s.is(at, Class::Talk));
+    let special = name.len() > 1
+        || s.word(start)
+            .chars()
+            .skip(1)
+            .any(|c| c.is_uppercase() || c.is_ascii_digit());
+    let possessive = s.slice(name.clone()).ends_with("'s");
+    if what.is_empty() || possessive {
+        return None;
+    }
+    match s.lower(article) {
+        "my" | "our"
+            if what
+                .clone()
+                .any(|at| matches!(s.lower(at), "favourite" | "favorite")) =>
+        {
+            let noun = noun_within(s, article, what.end)?;
+            let (owner, attribute) = noun.slot(s)?;
+            Some(Hit::slot(FactKind::Fact, &owner, &attribute, s.slice(name)))
+        }
+        "my" | "our" if !opinion => Some(entity_hit(s, name, what)),
+        "the" if !opinion => Some(entity_hit(s, name, what)),
+        "a" | "an" if special && !opinion => Some(entity_hit(s, name, what)),
+        _ => None,
+    }
+}
+
+fn entity_hit(s: &Sentence<'_>, name: Range<usize>, what: Range<usize>) -> Hit {
+    Hit::open(FactKind::Entity, &subject(s, name), Some(s.slice(what)))
+}
+
+/// "... my sister Maria ..." anywhere in the sentence.
+pub(super) fn apposition(s: &Sentence<'_>, end: usize) -> Option<Hit> {
+    (0..end).find_map(|at| {
+        if !matches!(s.lower(at), "my" | "our") || s.is_quoted(at) {
+            return None;
+        }
+        let relation =
+            (at + 1..at + 4).find(|at| s.is(*at, Class::Family) || s.is(*at, Class::Things))?;
+        let mut last = relation + 1;
+        while s.is_name(last)
+            && !s.is(last, Class::MonthsDays)
+            && last < relation + 4
+            && !s.is_quoted(last)
+        {
+            last += 1;
+            if s.stop(last - 1) != Stop::None {
+                break;
+            }
+        }
+        let joined = matches!(s.stop(relation), Stop::None | Stop::Comma);
+        let plain =
+            (at + 1..relation).all(|at| s.stop(at) == Stop::None && !s.is(at, Class::NotNouns));
+        (last > relation + 1 && joined && plain)
+            .then(|| entity_hit(s, relation + 1..last, at + 1..relation + 1))
+            .filter(|hit| hit.value.as_deref().is_some_and(|what| !what.is_empty()))
+    })
+}
+
+/// The statement of a clause, by what it begins with.
+pub(super) fn plain(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
+    first_person(s, range)
+        .or_else(|| entity(s, range))
+        .or_else(|| statement(s, range))
+}

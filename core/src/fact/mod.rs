@@ -1,0 +1,198 @@
+//! The facts ledger (seed 002, 3.1): nuggets of at most 500 characters that a user stated.
+//!
+//! A fact with a *slot* (subject and attribute) holds one current value: a later statement of the
+//! same slot with another value supersedes it, an equal one strengthens it. Nothing else is ever
+//! superseded, however similar it sounds.
+
+mod extract;
+mod service;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::ids::{FactId, MessageId, SessionId};
+use crate::ports::IndexUnit;
+use crate::text::fold_key;
+use crate::time::Timestamp;
+
+pub use extract::{Extracted, extract};
+pub use service::FactService;
+
+/// Longest fact, in characters (seed 002, 3.1).
+pub const MAX_FACT_CHARS: usize = 500;
+
+/// What sort of nugget it is (seed 002, 3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FactKind {
+    /// Something was settled.
+    Decision,
+    /// A named thing and what it is.
+    Entity,
+    /// Something is to be done.
+    Task,
+    /// A measured or counted value.
+    Metric,
+    /// A URL and what it stands for.
+    Link,
+    /// Any other statement of the user about their world.
+    Fact,
+}
+
+impl FactKind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Decision,
+        Self::Entity,
+        Self::Task,
+        Self::Metric,
+        Self::Link,
+        Self::Fact,
+    ];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::Entity => "entity",
+            Self::Task => "task",
+            Self::Metric => "metric",
+            Self::Link => "link",
+            Self::Fact => "fact",
+        }
+    }
+}
+
+impl fmt::Display for FactKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for FactKind {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| {
+                let allowed = Self::ALL.map(Self::as_str).join(", ");
+                Error::invalid(format!("unknown kind of fact: one of {allowed}"))
+            })
+    }
+}
+
+/// A fact's key of supersession: normalized subject and attribute, hashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotKey(u64);
+
+/// A fact's key of restatement: its normalized value within a slot, else its normalized text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StatementKey(u64);
+
+impl SlotKey {
+    /// The slot of a subject's attribute; case, accents, punctuation and spacing do not count.
+    #[must_use]
+    pub fn of(subject: &str, attribute: &str) -> Self {
+        Self(fold_key(&[subject, attribute]))
+    }
+
+    /// For a store to keep.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+}
+
+impl StatementKey {
+    /// For a store to keep.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// A nugget ready to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewFact {
+    /// Our id, unless the fact only strengthens one that is there.
+    pub id: FactId,
+    /// Its sort.
+    pub kind: FactKind,
+    /// What was stated, at most [`MAX_FACT_CHARS`] characters.
+    pub text: String,
+    /// Whom or what it is about; `user` is the speaking user.
+    pub subject: Option<String>,
+    /// Which property of the subject.
+    pub attribute: Option<String>,
+    /// The property's value.
+    pub value: Option<String>,
+    /// Topic tags such as `project:alfred`, sorted and unique.
+    pub tags: Vec<String>,
+    /// When it was stated.
+    pub observed_at: Timestamp,
+    /// Its lexical form.
+    pub unit: IndexUnit,
+}
+
+impl NewFact {
+    /// The slot, where the fact has both subject and attribute.
+    #[must_use]
+    pub fn slot(&self) -> Option<SlotKey> {
+        Some(SlotKey::of(
+            self.subject.as_deref()?,
+            self.attribute.as_deref()?,
+        ))
+    }
+
+    /// What makes a later fact a restatement of this one.
+    #[must_use]
+    pub fn statement(&self) -> StatementKey {
+        match (&self.subject, &self.attribute, &self.value) {
+            (Some(_), Some(_), Some(value)) => StatementKey(fold_key(&[value])),
+            _ => StatementKey(fold_key(&[&self.text])),
+        }
+    }
+}
+
+/// Whether a fact holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FactStatus {
+    /// It is the current statement.
+    Active,
+    /// A later statement of the same slot replaced it.
+    Superseded(FactId),
+}
+
+/// A fact of the ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fact {
+    /// Our id.
+    pub id: FactId,
+    /// Ordinal within the scope, from 1.
+    pub number: u32,
+    /// The session in which it was first stated.
+    pub session: SessionId,
+    /// Its sort.
+    pub kind: FactKind,
+    /// What was stated.
+    pub text: String,
+    /// Whom or what it is about.
+    pub subject: Option<String>,
+    /// Which property.
+    pub attribute: Option<String>,
+    /// The value.
+    pub value: Option<String>,
+    /// Topic tags.
+    pub tags: Vec<String>,
+    /// The messages that state it, first one first: its provenance.
+    pub sources: Vec<MessageId>,
+    /// 1 when stated once; each restatement adds 1.
+    pub weight: f32,
+    /// Whether it holds.
+    pub status: FactStatus,
+    /// When it was last stated.
+    pub observed_at: Timestamp,
+}

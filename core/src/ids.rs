@@ -1,0 +1,169 @@
+//! One newtype per identity, so that no two can be confused.
+
+use std::fmt;
+use std::str::FromStr;
+
+use uuid::Uuid;
+
+use crate::error::{Error, Result};
+
+/// Longest caller-chosen identifier, in bytes.
+pub const MAX_NAME_BYTES: usize = 200;
+
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// Wraps a UUID made by an `IdGen` or read from a store.
+            #[must_use]
+            pub const fn from_uuid(id: Uuid) -> Self {
+                Self(id)
+            }
+
+            /// The UUID, for a store to keep.
+            #[must_use]
+            pub const fn as_uuid(&self) -> Uuid {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self> {
+                Uuid::try_parse(text).map(Self).map_err(|_| {
+                    Error::invalid(concat!(stringify!($name), " must be a UUID"))
+                })
+            }
+        }
+    };
+}
+
+macro_rules! name_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Takes a caller-chosen identifier.
+            ///
+            /// # Errors
+            /// `InvalidInput` when it is empty, longer than [`MAX_NAME_BYTES`], starts or ends
+            /// with white space, or has a control character.
+            pub fn new(value: impl Into<String>) -> Result<Self> {
+                let value = value.into();
+                check_name($what, &value)?;
+                Ok(Self(value))
+            }
+
+            /// The identifier as the caller chose it.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+uuid_id!(
+    /// One message.
+    MessageId
+);
+uuid_id!(
+    /// One fact of the ledger.
+    FactId
+);
+uuid_id!(
+    /// One entity mention.
+    EntityId
+);
+uuid_id!(
+    /// One version of a session's rolling summary.
+    SummaryId
+);
+uuid_id!(
+    /// One background job.
+    JobId
+);
+
+name_id!(
+    /// The tenant (seed 004: client) that owns everything below it.
+    TenantId,
+    "tenant"
+);
+name_id!(
+    /// An end user of a tenant.
+    UserId,
+    "user"
+);
+name_id!(
+    /// An optional partition of a user's memory, such as one project.
+    WorkspaceId,
+    "workspace"
+);
+name_id!(
+    /// A conversation thread, under an id that the caller chose.
+    SessionId,
+    "session id"
+);
+name_id!(
+    /// The caller's own id of a message; the key of idempotent appends within a session.
+    ExternalId,
+    "external_id"
+);
+
+fn check_name(what: &str, value: &str) -> Result<()> {
+    let problem = if value.is_empty() {
+        "is empty"
+    } else if value.len() > MAX_NAME_BYTES {
+        "is too long"
+    } else if value.chars().any(is_forbidden) {
+        "has a control character"
+    } else if value.trim() != value {
+        "starts or ends with white space"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(format!(
+        "{what} {problem}: 1 to {MAX_NAME_BYTES} bytes of text without control characters are \
+         allowed, with no white space around it"
+    )))
+}
+
+/// Control characters, and the invisible marks that reorder the text around them.
+pub(crate) fn is_forbidden(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked() {
+        for good in ["a", "S1", "user@example.org", "日本語", "a b"] {
+            assert!(SessionId::new(good).is_ok(), "{good:?}");
+        }
+        let long = "x".repeat(MAX_NAME_BYTES + 1);
+        for bad in ["", " a", "a ", "a\nb", "a\0", "a\u{202e}b", long.as_str()] {
+            let error = SessionId::new(bad).unwrap_err();
+            assert!(error.message().contains("are allowed"), "{bad:?}: {error}");
+        }
+    }
+}

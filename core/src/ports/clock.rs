@@ -1,0 +1,17 @@
+//! Time and identity, so that tests decide them.
+
+use uuid::Uuid;
+
+use crate::time::Timestamp;
+
+/// Tells the time.
+pub trait Clock: Send + Sync {
+    /// Now, in UTC.
+    fn now(&self) -> Timestamp;
+}
+
+/// Makes identities.
+pub trait IdGen: Send + Sync {
+    /// A UUID that was never made before; later ones sort after earlier ones of the same process.
+    fn next(&self) -> Uuid;
+}

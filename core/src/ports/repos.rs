@@ -1,0 +1,140 @@
+//! Reads, one small trait for each module. A lookup that finds nothing is `Ok(None)` or empty.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::entity::Entity;
+use crate::error::Result;
+use crate::fact::Fact;
+use crate::ids::{ExternalId, SessionId};
+use crate::job::Job;
+use crate::page::{Page, PageRequest};
+use crate::ports::UnitKey;
+use crate::scope::{Profile, Scope};
+use crate::session::{Message, Session};
+use crate::summary::Summary;
+use crate::time::Timestamp;
+use crate::usage::{UsageCounters, UsageDay};
+
+/// Size of everything a scope holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScopeTotals {
+    /// Messages of all sessions.
+    pub messages: u64,
+    /// Tokens of their contents: what the whole history would cost.
+    pub tokens: u64,
+    /// Sequence number of the last message.
+    pub last_seq: u64,
+}
+
+/// Threads and messages.
+#[async_trait]
+pub trait SessionRepo: Send + Sync {
+    /// The session under the caller's id.
+    async fn session(&self, scope: &Scope, id: &SessionId) -> Result<Option<Session>>;
+
+    /// Sessions by number.
+    async fn sessions(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Session>>;
+
+    /// The last `limit` messages of a session, oldest first.
+    async fn recent_messages(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<Message>>;
+
+    /// Messages of a session by position, the page's ordinal being the position.
+    async fn messages(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        page: &PageRequest,
+    ) -> Result<Page<Message>>;
+
+    /// The messages that hold these passages, in the order asked, each beside its key. A key that
+    /// no message holds is left out; a message of several passages answers for each.
+    async fn messages_at(&self, scope: &Scope, keys: &[UnitKey])
+    -> Result<Vec<(UnitKey, Message)>>;
+
+    /// The messages of a session that bear these external ids, in any order.
+    async fn messages_by_external_id(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        ids: &[ExternalId],
+    ) -> Result<Vec<Message>>;
+
+    /// Size of the scope.
+    async fn totals(&self, scope: &Scope) -> Result<ScopeTotals>;
+}
+
+/// The facts ledger.
+#[async_trait]
+pub trait FactRepo: Send + Sync {
+    /// The active facts with these numbers, in the order asked; others are left out.
+    async fn active_facts(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Fact>>;
+
+    /// All facts by number, superseded ones included.
+    async fn facts(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Fact>>;
+}
+
+/// Values seen.
+#[async_trait]
+pub trait EntityRepo: Send + Sync {
+    /// The entities of a session, the most recently seen first, ties by kind and value.
+    async fn entities(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<Entity>>;
+}
+
+/// Rolling summaries.
+#[async_trait]
+pub trait SummaryRepo: Send + Sync {
+    /// The newest version of a session's summary.
+    async fn latest_summary(&self, scope: &Scope, session: &SessionId) -> Result<Option<Summary>>;
+
+    /// All versions, oldest first.
+    async fn summaries(&self, scope: &Scope, session: &SessionId) -> Result<Vec<Summary>>;
+}
+
+/// Rules and profile cards.
+#[async_trait]
+pub trait ProfileRepo: Send + Sync {
+    /// The profile of exactly this scope.
+    async fn profile(&self, scope: &Scope) -> Result<Option<Profile>>;
+}
+
+/// The job queue. Enqueueing and finishing are writes of a batch.
+#[async_trait]
+pub trait JobRepo: Send + Sync {
+    /// Leases up to `limit` jobs of these kinds that are due, of all scopes: higher priority first,
+    /// then the longer due. A running job whose lease has passed is due again. No two callers
+    /// lease the same job; each lease counts as an attempt.
+    async fn claim_jobs(
+        &self,
+        kinds: &[&str],
+        now: Timestamp,
+        lease: Duration,
+        limit: usize,
+    ) -> Result<Vec<Job>>;
+
+    /// The jobs of a scope, in the order in which they were enqueued.
+    async fn jobs(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Job>>;
+}
+
+/// Counters by day.
+#[async_trait]
+pub trait UsageRepo: Send + Sync {
+    /// The counters of the days from `from` to `to`, both included, days without use left out.
+    async fn usage(
+        &self,
+        scope: &Scope,
+        from: UsageDay,
+        to: UsageDay,
+    ) -> Result<Vec<(UsageDay, UsageCounters)>>;
+}

@@ -1,0 +1,38 @@
+//! The store: every repository, the lexical index, and the one way to write.
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::ports::{
+    Applied, EntityRepo, FactRepo, JobRepo, LexicalIndex, ProfileRepo, SessionRepo, SummaryRepo,
+    UsageRepo, WriteBatch,
+};
+
+/// State of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// Name and version of the backend.
+    pub backend: String,
+    /// Migrations applied.
+    pub schema_version: u32,
+    /// What is wrong, in sentences for an operator; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+/// Everything that is kept, behind one handle.
+#[async_trait]
+pub trait Store:
+    SessionRepo + FactRepo + EntityRepo + SummaryRepo + ProfileRepo + JobRepo + UsageRepo + LexicalIndex
+{
+    /// Applies a batch: all of it or nothing. When it returns, the batch is durable and every
+    /// later read sees it.
+    ///
+    /// Sequence numbers are allocated per scope under a lock, so that none commits late. Errors:
+    /// a lost race when a precondition fails, `Conflict` when an `external_id` stands for other
+    /// content, `NotFound` when a job to finish is not running; the backend's own kinds
+    /// (`Unavailable`, `ReadOnly`, `StorageFull`, `SchemaTooNew`, `Corrupt`).
+    async fn apply(&self, batch: WriteBatch) -> Result<Applied>;
+
+    /// Checks what is stored; `deep` reads all of it.
+    async fn health(&self, deep: bool) -> Result<Health>;
+}

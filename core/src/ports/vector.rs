@@ -1,0 +1,74 @@
+//! The vector index. It holds vectors and keys only; hits are hydrated from the store, so that
+//! what was deleted there cannot come back from an index.
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::ports::{Namespace, UnitKey};
+use crate::scope::Scope;
+
+/// The identity of an embedding model's output. Vectors of different spaces are never compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VectorSpace {
+    /// Model and revision.
+    pub id: String,
+    /// Values of each vector.
+    pub dimensions: usize,
+}
+
+/// A vector to keep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorItem {
+    /// What it stands for.
+    pub key: UnitKey,
+    /// Its values.
+    pub vector: Vec<f32>,
+}
+
+/// A near vector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VectorHit {
+    /// What it stands for.
+    pub key: UnitKey,
+    /// Cosine similarity mapped to 0..=1; higher is closer.
+    pub score: f32,
+}
+
+/// Nearest neighbours within a scope, namespace and space.
+#[async_trait]
+pub trait VectorIndex: Send + Sync {
+    /// Keeps vectors of one scope, namespace and space, replacing those of equal keys, and moves
+    /// the watermark to `through`: every change of the store up to that sequence number is in.
+    /// A vector of other dimensions than the space's is `InvalidInput`, and nothing is kept.
+    async fn upsert(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+        items: &[VectorItem],
+        through: u64,
+    ) -> Result<()>;
+
+    /// Removes keys in every space; unknown keys are no error.
+    async fn remove(&self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) -> Result<()>;
+
+    /// The sequence number up to which the index is complete; 0 when it holds nothing. What lies
+    /// above is searched from the store.
+    async fn watermark(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+    ) -> Result<u64>;
+
+    /// Up to `limit` nearest keys, the closest first, ties by key. A query of other dimensions
+    /// than the space's is `InvalidInput`.
+    async fn search(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+        query: &[f32],
+        limit: usize,
+    ) -> Result<Vec<VectorHit>>;
+}

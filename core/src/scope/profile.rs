@@ -1,0 +1,75 @@
+//! What is true of a user in every turn: standing rules and a profile card (seed 002, 2.1).
+
+use crate::error::{Error, Result};
+use crate::ids::is_forbidden;
+use crate::ports::Tokenizer;
+use crate::time::Timestamp;
+
+/// Most tokens that a user's rules may take of the header.
+pub const MAX_RULES_TOKENS: u32 = 350;
+/// Most tokens of the profile card (seed 002, 2.1).
+pub const MAX_CARD_TOKENS: u32 = 100;
+
+/// A user's rules and profile card. Both are part of the header of every context.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Profile {
+    /// Standing instructions, one a line.
+    pub rules: String,
+    /// Who the user is: project, time zone, role.
+    pub card: String,
+    /// Increases with every change; 0 is a profile that was never set.
+    pub version: u64,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// What to change; `None` leaves a part as it is, an empty text clears it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProfileChange {
+    /// New rules.
+    pub rules: Option<String>,
+    /// New profile card.
+    pub card: Option<String>,
+}
+
+impl Profile {
+    /// The profile after `change`, checked against the limits of the header.
+    ///
+    /// # Errors
+    /// `InvalidInput` when a part is over its token limit or has control characters.
+    pub fn changed(
+        &self,
+        change: ProfileChange,
+        now: Timestamp,
+        tokenizer: &dyn Tokenizer,
+    ) -> Result<Self> {
+        let part = |what: &str, new: Option<String>, old: &str, limit: u32| -> Result<String> {
+            let Some(text) = new else {
+                return Ok(old.to_owned());
+            };
+            let text = text.trim();
+            if text
+                .chars()
+                .any(|c| c != '\n' && c != '\t' && is_forbidden(c))
+            {
+                return Err(Error::invalid(format!(
+                    "{what} has a control character: only text, tabs and line breaks are allowed"
+                )));
+            }
+            let tokens = tokenizer.count(text);
+            if tokens > limit {
+                return Err(Error::invalid(format!(
+                    "{what} takes {tokens} tokens, at most {limit} are allowed: every turn pays \
+                     for it"
+                )));
+            }
+            Ok(text.to_owned())
+        };
+        Ok(Self {
+            rules: part("rules", change.rules, &self.rules, MAX_RULES_TOKENS)?,
+            card: part("card", change.card, &self.card, MAX_CARD_TOKENS)?,
+            version: self.version + 1,
+            updated_at: now,
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! Reading and changing a profile.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::ports::{Clock, Precondition, RecordKey, Store, Tokenizer, Write, WriteBatch};
+use crate::scope::{Profile, ProfileChange, Scope};
+
+/// How often a change is rebuilt when another writer came first.
+const ATTEMPTS: usize = 4;
+
+/// Rules and profile cards.
+#[derive(Clone)]
+pub struct ProfileService {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    tokenizer: Arc<dyn Tokenizer>,
+}
+
+impl ProfileService {
+    /// A service over its ports.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        tokenizer: Arc<dyn Tokenizer>,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            tokenizer,
+        }
+    }
+
+    /// The profile that holds in `scope`: its own, or its user's where a workspace has none.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn get(&self, scope: &Scope) -> Result<Profile> {
+        if let Some(own) = self.store.profile(scope).await? {
+            return Ok(own);
+        }
+        if scope.workspace.is_some() {
+            let user = self.store.profile(&scope.without_workspace()).await?;
+            return Ok(user.unwrap_or_default());
+        }
+        Ok(Profile::default())
+    }
+
+    /// Changes the profile of exactly this scope and returns it.
+    ///
+    /// # Errors
+    /// `InvalidInput` when a part is over its limit; those of the store.
+    pub async fn change(&self, scope: &Scope, change: ProfileChange) -> Result<Profile> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let now = self.clock.now();
+            let current = self.store.profile(scope).await?;
+            let precondition = match &current {
+                Some(profile) => Precondition::IfVersion(RecordKey::Profile, profile.version),
+                None => Precondition::IfAbsent(RecordKey::Profile),
+            };
+            let changed =
+                current
+                    .unwrap_or_default()
+                    .changed(change.clone(), now, &*self.tokenizer)?;
+            let batch = WriteBatch::new(scope.clone(), now)
+                .with_precondition(precondition)
+                .with(Write::PutProfile(changed.clone()));
+            match self.store.apply(batch).await {
+                Ok(_) => return Ok(changed),
+                Err(error) if attempt < ATTEMPTS && error.is_lost_race() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

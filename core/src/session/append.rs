@@ -1,0 +1,175 @@
+//! From messages to one atomic write: checked, counted, indexed, and with everything that is
+//! derived from them without a model. Pure; seed 004 extracts in the background, but at
+//! microseconds a message it belongs to the append.
+
+use std::ops::Range;
+
+use crate::entity::{self, NewEntity};
+use crate::error::{Error, Result};
+use crate::fact::{self, NewFact};
+use crate::ids::{EntityId, FactId, MAX_NAME_BYTES, MessageId, is_forbidden};
+use crate::ports::{IdGen, IndexUnit, Tokenizer};
+use crate::session::{NewMessage, PreparedMessage, Role};
+use crate::text::{QUESTION_TERM, analyze, date_terms, passages, speaker_terms};
+use crate::time::Timestamp;
+
+/// Largest content of a message, in bytes.
+pub const MAX_CONTENT_BYTES: usize = 1 << 20;
+/// Most messages of one append.
+pub const MAX_BATCH: usize = 1_000;
+
+/// Checks a message and derives what is stored with it.
+///
+/// # Errors
+/// `InvalidInput` that names the field and what is allowed.
+pub fn prepare(
+    message: NewMessage,
+    now: Timestamp,
+    tokenizer: &dyn Tokenizer,
+    ids: &dyn IdGen,
+) -> Result<PreparedMessage> {
+    check(&message)?;
+    let created_at = message.created_at.unwrap_or(now);
+    let units = index_units(&message, created_at);
+    // Only the user's own words are theirs: what a model or a tool said is recalled, not believed.
+    let facts = if message.role == Role::User {
+        fact::extract(&message.content)
+            .into_iter()
+            .map(|found| new_fact(found, created_at, ids))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    let entities = entity::extract(&message.content)
+        .into_iter()
+        .map(|(kind, value)| NewEntity {
+            id: EntityId::from_uuid(ids.next()),
+            kind,
+            value,
+        })
+        .collect();
+    let name = message.name.filter(|name| !name.is_empty());
+    Ok(PreparedMessage {
+        id: MessageId::from_uuid(ids.next()),
+        role: message.role,
+        content_hash: content_hash(
+            message.role,
+            name.as_deref(),
+            &message.content,
+            message.parts.as_deref(),
+            message.attachments.as_deref(),
+        ),
+        tokens: tokenizer.count(&message.content),
+        name,
+        content: message.content,
+        external_id: message.external_id,
+        created_at,
+        parts: message.parts,
+        attachments: message.attachments,
+        units,
+        facts,
+        entities,
+    })
+}
+
+fn check(message: &NewMessage) -> Result<()> {
+    let content = &message.content;
+    if content.trim().is_empty() {
+        return Err(Error::invalid(
+            "content is empty: 1 byte to 1 MiB of text is allowed",
+        ));
+    }
+    if content.len() > MAX_CONTENT_BYTES {
+        return Err(Error::invalid(format!(
+            "content has {} bytes: at most 1 MiB ({MAX_CONTENT_BYTES}) is allowed; keep larger \
+             texts as files and append what was said about them",
+            content.len()
+        )));
+    }
+    if content.contains('\0') {
+        return Err(Error::invalid(
+            "content has a NUL character: only text is allowed",
+        ));
+    }
+    if let Some(name) = &message.name
+        && (name.len() > MAX_NAME_BYTES || name.chars().any(is_forbidden))
+    {
+        return Err(Error::invalid(format!(
+            "name is too long or has a control character: at most {MAX_NAME_BYTES} bytes of text \
+             are allowed"
+        )));
+    }
+    for (field, json) in [
+        ("parts", &message.parts),
+        ("attachments", &message.attachments),
+    ] {
+        if json
+            .as_ref()
+            .is_some_and(|json| json.len() > MAX_CONTENT_BYTES)
+        {
+            return Err(Error::invalid(format!(
+                "{field} is over 1 MiB, which is the most allowed"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// One unit a passage. Speaker, role and date are marks of each, so that a question that names one
+/// finds it; a passage that asks is marked, because answers follow questions.
+fn index_units(message: &NewMessage, at: Timestamp) -> Vec<IndexUnit> {
+    let mut marks = message
+        .name
+        .as_deref()
+        .map(speaker_terms)
+        .unwrap_or_default();
+    marks.push(message.role.mark().to_owned());
+    marks.extend(date_terms(at));
+    let index = |range: Range<usize>| {
+        let passage = &message.content[range];
+        if passage.contains('?') {
+            marks.push(QUESTION_TERM.to_owned());
+        }
+        let unit = analyze(passage, &marks);
+        marks.retain(|mark| mark != QUESTION_TERM);
+        unit
+    };
+    passages(&message.content).into_iter().map(index).collect()
+}
+
+fn new_fact(found: fact::Extracted, observed_at: Timestamp, ids: &dyn IdGen) -> NewFact {
+    let unit = analyze(&found.text, &found.tags);
+    NewFact {
+        id: FactId::from_uuid(ids.next()),
+        kind: found.kind,
+        text: found.text,
+        subject: found.subject,
+        attribute: found.attribute,
+        value: found.value,
+        tags: found.tags,
+        observed_at,
+        unit,
+    }
+}
+
+fn content_hash(
+    role: Role,
+    name: Option<&str>,
+    content: &str,
+    parts: Option<&str>,
+    attachments: Option<&str>,
+) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    for part in [Some(role.as_str()), name, Some(content), parts, attachments] {
+        // The length keeps neighbouring parts apart; absent differs from empty.
+        hasher.update(
+            &part
+                .map_or(u64::MAX, |part| part.len() as u64)
+                .to_le_bytes(),
+        );
+        hasher.update(part.unwrap_or_default().as_bytes());
+    }
+    let mut hash = [0; 16];
+    hash.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    hash
+}

@@ -1,0 +1,220 @@
+//! Conversation threads and their messages: what was said, in order.
+
+mod append;
+mod service;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::entity::NewEntity;
+use crate::error::{Error, Result};
+use crate::fact::NewFact;
+use crate::ids::{ExternalId, MessageId, SessionId};
+use crate::ports::{IndexUnit, UnitKey};
+use crate::text::{PASSAGE_BYTES, passages};
+use crate::time::Timestamp;
+
+pub use append::{MAX_BATCH, MAX_CONTENT_BYTES, prepare};
+pub use service::{Appended, SessionService};
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Instructions of the application.
+    System,
+    /// The end user. Only this role's words become facts of the user.
+    User,
+    /// The model.
+    Assistant,
+    /// What a tool returned.
+    Tool,
+}
+
+impl Role {
+    /// Every role, in the order that error messages name them.
+    pub const ALL: [Self; 4] = [Self::System, Self::User, Self::Assistant, Self::Tool];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// The mark of the role in the lexical index.
+    #[must_use]
+    pub fn mark(self) -> &'static str {
+        match self {
+            Self::System => "@role:system",
+            Self::User => "@role:user",
+            Self::Assistant => "@role:assistant",
+            Self::Tool => "@role:tool",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Role {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|role| role.as_str() == text)
+            .ok_or_else(|| {
+                let allowed = Self::ALL.map(Self::as_str).join(", ");
+                Error::invalid(format!(
+                    "unknown role `{}`: one of {allowed}",
+                    text.chars().take(40).collect::<String>()
+                ))
+            })
+    }
+}
+
+/// One conversation thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// The caller's id.
+    pub id: SessionId,
+    /// Ordinal of the session within its scope, from 1; the upper half of a
+    /// [`UnitKey`](crate::ports::UnitKey).
+    pub number: u32,
+    /// `created_at` of its first message.
+    pub created_at: Timestamp,
+    /// Latest `created_at` of its messages.
+    pub last_at: Timestamp,
+    /// Messages held.
+    pub messages: u64,
+    /// Tokens of all contents.
+    pub tokens: u64,
+    /// Messages that the latest summary covers.
+    pub summarized: u64,
+    /// Position that the next message takes.
+    pub next_position: u32,
+    /// Increases with every batch that writes to the session.
+    pub version: u64,
+}
+
+/// One message as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Our id.
+    pub id: MessageId,
+    /// The thread it belongs to.
+    pub session: SessionId,
+    /// Ordinal of the thread within the scope.
+    pub session_number: u32,
+    /// Order of commit within the scope, from 1, without regard to sessions.
+    pub seq: u64,
+    /// Ordinal within the session, from 0, counted in index units: a message of n passages takes n.
+    pub position: u32,
+    /// Who speaks.
+    pub role: Role,
+    /// The speaker's name, where the caller gave one.
+    pub name: Option<String>,
+    /// What was said.
+    pub content: String,
+    /// The caller's id.
+    pub external_id: Option<ExternalId>,
+    /// When it was said.
+    pub created_at: Timestamp,
+    /// Tokens of `content`, by the store's tokenizer.
+    pub tokens: u32,
+    /// Structured parts as the caller sent them: JSON, kept and not interpreted (seed 004).
+    pub parts: Option<String>,
+    /// Attachments as the caller sent them: JSON, kept and not interpreted (seed 004).
+    pub attachments: Option<String>,
+}
+
+impl Message {
+    /// Whether the passage under `key` is one of this message's.
+    #[must_use]
+    pub fn holds(&self, key: UnitKey) -> bool {
+        self.session_number == key.session_number() && self.passage(key).is_some()
+    }
+
+    /// The text of the passage under `key`; a message of one passage gives its whole content.
+    #[must_use]
+    pub fn passage(&self, key: UnitKey) -> Option<&str> {
+        let ordinal = usize::try_from(key.position().checked_sub(self.position)?).ok()?;
+        if ordinal == 0 && self.content.len() <= PASSAGE_BYTES {
+            return Some(&self.content);
+        }
+        self.content
+            .get(passages(&self.content).get(ordinal)?.clone())
+    }
+}
+
+/// A message to append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMessage {
+    /// Who speaks.
+    pub role: Role,
+    /// The speaker's name.
+    pub name: Option<String>,
+    /// What is said.
+    pub content: String,
+    /// The caller's id: appending it again with equal content is the same message.
+    pub external_id: Option<ExternalId>,
+    /// When it was said; `None` is now.
+    pub created_at: Option<Timestamp>,
+    /// JSON text, kept and not interpreted.
+    pub parts: Option<String>,
+    /// JSON text, kept and not interpreted.
+    pub attachments: Option<String>,
+}
+
+impl NewMessage {
+    /// A message of `role` that says `content`, now.
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            name: None,
+            content: content.into(),
+            external_id: None,
+            created_at: None,
+            parts: None,
+            attachments: None,
+        }
+    }
+}
+
+/// A message with everything that was derived from it, ready for one atomic write.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PreparedMessage {
+    /// Our id, unless the store already holds the message under its `external_id`.
+    pub id: MessageId,
+    /// Who speaks.
+    pub role: Role,
+    /// The speaker's name.
+    pub name: Option<String>,
+    /// What is said.
+    pub content: String,
+    /// Hash of role, name, content, parts and attachments: tells a repeat from a conflict.
+    pub content_hash: [u8; 16],
+    /// The caller's id.
+    pub external_id: Option<ExternalId>,
+    /// When it was said.
+    pub created_at: Timestamp,
+    /// Tokens of `content`.
+    pub tokens: u32,
+    /// JSON text.
+    pub parts: Option<String>,
+    /// JSON text.
+    pub attachments: Option<String>,
+    /// One index unit a passage, at least one.
+    pub units: Vec<IndexUnit>,
+    /// What the user stated.
+    pub facts: Vec<NewFact>,
+    /// Typed values seen.
+    pub entities: Vec<NewEntity>,
+}

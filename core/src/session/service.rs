@@ -1,0 +1,252 @@
+//! Appending and reading.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::append::{MAX_BATCH, prepare};
+use crate::entity::Entity;
+use crate::error::{Error, Result};
+use crate::ids::{ExternalId, SessionId, SummaryId};
+use crate::page::{Page, PageRequest};
+use crate::ports::{
+    Applied, AppliedMessage, Clock, IdGen, Precondition, RecordKey, Store, Tokenizer, Write,
+    WriteBatch,
+};
+use crate::scope::Scope;
+use crate::session::{Message, NewMessage, PreparedMessage, Session};
+use crate::summary::{ROLL_EVERY, RolledFrom, Summary, roll};
+
+/// How often a batch that rolls a summary is rebuilt when another writer came first. After that
+/// the messages are appended alone: the next append rolls.
+const ATTEMPTS: usize = 4;
+
+/// What an append did: one entry for each message, in order.
+pub type Appended = Vec<AppliedMessage>;
+
+/// Threads and messages.
+#[derive(Clone)]
+pub struct SessionService {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGen>,
+    tokenizer: Arc<dyn Tokenizer>,
+}
+
+impl SessionService {
+    /// A service over its ports.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdGen>,
+        tokenizer: Arc<dyn Tokenizer>,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            ids,
+            tokenizer,
+        }
+    }
+
+    /// Appends messages to a session, which its first message creates. All of them are stored with
+    /// their index entries, facts, entities and summaries, or none is. When this returns they are
+    /// durable, and the next recall finds them.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names the message and field; `Conflict` when an `external_id` already
+    /// stands for other content; those of the store.
+    pub async fn append(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        messages: Vec<NewMessage>,
+    ) -> Result<Appended> {
+        if messages.is_empty() || messages.len() > MAX_BATCH {
+            return Err(Error::invalid(format!(
+                "an append takes 1 to {MAX_BATCH} messages, this one has {}",
+                messages.len()
+            )));
+        }
+        let now = self.clock.now();
+        let count = messages.len();
+        let mut prepared = Vec::with_capacity(count);
+        for (index, message) in messages.into_iter().enumerate() {
+            let ready = prepare(message, now, &*self.tokenizer, &*self.ids).map_err(|error| {
+                if count == 1 {
+                    error
+                } else {
+                    Error::new(
+                        error.kind(),
+                        format!("messages[{index}]: {}", error.message()),
+                    )
+                }
+            })?;
+            prepared.push(ready);
+        }
+        check_batch(&prepared)?;
+        for attempt in 1..=ATTEMPTS {
+            let mut batch = WriteBatch::new(scope.clone(), now);
+            if attempt < ATTEMPTS {
+                self.roll_summaries(&mut batch, session, &prepared).await?;
+            }
+            let appends = prepared.iter().map(|message| Write::AppendMessage {
+                session: session.clone(),
+                message: Box::new(message.clone()),
+            });
+            batch.writes.splice(0..0, appends);
+            match self.store.apply(batch).await {
+                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {}
+                applied => return applied.map(|Applied { messages }| messages),
+            }
+        }
+        Err(Error::internal(
+            "an append without preconditions lost a race",
+        ))
+    }
+
+    /// Adds the summaries that these messages make due, under the version of the session that
+    /// they were built on.
+    async fn roll_summaries(
+        &self,
+        batch: &mut WriteBatch,
+        session: &SessionId,
+        prepared: &[PreparedMessage],
+    ) -> Result<()> {
+        let head = self.store.session(&batch.scope, session).await?;
+        let (held, summarized, mut position) = head.as_ref().map_or((0, 0, 0), |head| {
+            (head.messages, head.summarized, head.next_position)
+        });
+        let waiting = held - summarized.min(held);
+        if waiting + (prepared.len() as u64) < ROLL_EVERY {
+            return Ok(());
+        }
+        let scope = batch.scope.clone();
+        let latest = self.store.latest_summary(&scope, session).await?;
+        let replayed = self.replayed(&scope, session, prepared).await?;
+        let limit = usize::try_from(waiting).unwrap_or(usize::MAX);
+        let waiting = self.store.recent_messages(&scope, session, limit).await?;
+        let mut sources: Vec<RolledFrom<'_>> = waiting.iter().map(RolledFrom::of_stored).collect();
+        for message in prepared {
+            let known = message
+                .external_id
+                .as_ref()
+                .is_some_and(|id| replayed.contains(id));
+            if !known {
+                sources.push(RolledFrom::of_prepared(message, position));
+                position += u32::try_from(message.units.len()).unwrap_or(u32::MAX);
+            }
+        }
+        let mut previous: Option<Summary> = latest;
+        let every = usize::try_from(ROLL_EVERY).unwrap_or(usize::MAX);
+        for chunk in sources.chunks_exact(every) {
+            let id = SummaryId::from_uuid(self.ids.next());
+            let next = roll(id, session, previous.as_ref(), chunk, &*self.tokenizer);
+            batch.writes.push(Write::PutSummary(Box::new(next.clone())));
+            previous = Some(next);
+        }
+        if !batch.writes.is_empty() {
+            let key = RecordKey::Session(session.clone());
+            batch.preconditions.push(match head {
+                Some(head) => Precondition::IfVersion(key, head.version),
+                None => Precondition::IfAbsent(key),
+            });
+        }
+        Ok(())
+    }
+
+    async fn replayed(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        prepared: &[PreparedMessage],
+    ) -> Result<HashSet<ExternalId>> {
+        let ids: Vec<ExternalId> = prepared
+            .iter()
+            .filter_map(|message| message.external_id.clone())
+            .collect();
+        if ids.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let held = self
+            .store
+            .messages_by_external_id(scope, session, &ids)
+            .await?;
+        Ok(held
+            .into_iter()
+            .filter_map(|message| message.external_id)
+            .collect())
+    }
+
+    /// The session under the caller's id.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the store.
+    pub async fn get(&self, scope: &Scope, session: &SessionId) -> Result<Session> {
+        let found = self.store.session(scope, session).await?;
+        found.ok_or_else(|| {
+            Error::not_found("no session under this id: its first message creates it")
+        })
+    }
+
+    /// The sessions of a scope.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn list(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Session>> {
+        self.store.sessions(scope, page).await
+    }
+
+    /// The messages of a session, oldest first.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such session; those of the store.
+    pub async fn messages(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        page: &PageRequest,
+    ) -> Result<Page<Message>> {
+        self.get(scope, session).await?;
+        self.store.messages(scope, session, page).await
+    }
+
+    /// The entities of a session, the most recently seen first.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such session; those of the store.
+    pub async fn entities(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<Entity>> {
+        self.get(scope, session).await?;
+        self.store.entities(scope, session, limit).await
+    }
+
+    /// The versions of a session's summary, oldest first.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such session; those of the store.
+    pub async fn summaries(&self, scope: &Scope, session: &SessionId) -> Result<Vec<Summary>> {
+        self.get(scope, session).await?;
+        self.store.summaries(scope, session).await
+    }
+}
+
+/// Within one append, an `external_id` may stand for one message only.
+fn check_batch(prepared: &[PreparedMessage]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for message in prepared {
+        let Some(id) = &message.external_id else {
+            continue;
+        };
+        if !seen.insert(id) {
+            return Err(Error::conflict(format!(
+                "external_id `{id}` stands for two messages of one append: each needs its own"
+            )));
+        }
+    }
+    Ok(())
+}

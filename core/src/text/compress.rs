@@ -1,0 +1,131 @@
+//! Deterministic compression that holds every protected span (seed 002, 6.2).
+
+use super::passages::sentences;
+use super::protect::protected_spans;
+
+/// How hard to compress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Squeeze {
+    /// Beginning and end, 150 characters each (seed 002: `truncate_middle(300)`).
+    MiddleCut,
+    /// The first sentence, at most 120 characters.
+    OneLine,
+}
+
+/// What stands for text that was left out.
+const GAP: &str = " … ";
+/// A gap shorter than this is kept: the mark would cost as much.
+const MIN_GAP: usize = 16;
+
+/// A shorter form of `text` that holds every protected span verbatim and in order, or `None` where
+/// that would not save at least a quarter: the text then stays whole or goes.
+#[must_use]
+pub fn squeeze(text: &str, how: Squeeze) -> Option<String> {
+    let text = text.trim();
+    let mut keep = protected_spans(text);
+    match how {
+        Squeeze::MiddleCut => {
+            keep.push(0..word_boundary(text, 150));
+            keep.push(tail_boundary(text, 150)..text.len());
+        }
+        Squeeze::OneLine => {
+            let first = sentences(text).next().unwrap_or_default();
+            keep.push(0..word_boundary(text, 120.min(first.chars().count())));
+        }
+    }
+    keep.sort_by_key(|range| (range.start, range.end));
+    let mut squeezed = String::with_capacity(text.len() / 2);
+    let mut end = 0;
+    for range in keep {
+        if range.end <= end {
+            continue;
+        }
+        if range.start > end {
+            if range.start - end < MIN_GAP {
+                squeezed.push_str(&text[end..range.start]);
+            } else {
+                squeezed.truncate(squeezed.trim_end().len());
+                squeezed.push_str(GAP);
+            }
+        }
+        squeezed.push_str(&text[range.start.max(end)..range.end]);
+        end = range.end;
+    }
+    if text.len() - end >= MIN_GAP {
+        squeezed.truncate(squeezed.trim_end().len());
+        squeezed.push_str(GAP.trim_end());
+    } else {
+        squeezed.push_str(&text[end..]);
+    }
+    if how == Squeeze::OneLine {
+        // A protected span has no line break, so this leaves all of them as they are.
+        squeezed = squeezed.replace(['\n', '\r'], " ");
+    }
+    (squeezed.len() * 4 <= text.len() * 3).then_some(squeezed)
+}
+
+/// Byte offset of the last word boundary within the first `chars` characters.
+fn word_boundary(text: &str, chars: usize) -> usize {
+    let Some((end, _)) = text.char_indices().nth(chars) else {
+        return text.len();
+    };
+    text[..end]
+        .rfind(char::is_whitespace)
+        .filter(|at| *at * 2 > end)
+        .unwrap_or(end)
+}
+
+/// Byte offset of the first word boundary within the last `chars` characters.
+fn tail_boundary(text: &str, chars: usize) -> usize {
+    let Some((start, _)) = text.char_indices().nth_back(chars.saturating_sub(1)) else {
+        return 0;
+    };
+    let tail = &text[start..];
+    tail.char_indices()
+        .find(|(at, c)| c.is_whitespace() && *at * 2 < tail.len())
+        .map_or(start, |(at, c)| start + at + c.len_utf8())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::protect::holds_all;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn long_prose_shrinks_and_numbers_stay() {
+        let text = format!(
+            "We began with a plan. {} The port is 8443. {} That was all of it.",
+            "Then came some more words about it. ".repeat(12),
+            "And then came even more words. ".repeat(12),
+        );
+        for how in [Squeeze::MiddleCut, Squeeze::OneLine] {
+            let short = squeeze(&text, how).unwrap();
+            assert!(short.contains("8443") && short.contains('…'), "{short}");
+            assert!(short.starts_with("We began with a plan."), "{short}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_shrink_stays_whole() {
+        for text in [
+            "",
+            "short",
+            "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22",
+        ] {
+            assert_eq!(squeeze(text, Squeeze::OneLine), None, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn protected_spans_survive(text in r#"([a-zé ]{1,60}[.\n]|[A-Z]{2}-[0-9]{3} |"[a-z ]{3,9}" |https://example.org/[a-z]{3} ){0,30}"#) {
+            for how in [Squeeze::MiddleCut, Squeeze::OneLine] {
+                if let Some(short) = squeeze(&text, how) {
+                    prop_assert!(holds_all(&text, &short), "{how:?}: {short:?}");
+                    prop_assert!(short.len() < text.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Text as the domain sees it: terms, sentences, passages, and what compression must not touch.
+//! Everything here is pure and runs in time linear in its input.
+
+mod analyze;
+mod compress;
+mod passages;
+mod postings;
+mod protect;
+mod words;
+
+pub use analyze::{
+    QUESTION_TERM, analyze, asked_dates, date_terms, fold_key, is_first_person, query_terms,
+    speaker_terms, terms,
+};
+pub use compress::{Squeeze, squeeze};
+pub use passages::{PASSAGE_BYTES, is_question, passages, sentences};
+pub use postings::{PostingsError, decode_postings, encode_postings};
+pub use protect::{holds_all, protected_spans};
+
+/// White space folded to single spaces, none at the ends.
+#[must_use]
+pub fn fold_spaces(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        folded.push_str(word);
+    }
+    folded
+}
+
+/// At most `max` characters of `text`, cut at a word where one is near, with `…` where cut.
+#[must_use]
+pub fn clip(text: &str, max: usize) -> String {
+    let Some((end, _)) = text.char_indices().nth(max) else {
+        return text.to_owned();
+    };
+    let keep = text
+        .char_indices()
+        .nth(max.saturating_sub(1))
+        .map_or(end, |(at, _)| at);
+    let head = &text[..keep];
+    let cut = head
+        .rfind(char::is_whitespace)
+        .filter(|at| *at * 4 > keep * 3)
+        .unwrap_or(keep);
+    format!("{}…", head[..cut].trim_end())
+}
+
+/// Whether the scripts of `text` write words without spaces, so that its characters are its terms.
+pub(crate) fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
+        | '\u{0e00}'..='\u{0eff}' | '\u{1780}'..='\u{17ff}' | '\u{20000}'..='\u{2fa1f}')
+}

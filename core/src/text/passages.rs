@@ -1,0 +1,92 @@
+//! Cutting a text into sentences and a long message into passages.
+
+use std::ops::Range;
+
+use unicode_segmentation::UnicodeSegmentation;
+
+/// A message up to this size is one passage; a longer one is cut into passages of about half of it.
+pub const PASSAGE_BYTES: usize = 1_200;
+
+/// Where a passage is closed once it has this much, at the end of a sentence or line.
+const TARGET_BYTES: usize = 600;
+
+/// The passages of a message: ranges that follow each other and together hold all of its text. At
+/// least one, also of an empty text. Cuts are made between sentences or lines where there are any.
+#[must_use]
+pub fn passages(content: &str) -> Vec<Range<usize>> {
+    if content.len() <= PASSAGE_BYTES {
+        return std::iter::once(0..content.len()).collect();
+    }
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    let mut end = 0;
+    for (at, sentence) in content.split_sentence_bound_indices() {
+        if at - start >= TARGET_BYTES || (at > start && at + sentence.len() - start > PASSAGE_BYTES)
+        {
+            ranges.push(start..at);
+            start = at;
+        }
+        end = at + sentence.len();
+        // One endless sentence (a log, a blob) is cut at the last space that fits, else anywhere.
+        while end - start > PASSAGE_BYTES {
+            let limit = content.floor_char_boundary(start + PASSAGE_BYTES);
+            let window = &content[start..limit];
+            let cut = window
+                .rfind(char::is_whitespace)
+                .filter(|at| *at > TARGET_BYTES)
+                .map_or(limit, |at| content.ceil_char_boundary(start + at + 1));
+            ranges.push(start..cut);
+            start = cut;
+        }
+    }
+    if end > start {
+        ranges.push(start..end);
+    }
+    ranges
+}
+
+/// The sentences of a text, trimmed, empty ones left out. A line break ends a sentence.
+pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.split_sentence_bounds()
+        .map(str::trim)
+        .filter(|sentence| !sentence.is_empty())
+}
+
+/// Whether a text ends in a question.
+#[must_use]
+pub fn is_question(text: &str) -> bool {
+    text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | ')' | '”'))
+        .ends_with(['?', '？', '؟'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passages_cover_every_byte() {
+        let texts = [
+            String::new(),
+            "short".to_owned(),
+            "A sentence of some length here. ".repeat(200),
+            "x".repeat(10_000),
+            "ключ ".repeat(3_000),
+            format!("{}\n{}", "word ".repeat(500), "é".repeat(5_000)),
+        ];
+        for text in texts {
+            let ranges = passages(&text);
+            let mut at = 0;
+            for range in &ranges {
+                assert_eq!(range.start, at);
+                assert!(range.len() <= PASSAGE_BYTES);
+                assert!(text.is_char_boundary(range.end));
+                at = range.end;
+            }
+            assert_eq!(at, text.len());
+            if text.len() > PASSAGE_BYTES {
+                let short = ranges.iter().filter(|range| range.len() < 160).count();
+                assert!(short <= 1, "{short} passages too short to quote");
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! `throughline assemble`.
+
+use std::io::Read;
+
+use throughline_core::context::{AssembleRequest, AssembledContext, Intent, Tier};
+use throughline_core::ids::SessionId;
+use throughline_core::ports::{Write, WriteBatch};
+use throughline_core::usage::{UsageCounters, UsageDay};
+use throughline_core::{Error, Result};
+
+use super::output::{Output, grouped, percent, table};
+use crate::compose::Engine;
+use crate::config::Config;
+use crate::wire::AssembledContextJson;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// What the user says now; `-` reads it from standard input
+    turn: String,
+    /// The thread; it need not exist yet
+    #[arg(long, default_value = "cli")]
+    session: String,
+    /// Tokens of the whole payload [default: the tier's]
+    #[arg(long, value_name = "TOKENS")]
+    budget: Option<u32>,
+    /// quick_capture, context_lookup, deep_analysis or planning [default: told from the turn]
+    #[arg(long)]
+    intent: Option<String>,
+    /// light, standard or full [default: full]
+    #[arg(long)]
+    tier: Option<String>,
+}
+
+pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
+    let turn = match args.turn.as_str() {
+        "-" => {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|error| {
+                    Error::invalid(format!("standard input is not UTF-8 text: {error}"))
+                })?;
+            text.trim_end().to_owned()
+        }
+        turn => turn.to_owned(),
+    };
+    let scope = config.scope()?;
+    let request = AssembleRequest {
+        intent: args
+            .intent
+            .as_deref()
+            .map(str::parse::<Intent>)
+            .transpose()?,
+        tier: args.tier.as_deref().map(str::parse::<Tier>).transpose()?,
+        token_budget: args.budget,
+        ..AssembleRequest::new(SessionId::new(&args.session)?, turn)
+    };
+    let engine = Engine::open(config)?;
+    let context = engine.contexts.assemble(&scope, &request).await?;
+    let now = engine.clock.now();
+    let spent = UsageCounters::of_context(&context);
+    let usage = Write::AddUsage(UsageDay::of(now), spent);
+    engine
+        .store
+        .apply(WriteBatch::new(scope, now).with(usage))
+        .await?;
+    output.result(&AssembledContextJson::from(&context), || human(&context))
+}
+
+fn human(context: &AssembledContext) -> String {
+    let mut text = String::new();
+    for message in context.payload() {
+        text.push_str(&format!("── {} ──\n{}\n\n", message.role, message.content));
+    }
+    text.push_str(&account(context));
+    for warning in &context.budget.warnings {
+        text.push_str(&format!("\nwarning: {warning}"));
+    }
+    text
+}
+
+/// Tokens by section, and what was saved.
+fn account(context: &AssembledContext) -> String {
+    let budget = &context.budget;
+    let rows = budget
+        .by_section
+        .iter()
+        .map(|(section, tokens)| vec![section.as_str().to_owned(), tokens.to_string()]);
+    let saved = 1.0 - f64::from(budget.used) / (context.baseline_tokens.max(1) as f64);
+    let against = if saved > 0.0 {
+        format!(
+            ", {} less than the whole history of {}",
+            percent(saved),
+            grouped(context.baseline_tokens)
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "{}\n{} of {} tokens ({}){against}",
+        table(&["section", "tokens"], rows),
+        grouped(budget.used.into()),
+        grouped(budget.limit.into()),
+        budget.tokenizer
+    )
+}

@@ -1,0 +1,62 @@
+//! `throughline backup` and `throughline restore`.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use throughline_core::Result;
+
+use super::output::Output;
+use crate::compose;
+use crate::config::Config;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct BackupArgs {
+    /// The file to write; it must not exist
+    to: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RestoreArgs {
+    /// The backup
+    from: PathBuf,
+    /// Replace the store that is there
+    #[arg(long)]
+    replace: bool,
+}
+
+#[derive(Serialize)]
+struct Done {
+    file: String,
+}
+
+pub(super) async fn backup(args: &BackupArgs, config: &Config, output: &Output) -> Result<()> {
+    let bar = output.progress(0, "backing up");
+    let shown = bar.clone();
+    compose::backup(config, &args.to, move |done, total| {
+        shown.set_length(total);
+        shown.set_position(done);
+    })
+    .await?;
+    bar.finish_and_clear();
+    let file = args.to.display().to_string();
+    output.result(&Done { file: file.clone() }, || {
+        format!("{file} holds the whole store, checked")
+    })
+}
+
+pub(super) fn restore(args: &RestoreArgs, config: &Config, output: &Output) -> Result<()> {
+    let bar = output.progress(0, "restoring");
+    compose::restore(config, &args.from, args.replace, |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    })?;
+    bar.finish_and_clear();
+    let file = config
+        .data_dir
+        .join(compose::STORE_FILE)
+        .display()
+        .to_string();
+    output.result(&Done { file: file.clone() }, || {
+        format!("{file} is now what {} holds", args.from.display())
+    })
+}

@@ -1,0 +1,280 @@
+//! `throughline demo`.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use throughline_core::context::{AssembleRequest, AssembledContext, Section};
+use throughline_core::ids::{ExternalId, SessionId};
+use throughline_core::session::Role;
+use throughline_core::text::clip;
+use throughline_core::{Error, Result, Scope};
+
+use super::output::{Output, grouped, percent, table};
+use crate::compose::Engine;
+use crate::config::Config;
+use crate::import::{ImportFile, ImportSession, import, read_bytes, read_file};
+
+/// The sample that ships with the program: nine weeks of one person and her assistant.
+const SAMPLE: &[u8] = include_bytes!("../../assets/demo-conversation.json");
+/// Turns shown.
+const TURNS: usize = 8;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A conversation of your own, in any form that `import` reads [default: a sample]
+    file: Option<PathBuf>,
+    /// Tokens of each context
+    #[arg(long, default_value_t = 3_000)]
+    budget: u32,
+}
+
+/// A turn to show: from a new session, or going on in the last one.
+struct Turn {
+    text: String,
+    session: SessionId,
+    evidence: Vec<ExternalId>,
+}
+
+#[derive(Serialize)]
+struct ShownTurn {
+    sample: String,
+    turn: String,
+    session: String,
+    whole_history: u64,
+    sent: u32,
+    saved: f64,
+    by_section: std::collections::BTreeMap<&'static str, u32>,
+    evidence_shown: Option<String>,
+    milliseconds: f64,
+}
+
+pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
+    let (file, name) = match &args.file {
+        Some(path) => (read_file(path, None)?, path.display().to_string()),
+        None => (
+            read_bytes(SAMPLE, "the sample conversation")?,
+            "the sample conversation".into(),
+        ),
+    };
+    let folder = tempfile::tempdir()
+        .map_err(|error| Error::internal("no temporary folder for a store").with_source(error))?;
+    let config = Config {
+        data_dir: folder.path().to_owned(),
+        ..Config::default()
+    };
+    let engine = Engine::open(&config)?;
+    let mut shown = Vec::new();
+    let mut example = None;
+    let mut counts = (0, 0);
+    let conversations = conversations(&file);
+    let each = TURNS.div_ceil(conversations.len().max(1)).max(2);
+    for (user, sessions, turns) in conversations {
+        let scope = Scope::new("demo", &user, None)?;
+        let total = sessions
+            .iter()
+            .map(|session| session.messages.len() as u64)
+            .sum();
+        let bar = output.progress(total, "importing");
+        import(&engine, &scope, sessions, |done| bar.set_position(done)).await?;
+        bar.finish_and_clear();
+        counts.0 += total;
+        counts.1 += sessions.len();
+        for turn in pick(turns, each) {
+            let (line, context) = show(&engine, &scope, &user, turn, args.budget).await?;
+            shown.push(line);
+            example.get_or_insert(context);
+        }
+    }
+    output.result(&shown, || {
+        human(&name, counts, &shown, example.as_ref(), args.budget)
+    })
+}
+
+/// Each sample is a user of their own; a file without samples is one user.
+fn conversations(file: &ImportFile) -> Vec<(String, &[ImportSession], Vec<Turn>)> {
+    if file.samples.is_empty() {
+        return vec![("me".to_owned(), &file.sessions, own_turns(&file.sessions))];
+    }
+    let samples = file.samples.iter().map(|sample| {
+        let last = sample.sessions.last().map(|session| session.id.clone());
+        let new = SessionId::new("a new session").ok();
+        let turns = sample
+            .questions
+            .iter()
+            .enumerate()
+            .filter_map(|(index, question)| {
+                // Every third question goes on in the last session, so that history is seen, too.
+                let session = if index % 3 == 2 {
+                    last.clone()
+                } else {
+                    new.clone()
+                };
+                Some(Turn {
+                    text: question.question.clone(),
+                    session: session?,
+                    evidence: question.evidence.clone(),
+                })
+            });
+        (
+            sample.id.clone(),
+            sample.sessions.as_slice(),
+            turns.collect(),
+        )
+    });
+    samples.collect()
+}
+
+/// Without questions, users' own last words of each session are asked again, in that session.
+fn own_turns(sessions: &[ImportSession]) -> Vec<Turn> {
+    sessions
+        .iter()
+        .filter_map(|session| {
+            let last = session
+                .messages
+                .iter()
+                .rfind(|message| message.role == Role::User)?;
+            Some(Turn {
+                text: last.content.clone(),
+                session: session.id.clone(),
+                evidence: Vec::new(),
+            })
+        })
+        .collect()
+}
+
+/// `count` turns spread over all of them.
+fn pick(turns: Vec<Turn>, count: usize) -> Vec<Turn> {
+    let total = turns.len();
+    let wanted: Vec<usize> = (0..count).map(|n| n * total / count.max(1)).collect();
+    turns
+        .into_iter()
+        .enumerate()
+        .filter(|(at, _)| wanted.contains(at))
+        .map(|(_, t)| t)
+        .collect()
+}
+
+async fn show(
+    engine: &Engine,
+    scope: &Scope,
+    sample: &str,
+    turn: Turn,
+    budget: u32,
+) -> Result<(ShownTurn, AssembledContext)> {
+    let request = AssembleRequest {
+        token_budget: Some(budget),
+        ..AssembleRequest::new(turn.session.clone(), &turn.text)
+    };
+    let started = std::time::Instant::now();
+    let context = engine.contexts.assemble(scope, &request).await?;
+    let milliseconds = started.elapsed().as_secs_f64() * 1e3;
+    let found = turn
+        .evidence
+        .iter()
+        .filter(|id| {
+            context
+                .items
+                .iter()
+                .any(|item| item.external_id.as_ref() == Some(id) && item.span.is_some())
+        })
+        .count();
+    let line = ShownTurn {
+        sample: sample.to_owned(),
+        turn: turn.text,
+        session: turn.session.to_string(),
+        whole_history: context.baseline_tokens,
+        sent: context.budget.used,
+        saved: 1.0 - f64::from(context.budget.used) / context.baseline_tokens.max(1) as f64,
+        by_section: context
+            .budget
+            .by_section
+            .iter()
+            .map(|(section, tokens)| (section.as_str(), *tokens))
+            .collect(),
+        evidence_shown: (!turn.evidence.is_empty())
+            .then(|| format!("{found} of {}", turn.evidence.len())),
+        milliseconds,
+    };
+    Ok((line, context))
+}
+
+fn human(
+    name: &str,
+    (messages, sessions): (u64, usize),
+    shown: &[ShownTurn],
+    example: Option<&AssembledContext>,
+    budget: u32,
+) -> String {
+    let mut text = format!(
+        "Imported {name}: {} messages in {sessions} sessions, into a throw-away store.\n\
+         Below, some turns: what an agent would send without Throughline (the whole history), and \
+         what it sends with it, at most {} tokens.\n\n",
+        grouped(messages),
+        grouped(budget.into())
+    );
+    let heading = [
+        "the user asks",
+        "whole history",
+        "sent",
+        "saved",
+        "header",
+        "summary",
+        "history",
+        "recalled",
+        "evidence in it",
+        "ms",
+    ];
+    let rows = shown.iter().map(|line| {
+        let section = |section: Section| line.by_section[section.as_str()].to_string();
+        vec![
+            clip(&line.turn, 60),
+            grouped(line.whole_history),
+            grouped(line.sent.into()),
+            percent(line.saved),
+            section(Section::Header),
+            section(Section::Summaries),
+            section(Section::History),
+            section(Section::Recall),
+            line.evidence_shown.clone().unwrap_or_default(),
+            format!("{:.1}", line.milliseconds),
+        ]
+    });
+    text.push_str(&table(&heading, rows));
+    if let Some(context) = example {
+        text.push_str("\n\nWhat the first of these turns sends, shortened:\n");
+        for message in context.payload() {
+            text.push_str(&format!(
+                "\n── {} ──\n{}\n",
+                message.role,
+                shortened(&message.content)
+            ));
+        }
+        let dropped = context
+            .items
+            .iter()
+            .filter(|item| item.span.is_none())
+            .count();
+        text.push_str(&format!(
+            "\nThe account names {} candidates; {dropped} of them were left out or are part of the \
+             header, each with its reason.\n\
+             Next: `throughline import FILE`, then `throughline assemble \"…\"`; --json shows the \
+             whole account.",
+            context.items.len(),
+        ));
+    }
+    text
+}
+
+/// The first and last lines of a long text.
+fn shortened(content: &str) -> String {
+    let lines: Vec<String> = content.lines().map(|line| clip(line, 110)).collect();
+    match lines.len() {
+        0..=12 => lines.join("\n"),
+        count => format!(
+            "{}\n  … {} more lines …\n{}",
+            lines[..8].join("\n"),
+            count - 11,
+            lines[count - 3..].join("\n")
+        ),
+    }
+}

@@ -1,0 +1,178 @@
+//! The command line: one file a command. Human output by default, JSON with `--json`.
+
+mod assemble;
+mod backup;
+mod config;
+mod demo;
+mod eval;
+mod import;
+mod migrate;
+mod output;
+mod profile;
+mod usage;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use throughline_core::{Error, ErrorKind, Result};
+
+use crate::config::{Config, Layers, LogConfig, LogFormat};
+use output::Output;
+
+/// Keeps what an agent has seen and assembles, for every turn, the smallest context that keeps the
+/// answer right, under a hard token budget.
+#[derive(Debug, Parser)]
+#[command(name = "throughline", version, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done · 1 defect · 2 usage · 3 invalid input · 4 not found · 5 conflict · \
+6 budget too small · 7 unavailable, try again · 8 read-only · 9 disk full · 10 newer schema · \
+11 damaged";
+
+#[derive(Debug, clap::Args)]
+struct Global {
+    /// Configuration file [default: throughline.toml, if there is one]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Directory of the embedded store
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Any other setting; repeatable
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = key_value)]
+    settings: Vec<(String, String)>,
+    /// JSON on standard output
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Import a conversation into a throw-away store and show what is sent for some turns
+    Demo(demo::Args),
+    /// Import conversations: JSON lines of messages, samples, or an OpenAI-style array
+    Import(import::Args),
+    /// Assemble the context of one turn
+    Assemble(assemble::Args),
+    /// Measure on a file of conversations with questions
+    #[command(subcommand)]
+    Eval(eval::Command),
+    /// Show or change the rules and the profile card of the user
+    #[command(subcommand)]
+    Profile(profile::Command),
+    /// Tokens sent and saved, by day
+    Usage(usage::Args),
+    /// Copy the store to a new file while it is in use
+    Backup(backup::BackupArgs),
+    /// Put a backup in the place of the store
+    Restore(backup::RestoreArgs),
+    /// Bring the store's schema up to date, and check the store
+    Migrate(migrate::Args),
+    /// The configuration in force
+    #[command(subcommand)]
+    Config(config::Command),
+}
+
+fn key_value(text: &str) -> std::result::Result<(String, String), String> {
+    text.split_once('=')
+        .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+        .ok_or_else(|| "must be KEY=VALUE, such as sqlite.readers=8".to_owned())
+}
+
+/// Runs the command line of the process.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(cli.global.json);
+    match run(cli, &output) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output.error(&error);
+            ExitCode::from(exit_code(error.kind()))
+        }
+    }
+}
+
+/// The one table from kinds of errors to exit codes.
+fn exit_code(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::InvalidInput => 3,
+        ErrorKind::NotFound => 4,
+        ErrorKind::Conflict => 5,
+        ErrorKind::BudgetTooSmall => 6,
+        ErrorKind::Unavailable => 7,
+        ErrorKind::ReadOnly => 8,
+        ErrorKind::StorageFull => 9,
+        ErrorKind::SchemaTooNew => 10,
+        ErrorKind::Corrupt => 11,
+        _ => 1,
+    }
+}
+
+fn run(cli: Cli, output: &Output) -> Result<()> {
+    let mut flags = cli.global.settings;
+    if let Some(data_dir) = &cli.global.data_dir {
+        flags.push(("data_dir".to_owned(), data_dir.display().to_string()));
+    }
+    let layers = Layers {
+        file: cli.global.config,
+        flags,
+    };
+    if let Command::Config(command) = &cli.command {
+        return config::run(command, &layers, output);
+    }
+    let config = layers.load()?;
+    start_log(&config.log)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::internal("no threads for the runtime").with_source(error))?;
+    runtime.block_on(dispatch(cli.command, &config, output))
+}
+
+async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<()> {
+    match command {
+        Command::Demo(args) => demo::run(&args, output).await,
+        Command::Import(args) => import::run(&args, config, output).await,
+        Command::Assemble(args) => assemble::run(&args, config, output).await,
+        Command::Eval(eval::Command::Retrieval(args)) => eval::run(&args, output).await,
+        Command::Profile(command) => profile::run(&command, config, output).await,
+        Command::Usage(args) => usage::run(&args, config, output).await,
+        Command::Backup(args) => backup::backup(&args, config, output).await,
+        Command::Restore(args) => backup::restore(&args, config, output),
+        Command::Migrate(args) => migrate::run(&args, config, output).await,
+        // Answered before the configuration was loaded.
+        Command::Config(_) => Ok(()),
+    }
+}
+
+/// Logs go to standard error and never hold contents.
+fn start_log(log: &LogConfig) -> Result<()> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&log.level)
+        .map_err(|error| Error::invalid(format!("log.level: {error}")))?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    match log.format {
+        LogFormat::Human => builder.init(),
+        LogFormat::Json => builder.json().init(),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

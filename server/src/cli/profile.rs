@@ -1,0 +1,69 @@
+//! `throughline profile`.
+
+use serde::Serialize;
+use throughline_core::Result;
+use throughline_core::scope::{Profile, ProfileChange};
+
+use super::output::Output;
+use crate::compose::Engine;
+use crate::config::Config;
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Print rules and card
+    Show,
+    /// Change rules or card; an empty text clears one
+    Set {
+        /// Standing instructions, one a line
+        #[arg(long)]
+        rules: Option<String>,
+        /// Who the user is: project, time zone, role
+        #[arg(long)]
+        card: Option<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct ProfileJson<'p> {
+    rules: &'p str,
+    card: &'p str,
+    version: u64,
+}
+
+pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> Result<()> {
+    let scope = config.scope()?;
+    let engine = Engine::open(config)?;
+    let profile = match command {
+        Command::Show => engine.profiles.get(&scope).await?,
+        Command::Set { rules, card } => {
+            let change = ProfileChange {
+                rules: rules.clone(),
+                card: card.clone(),
+            };
+            engine.profiles.change(&scope, change).await?
+        }
+    };
+    let Profile {
+        rules,
+        card,
+        version,
+        ..
+    } = &profile;
+    output.result(
+        &ProfileJson {
+            rules,
+            card,
+            version: *version,
+        },
+        || {
+            let or_none = |text: &str| {
+                if text.is_empty() {
+                    "(none)".into()
+                } else {
+                    text.to_owned()
+                }
+            };
+            format!("rules:\n{}\n\ncard:\n{}", or_none(rules), or_none(card))
+        },
+    )
+}

@@ -1,0 +1,299 @@
+//! Layered configuration: defaults < `throughline.toml` < `THROUGHLINE_*` < flags.
+//!
+//! Unknown keys are errors that suggest the nearest one; `explain` tells which layer a value is
+//! from.
+
+use std::path::{Path, PathBuf};
+
+use figment::error::Kind;
+use figment::providers::{Env, Format, Serialized, Toml};
+use figment::value::{Dict, Value};
+use figment::{Figment, Source};
+use serde::{Deserialize, Serialize};
+use throughline_core::{Error, Result, Scope};
+
+/// The file that is read when no other is named.
+pub const DEFAULT_FILE: &str = "throughline.toml";
+/// Prefix of environment variables; nested keys are joined with `__`.
+pub const ENV_PREFIX: &str = "THROUGHLINE_";
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where the embedded store and everything beside it live; created with mode 0700.
+    pub data_dir: PathBuf,
+    /// The store.
+    pub store: StoreKind,
+    /// Whose memory the command line works on.
+    pub identity: Identity,
+    /// The embedded store.
+    pub sqlite: SqliteConfig,
+    /// What is logged, and how.
+    pub log: LogConfig,
+}
+
+/// The stores that can be named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreKind {
+    /// One SQLite file in the data directory.
+    Sqlite,
+}
+
+/// The local user: whoever can read the data directory acts as this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// Tenant.
+    pub tenant: String,
+    /// User within the tenant.
+    pub user: String,
+    /// Workspace; empty for none.
+    pub workspace: String,
+}
+
+/// Settings of the embedded store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SqliteConfig {
+    /// When a commit counts as done.
+    pub durability: Durability,
+    /// Reading connections.
+    pub readers: usize,
+    /// How long to wait for another process that writes, in milliseconds.
+    pub busy_timeout_ms: u64,
+}
+
+/// When a commit counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// On the disk: no power loss takes it back.
+    Full,
+    /// In the operating system: a power loss may take back the last commits.
+    Normal,
+}
+
+/// Settings of the log, which goes to standard error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    /// A level or filter directives, such as `info` or `throughline_core=debug`.
+    pub level: String,
+    /// `human` or `json`.
+    pub format: LogFormat,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For a person.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: "./data".into(),
+            store: StoreKind::Sqlite,
+            identity: Identity {
+                tenant: "local".into(),
+                user: "local".into(),
+                workspace: String::new(),
+            },
+            sqlite: SqliteConfig {
+                durability: Durability::Full,
+                readers: 4,
+                busy_timeout_ms: 5_000,
+            },
+            log: LogConfig {
+                level: "warn".into(),
+                format: LogFormat::Human,
+            },
+        }
+    }
+}
+
+impl Config {
+    /// The scope of the command line.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names the key.
+    pub fn scope(&self) -> Result<Scope> {
+        let Identity {
+            tenant,
+            user,
+            workspace,
+        } = &self.identity;
+        let workspace = Some(workspace.as_str()).filter(|name| !name.is_empty());
+        Scope::new(tenant, user, workspace)
+            .map_err(|error| Error::invalid(format!("identity: {error}")))
+    }
+}
+
+/// Where configuration comes from.
+#[derive(Debug, Clone, Default)]
+pub struct Layers {
+    /// `--config`; a file that is named must exist.
+    pub file: Option<PathBuf>,
+    /// `--set key=value`, in order.
+    pub flags: Vec<(String, String)>,
+}
+
+/// One key, its value, and the layer that it is from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explained {
+    /// Dotted key.
+    pub key: String,
+    /// Value, as TOML writes it.
+    pub value: String,
+    /// Layer, such as `default` or `throughline.toml`.
+    pub layer: String,
+}
+
+impl Layers {
+    /// Reads all layers.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names key and layer and what is allowed.
+    pub fn load(&self) -> Result<Config> {
+        self.figment()?
+            .extract()
+            .map_err(|error| explain_error(&error))
+    }
+
+    /// Every key with its value and layer.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn explain(&self) -> Result<Vec<Explained>> {
+        let figment = self.figment()?;
+        let config: Config = figment.extract().map_err(|error| explain_error(&error))?;
+        let value = Value::serialize(config).map_err(|error| explain_error(&error))?;
+        let mut explained = Vec::new();
+        for key in leaf_keys("", &value) {
+            let layer = figment
+                .find_metadata(&key)
+                .map_or("default".to_owned(), |metadata| {
+                    layer_name(&metadata.name, metadata.source.as_ref())
+                });
+            let value = value
+                .clone()
+                .find(&key)
+                .map_or(String::new(), |value| show(&value));
+            explained.push(Explained { key, value, layer });
+        }
+        Ok(explained)
+    }
+
+    fn figment(&self) -> Result<Figment> {
+        let mut figment = Figment::from(Serialized::defaults(Config::default()));
+        let file = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+        if self.file.is_some() && !file.is_file() {
+            return Err(Error::not_found(format!(
+                "{} does not exist",
+                file.display()
+            )));
+        }
+        if file.is_file() {
+            figment = figment.merge(Toml::file_exact(file));
+        }
+        figment = figment.merge(Env::prefixed(ENV_PREFIX).split("__"));
+        for (key, value) in &self.flags {
+            // A value is TOML where it can be, else text: `--set sqlite.readers=8`.
+            let value: Value = value.parse().unwrap_or_else(|never| match never {});
+            figment = figment.merge(NamedFlag(Serialized::default(key, value)));
+        }
+        Ok(figment)
+    }
+}
+
+/// A flag as a layer of its own name.
+struct NamedFlag(Serialized<Value>);
+
+impl figment::Provider for NamedFlag {
+    fn metadata(&self) -> figment::Metadata {
+        figment::Metadata::named("flag")
+    }
+
+    fn data(
+        &self,
+    ) -> std::result::Result<figment::value::Map<figment::Profile, Dict>, figment::Error> {
+        self.0.data()
+    }
+}
+
+fn leaf_keys(prefix: &str, value: &Value) -> Vec<String> {
+    match value {
+        Value::Dict(_, dict) => dict
+            .iter()
+            .flat_map(|(key, value)| {
+                let path = if prefix.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{prefix}.{key}")
+                };
+                leaf_keys(&path, value)
+            })
+            .collect(),
+        _ => vec![prefix.to_owned()],
+    }
+}
+
+fn show(value: &Value) -> String {
+    match value {
+        Value::String(_, text) => format!("{text:?}"),
+        Value::Num(_, number) => number
+            .to_u128()
+            .map_or_else(|| format!("{number:?}"), |number| number.to_string()),
+        Value::Bool(_, flag) => flag.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn layer_name(name: &str, source: Option<&Source>) -> String {
+    match source {
+        Some(Source::File(path)) => path.display().to_string(),
+        _ if name.contains("environment") => "environment".to_owned(),
+        _ if name == "flag" => "flag".to_owned(),
+        _ => "default".to_owned(),
+    }
+}
+
+fn explain_error(error: &figment::Error) -> Error {
+    let layer = error.metadata.as_ref().map_or(String::new(), |metadata| {
+        format!(
+            " ({})",
+            layer_name(&metadata.name, metadata.source.as_ref())
+        )
+    });
+    let path = error.path.join(".");
+    let message = match &error.kind {
+        Kind::UnknownField(field, known) => {
+            // The field may be the last part of the path or follow it, by the layer.
+            let full = match path.as_str() {
+                "" => field.clone(),
+                path if path == field || path.ends_with(&format!(".{field}")) => path.to_owned(),
+                path => format!("{path}.{field}"),
+            };
+            let nearest = known
+                .iter()
+                .max_by(|a, b| {
+                    strsim::jaro_winkler(a, field).total_cmp(&strsim::jaro_winkler(b, field))
+                })
+                .map_or(String::new(), |nearest| {
+                    format!(": did you mean `{nearest}`?")
+                });
+            format!("unknown configuration key `{full}`{layer}{nearest}")
+        }
+        kind => format!("configuration key `{path}`{layer}: {kind}"),
+    };
+    Error::invalid(message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Layers over real files. The environment is left alone: it is shared by all tests of a process;
+//! `server/tests/cli.rs` sets it for the real binary.
+
+use std::io::Write;
+
+use super::*;
+
+fn with_file(text: &str, flags: &[(&str, &str)]) -> (Layers, tempfile::NamedTempFile) {
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let flags = flags
+        .iter()
+        .map(|(key, value)| ((*key).into(), (*value).into()))
+        .collect();
+    (
+        Layers {
+            file: Some(file.path().to_owned()),
+            flags,
+        },
+        file,
+    )
+}
+
+#[test]
+fn later_layers_win_and_are_named() {
+    let (layers, _file) = with_file(
+        "[sqlite]\nreaders = 2\ndurability = \"normal\"\n",
+        &[("sqlite.readers", "8")],
+    );
+    let config = layers.load().unwrap();
+    assert_eq!(config.sqlite.readers, 8);
+    assert_eq!(config.sqlite.durability, Durability::Normal);
+    assert_eq!(config.sqlite.busy_timeout_ms, 5_000);
+    let explained = layers.explain().unwrap();
+    let layer = |key: &str| {
+        explained
+            .iter()
+            .find(|line| line.key == key)
+            .map(|line| line.layer.clone())
+            .unwrap()
+    };
+    assert_eq!(layer("sqlite.readers"), "flag");
+    assert!(layer("sqlite.durability").ends_with(".toml"));
+    assert_eq!(layer("data_dir"), "default");
+}
+
+#[test]
+fn wrong_keys_and_values_say_what_is_allowed() {
+    let table = [
+        ("data_dri = \"x\"\n", "did you mean `data_dir`?"),
+        ("[sqlite]\nreader = 2\n", "`sqlite.reader`"),
+        ("[sqlite]\ndurability = \"none\"\n", "full"),
+        ("[sqlite]\nreaders = \"many\"\n", "sqlite.readers"),
+        ("store = \"postgres\"\n", "sqlite"),
+        ("not toml", ""),
+    ];
+    for (text, expected) in table {
+        let (layers, _file) = with_file(text, &[]);
+        let error = layers.load().unwrap_err();
+        assert!(error.message().contains(expected), "{text}: {error}");
+    }
+    let missing = Layers {
+        file: Some("/nowhere/throughline.toml".into()),
+        flags: Vec::new(),
+    };
+    assert!(
+        missing
+            .load()
+            .unwrap_err()
+            .message()
+            .contains("does not exist")
+    );
+}

@@ -1,0 +1,306 @@
+//! `eval retrieval`: what share of a question's evidence reaches the payload, and at what cost.
+//!
+//! Each sample goes into a fresh store; every question is asked from a new session of the same
+//! user. Evidence counts when the rendered payload shows it under its own source: a message of up
+//! to 400 characters in full, a longer one as a verbatim passage of at least 160.
+
+mod report;
+
+use std::time::Instant;
+
+use throughline_core::Result;
+use throughline_core::Scope;
+use throughline_core::context::{AssembleRequest, AssembledContext, Intent, RecallOptions};
+use throughline_core::ids::SessionId;
+use throughline_core::text::fold_spaces;
+
+use crate::compose::Engine;
+use crate::config::Config;
+use crate::import::{Question, Sample, import};
+
+pub use report::{Report, Score};
+
+/// Contents of up to this many characters must be shown in full.
+const WHOLE_CHARS: usize = 400;
+/// Of longer ones, a verbatim passage of this many characters must be shown.
+const PASSAGE_CHARS: usize = 160;
+
+/// One question's outcome.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The sample's id.
+    pub sample: String,
+    /// The question.
+    pub question: Question,
+    /// Evidence shown, as a share.
+    pub recall: f64,
+    /// Evidence that was not shown, with what became of it.
+    pub missed: Vec<String>,
+    /// Tokens of the context.
+    pub tokens: u32,
+    /// Tokens of the whole history.
+    pub baseline: u64,
+    /// Milliseconds of assembly.
+    pub milliseconds: f64,
+}
+
+/// Asks every question of `samples` with each of the `variants`; one report for each. `progress`
+/// gets the questions answered.
+///
+/// # Errors
+/// Those of the store and of assembly.
+pub async fn retrieval(
+    samples: &[Sample],
+    budget: u32,
+    variants: &[Variant],
+    progress: impl Fn(u64),
+) -> Result<Vec<Report>> {
+    let mut asked: Vec<Vec<Asked>> = vec![Vec::new(); variants.len()];
+    let mut done = 0;
+    for sample in samples {
+        let folder = tempfile::tempdir().map_err(|error| {
+            throughline_core::Error::internal("no temporary folder for a store").with_source(error)
+        })?;
+        let config = Config {
+            data_dir: folder.path().to_owned(),
+            ..Config::default()
+        };
+        let engine = Engine::open(&config)?;
+        let scope = Scope::new("eval", &sample.id, None)?;
+        import(&engine, &scope, &sample.sessions, |_| {}).await?;
+        for (variant, asked) in variants.iter().zip(&mut asked) {
+            for question in sample
+                .questions
+                .iter()
+                .filter(|asked| !asked.evidence.is_empty())
+            {
+                asked.push(ask(&engine, &scope, sample, question, budget, *variant).await?);
+                done += 1;
+                progress(done);
+            }
+        }
+    }
+    Ok(asked
+        .into_iter()
+        .zip(variants)
+        .map(|(asked, variant)| Report::new(*variant, budget, asked))
+        .collect())
+}
+
+/// A way of filling the budget, for the ablation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// The last messages alone, as many as fit.
+    LastMessages,
+    /// Recall of single messages.
+    SingleMessages,
+    /// Recall with neighbours and the signals of dialogue.
+    WithNeighbours,
+    /// The same, with facts: what is shipped.
+    WithFacts,
+}
+
+impl Variant {
+    /// From the least to what is shipped.
+    pub const ALL: [Self; 4] = [
+        Self::LastMessages,
+        Self::SingleMessages,
+        Self::WithNeighbours,
+        Self::WithFacts,
+    ];
+
+    /// Its name in reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LastMessages => "last_messages",
+            Self::SingleMessages => "single_messages",
+            Self::WithNeighbours => "with_neighbours",
+            Self::WithFacts => "with_facts",
+        }
+    }
+
+    fn options(self) -> RecallOptions {
+        let whole = RecallOptions::default();
+        match self {
+            Self::LastMessages => RecallOptions {
+                enabled: false,
+                ..whole
+            },
+            Self::SingleMessages => RecallOptions {
+                neighbours: false,
+                facts: false,
+                ..whole
+            },
+            Self::WithNeighbours => RecallOptions {
+                facts: false,
+                ..whole
+            },
+            Self::WithFacts => whole,
+        }
+    }
+}
+
+async fn ask(
+    engine: &Engine,
+    scope: &Scope,
+    sample: &Sample,
+    question: &Question,
+    budget: u32,
+    variant: Variant,
+) -> Result<Asked> {
+    let request = AssembleRequest {
+        intent: Some(Intent::ContextLookup),
+        token_budget: Some(budget),
+        recall: variant.options(),
+        ..AssembleRequest::new(SessionId::new("eval-question")?, &question.question)
+    };
+    let started = Instant::now();
+    let context = engine.contexts.assemble(scope, &request).await?;
+    let milliseconds = started.elapsed().as_secs_f64() * 1e3;
+    let (shown, tokens) = match variant {
+        Variant::LastMessages => last_messages(engine, sample, &context, budget),
+        _ => (shown_in(&context), context.budget.used),
+    };
+    let mut missed = Vec::new();
+    for id in &question.evidence {
+        let content = sample
+            .sessions
+            .iter()
+            .flat_map(|session| &session.messages)
+            .find(|message| message.external_id.as_ref() == Some(id))
+            .map_or("", |message| message.content.as_str());
+        let is_shown = shown
+            .iter()
+            .filter(|(source, _)| source == id.as_str())
+            .any(|(_, text)| holds(text, content));
+        if !is_shown {
+            missed.push(format!("{id} ({})", fate(&context, id.as_str())));
+        }
+    }
+    let evidence = question.evidence.len();
+    Ok(Asked {
+        sample: sample.id.clone(),
+        question: question.clone(),
+        recall: (evidence - missed.len()) as f64 / evidence.max(1) as f64,
+        missed,
+        tokens,
+        baseline: context.baseline_tokens
+            - u64::from(
+                context
+                    .budget
+                    .by_section
+                    .iter()
+                    .map(|(section, tokens)| {
+                        if *section == throughline_core::context::Section::Turn {
+                            *tokens
+                        } else {
+                            0
+                        }
+                    })
+                    .sum::<u32>(),
+            ),
+        milliseconds,
+    })
+}
+
+/// Every item that the payload shows, by the caller's id.
+fn shown_in(context: &AssembledContext) -> Vec<(String, String)> {
+    context
+        .items
+        .iter()
+        .filter_map(|item| {
+            let id = item.external_id.as_ref()?;
+            Some((id.as_str().to_owned(), context.rendered(item)?.to_owned()))
+        })
+        .collect()
+}
+
+/// The baseline that everyone has: the last messages that fit into what the rest of the payload
+/// leaves, each at its content's tokens and two for its frame.
+fn last_messages(
+    engine: &Engine,
+    sample: &Sample,
+    context: &AssembledContext,
+    budget: u32,
+) -> (Vec<(String, String)>, u32) {
+    let mut used = context.budget.used;
+    let mut shown = Vec::new();
+    let messages = sample
+        .sessions
+        .iter()
+        .rev()
+        .flat_map(|session| session.messages.iter().rev());
+    for message in messages {
+        let tokens = engine.tokenizer.count(&message.content) + 2;
+        if used + tokens > budget {
+            break;
+        }
+        used += tokens;
+        if let Some(id) = &message.external_id {
+            shown.push((id.as_str().to_owned(), message.content.clone()));
+        }
+    }
+    (shown, used)
+}
+
+/// Whether a rendered text shows a message, by the rule of the measure.
+fn holds(rendered: &str, content: &str) -> bool {
+    let rendered = fold_spaces(rendered);
+    let content = fold_spaces(content);
+    let length = content.chars().count();
+    if length <= WHOLE_CHARS {
+        return !content.is_empty() && rendered.contains(&content);
+    }
+    // Any window of the passage length will do; a step of a word's length finds it if it is there.
+    let starts: Vec<usize> = content.char_indices().map(|(at, _)| at).collect();
+    (0..=length - PASSAGE_CHARS).step_by(8).any(|first| {
+        let end = starts
+            .get(first + PASSAGE_CHARS)
+            .copied()
+            .unwrap_or(content.len());
+        rendered.contains(&content[starts[first]..end])
+    })
+}
+
+fn fate(context: &AssembledContext, id: &str) -> String {
+    let item = context.items.iter().find(|item| {
+        item.external_id
+            .as_ref()
+            .is_some_and(|external| external.as_str() == id)
+    });
+    item.map_or("not a candidate".to_owned(), |item| {
+        format!(
+            "{} {:.2}",
+            item.reason.as_str(),
+            item.score.unwrap_or_default()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_is_shown_or_not() {
+        let long = "word ".repeat(200);
+        let other = "drow ".repeat(200);
+        let table = [
+            ("Ana: I  moved to Porto.", "I moved to\nPorto.", true),
+            ("Ana: I moved to", "I moved to Porto.", false),
+            ("", "I moved", false),
+            ("anything", "", false),
+            (&long[..180], &long, true),
+            (&long[..100], &long, false),
+            (&other, &long, false),
+        ];
+        for (rendered, content, expected) in table {
+            assert_eq!(
+                holds(rendered, content),
+                expected,
+                "{rendered:.40} / {content:.40}"
+            );
+        }
+    }
+}

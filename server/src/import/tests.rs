@@ -1,0 +1,121 @@
+//! Files as people have them, and what is said about broken ones.
+
+use super::*;
+
+fn read(text: &str) -> std::result::Result<ImportFile, Problem> {
+    parse(text.as_bytes(), &SessionId::new("file").unwrap())
+}
+
+#[test]
+fn three_forms_are_told_apart() {
+    let lines = "{\"role\":\"user\",\"content\":\"a\",\"session\":\"s\",\"id\":\"1\"}\n\n\
+                 {\"role\":\"assistant\",\"content\":\"b\",\"created_at\":\"2026-03-02\"}\n";
+    let file = read(lines).unwrap();
+    let ids: Vec<&str> = file
+        .sessions
+        .iter()
+        .map(|session| session.id.as_str())
+        .collect();
+    assert_eq!(ids, ["s", "file"]);
+    let array = r#"[{"role":"system","content":"x"},
+        {"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{}}]},
+        {"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},
+        {"role":"tool","content":"done","tool_call_id":"c"}]"#;
+    let file = read(array).unwrap();
+    let contents: Vec<&str> = file.sessions[0]
+        .messages
+        .iter()
+        .map(|message| message.content.as_str())
+        .collect();
+    assert_eq!(contents, ["x", "see", "called f({})", "done"]);
+    assert!(
+        file.sessions[0].messages[1]
+            .parts
+            .as_ref()
+            .unwrap()
+            .contains("image_url")
+    );
+    let samples = r#"[{"sample_id":"c","sessions":[{"started_at":"1:56 pm on 8 May, 2023",
+        "messages":[{"id":"D1:1","role":"user","name":"Ana","content":"hi"}]}],
+        "qa":[{"question":"?","answer":3,"evidence":["D1:1"],"category":"single_hop"}]}]"#;
+    let file = read(samples).unwrap();
+    assert_eq!(file.samples[0].questions[0].answer.as_deref(), Some("3"));
+    assert_eq!(file.sessions[0].id.as_str(), "c/1");
+}
+
+#[test]
+fn an_import_without_ids_is_the_same_messages_each_time() {
+    let text = "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"user\",\"content\":\"a\"}";
+    assert_eq!(read(text).unwrap(), read(text).unwrap());
+    let messages = read(text).unwrap().sessions.remove(0).messages;
+    assert_ne!(messages[0].external_id, messages[1].external_id);
+}
+
+#[test]
+fn problems_name_line_and_field() {
+    let good = r#"{"role":"user","content":"a"}"#;
+    let long = format!(
+        r#"{{"role":"user","content":"{}"}}"#,
+        "x".repeat((1 << 20) + 1)
+    );
+    let table: &[(&str, Option<usize>, &str, &str)] = &[
+        ("", None, "", "empty"),
+        (
+            &format!("{good}\n{{\"role\":\"bot\",\"content\":\"a\"}}"),
+            Some(2),
+            "role",
+            "one of system",
+        ),
+        (
+            &format!("{good}\n\n{{\"role\":\"user\",\"content\":\" \"}}"),
+            Some(3),
+            "content",
+            "empty",
+        ),
+        (&format!("{good}\n{{\"role\":\"user\""), Some(2), "", "EOF"),
+        (r#"{"content":"a"}"#, Some(1), "", "role"),
+        (&long, Some(1), "content", "1 MiB"),
+        (
+            r#"{"role":"user","content":"a","id":"a\u0007"}"#,
+            Some(1),
+            "id",
+            "control",
+        ),
+        (
+            r#"{"role":"user","content":"a","created_at":"soon"}"#,
+            Some(1),
+            "created_at",
+            "RFC 3339",
+        ),
+        (r#"{"role":"user","content":7}"#, Some(1), "content", "text"),
+        (
+            "[{\"role\":\"user\",\n\"content\":\"a\"},\n{\"role\":\"x\",\"content\":\"\"}]",
+            Some(3),
+            "[1].role",
+            "one of",
+        ),
+        (
+            "[{\"sample_id\":\"c\",\"sessions\":[{\"started_at\":\"never\",\"messages\":[]}]}]",
+            Some(1),
+            "[0].sessions[0].started_at",
+            "RFC 3339",
+        ),
+        (
+            "{\"role\":\"user\",\"content\":\"a\",\"id\":\"1\"}\n{\"role\":\"user\",\"content\":\"b\",\"id\":\"1\"}",
+            Some(2),
+            "external_id",
+            "two messages",
+        ),
+        (&format!("{good} x"), Some(1), "", "follows"),
+    ];
+    for (text, line, field, message) in table {
+        let problem = read(text).unwrap_err();
+        let shown: String = text.chars().take(80).collect();
+        assert_eq!(problem.line, *line, "{shown}: {problem:?}");
+        assert_eq!(problem.field, *field, "{shown}: {problem:?}");
+        assert!(problem.message.contains(message), "{shown}: {problem:?}");
+    }
+    let latin = parse(b"{}\n{\"role\":\"\xe9\"}", &SessionId::new("f").unwrap()).unwrap_err();
+    assert_eq!(latin.line, Some(2));
+    assert!(latin.message.contains("UTF-8"));
+}

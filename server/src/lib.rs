@@ -1,0 +1,11 @@
+//! The `throughline` binary as a library: configuration, composition and the command line.
+//!
+//! Only [`compose`] names an adapter of a store; everything else works on core's services.
+
+pub mod adapters;
+pub mod cli;
+pub mod compose;
+pub mod config;
+pub mod eval;
+pub mod import;
+pub mod wire;

@@ -1,0 +1,197 @@
+-- Ids are 16-byte UUIDs, times are microseconds since the Unix epoch (UTC). Every row that belongs
+-- to a scope is reached through an index that starts with the scope, so that the cost of a query
+-- depends on the rows of its scope.
+
+CREATE TABLE scope (
+  id             INTEGER PRIMARY KEY,
+  tenant         TEXT NOT NULL,
+  user           TEXT NOT NULL,
+  workspace      TEXT NOT NULL DEFAULT '',
+  last_seq       INTEGER NOT NULL DEFAULT 0,
+  sessions       INTEGER NOT NULL DEFAULT 0,
+  facts          INTEGER NOT NULL DEFAULT 0,
+  messages       INTEGER NOT NULL DEFAULT 0,
+  tokens         INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (tenant, user, workspace)
+) STRICT;
+
+CREATE TABLE session (
+  scope_id       INTEGER NOT NULL REFERENCES scope(id),
+  number         INTEGER NOT NULL,
+  id             TEXT NOT NULL,
+  created_at     INTEGER NOT NULL,
+  last_at        INTEGER NOT NULL,
+  messages       INTEGER NOT NULL,
+  tokens         INTEGER NOT NULL,
+  summarized     INTEGER NOT NULL,
+  next_position  INTEGER NOT NULL,
+  version        INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, number),
+  UNIQUE (scope_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE message (
+  rowid          INTEGER PRIMARY KEY,
+  scope_id       INTEGER NOT NULL,
+  session_number INTEGER NOT NULL,
+  position       INTEGER NOT NULL,
+  id             BLOB NOT NULL UNIQUE,
+  seq            INTEGER NOT NULL,
+  role           TEXT NOT NULL,
+  name           TEXT,
+  content        TEXT NOT NULL,
+  content_hash   BLOB NOT NULL,
+  external_id    TEXT,
+  created_at     INTEGER NOT NULL,
+  tokens         INTEGER NOT NULL,
+  parts          TEXT,
+  attachments    TEXT,
+  UNIQUE (scope_id, session_number, position)
+) STRICT;
+
+CREATE UNIQUE INDEX message_by_external_id
+  ON message (scope_id, session_number, external_id) WHERE external_id IS NOT NULL;
+
+CREATE TABLE fact (
+  scope_id       INTEGER NOT NULL,
+  number         INTEGER NOT NULL,
+  id             BLOB NOT NULL,
+  session_number INTEGER NOT NULL,
+  kind           TEXT NOT NULL,
+  text           TEXT NOT NULL,
+  subject        TEXT,
+  attribute      TEXT,
+  value          TEXT,
+  tags           TEXT NOT NULL,
+  slot           INTEGER,
+  statement      INTEGER NOT NULL,
+  weight         REAL NOT NULL,
+  superseded_by  BLOB,
+  observed_at    INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, number)
+) STRICT, WITHOUT ROWID;
+
+-- At most one active fact of a slot, and of a statement outside any slot.
+CREATE UNIQUE INDEX fact_by_slot
+  ON fact (scope_id, slot) WHERE slot IS NOT NULL AND superseded_by IS NULL;
+CREATE UNIQUE INDEX fact_by_statement
+  ON fact (scope_id, statement) WHERE slot IS NULL AND superseded_by IS NULL;
+
+CREATE TABLE fact_source (
+  scope_id       INTEGER NOT NULL,
+  fact_number    INTEGER NOT NULL,
+  ordinal        INTEGER NOT NULL,
+  message_id     BLOB NOT NULL,
+  PRIMARY KEY (scope_id, fact_number, ordinal)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX fact_source_by_message ON fact_source (message_id);
+
+CREATE TABLE entity (
+  rowid          INTEGER PRIMARY KEY,
+  scope_id       INTEGER NOT NULL,
+  session_number INTEGER NOT NULL,
+  kind           TEXT NOT NULL,
+  value          TEXT NOT NULL,
+  id             BLOB NOT NULL,
+  last_at        INTEGER NOT NULL,
+  last_seq       INTEGER NOT NULL,
+  UNIQUE (scope_id, session_number, kind, value)
+) STRICT;
+
+CREATE TABLE entity_source (
+  entity_rowid   INTEGER NOT NULL REFERENCES entity(rowid),
+  message_seq    INTEGER NOT NULL,
+  message_id     BLOB NOT NULL,
+  PRIMARY KEY (entity_rowid, message_seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX entity_source_by_message ON entity_source (message_id);
+
+CREATE TABLE summary (
+  scope_id       INTEGER NOT NULL,
+  session_number INTEGER NOT NULL,
+  version        INTEGER NOT NULL,
+  id             BLOB NOT NULL,
+  previous       BLOB,
+  covered        INTEGER NOT NULL,
+  to_position    INTEGER NOT NULL,
+  from_at        INTEGER NOT NULL,
+  to_at          INTEGER NOT NULL,
+  tokens         INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, session_number, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE summary_line (
+  scope_id       INTEGER NOT NULL,
+  session_number INTEGER NOT NULL,
+  version        INTEGER NOT NULL,
+  line           INTEGER NOT NULL,
+  message_id     BLOB NOT NULL,
+  text           TEXT NOT NULL,
+  PRIMARY KEY (scope_id, session_number, version, line)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX summary_line_by_message ON summary_line (message_id);
+
+CREATE TABLE profile (
+  scope_id       INTEGER PRIMARY KEY REFERENCES scope(id),
+  rules          TEXT NOT NULL,
+  card           TEXT NOT NULL,
+  version        INTEGER NOT NULL,
+  updated_at     INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE job (
+  rowid          INTEGER PRIMARY KEY,
+  scope_id       INTEGER NOT NULL REFERENCES scope(id),
+  id             BLOB NOT NULL UNIQUE,
+  kind           TEXT NOT NULL,
+  subject        TEXT NOT NULL,
+  priority       INTEGER NOT NULL,
+  state          TEXT NOT NULL,
+  attempts       INTEGER NOT NULL DEFAULT 0,
+  due_at         INTEGER NOT NULL,
+  error          TEXT
+) STRICT;
+CREATE INDEX job_due ON job (priority DESC, due_at) WHERE state IN ('queued', 'running');
+CREATE UNIQUE INDEX job_once ON job (scope_id, kind, subject) WHERE state IN ('queued', 'running');
+CREATE INDEX job_by_scope ON job (scope_id, rowid);
+
+CREATE TABLE usage_day (
+  scope_id        INTEGER NOT NULL,
+  day             INTEGER NOT NULL,
+  messages        INTEGER NOT NULL,
+  message_tokens  INTEGER NOT NULL,
+  contexts        INTEGER NOT NULL,
+  context_tokens  INTEGER NOT NULL,
+  baseline_tokens INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, day)
+) STRICT, WITHOUT ROWID;
+
+-- The lexical index. A new unit is one row of lex_tail; every few hundred, the tail of a scope is
+-- folded into lex_block: one posting list for each term, in blocks. Terms are hashes.
+CREATE TABLE lex_stats (
+  scope_id       INTEGER NOT NULL,
+  namespace      INTEGER NOT NULL,
+  units          INTEGER NOT NULL,
+  length         INTEGER NOT NULL,
+  tail           INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, namespace)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lex_tail (
+  scope_id       INTEGER NOT NULL,
+  namespace      INTEGER NOT NULL,
+  key            INTEGER NOT NULL,
+  length         INTEGER NOT NULL,
+  terms          BLOB NOT NULL,
+  PRIMARY KEY (scope_id, namespace, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lex_block (
+  scope_id       INTEGER NOT NULL,
+  namespace      INTEGER NOT NULL,
+  term           INTEGER NOT NULL,
+  block          INTEGER NOT NULL,
+  postings       INTEGER NOT NULL,
+  data           BLOB NOT NULL,
+  PRIMARY KEY (scope_id, namespace, term, block)
+) STRICT, WITHOUT ROWID;

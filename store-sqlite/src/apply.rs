@@ -1,0 +1,325 @@
+//! Applying a batch inside a transaction.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use throughline_core::ids::SessionId;
+use throughline_core::job::{NewJob, Outcome, after_attempt};
+use throughline_core::ports::{
+    Applied, AppliedMessage, Namespace, Precondition, RecordKey, UnitKey, Write, WriteBatch,
+};
+use throughline_core::session::PreparedMessage;
+use throughline_core::time::Timestamp;
+use throughline_core::usage::{UsageCounters, UsageDay};
+use throughline_core::{Error, Result};
+
+use crate::lexical::TailWriter;
+use crate::records::{At, Id, mapped, parsed};
+use crate::store::scope_columns;
+use crate::{entities, facts, profiles, sessions, summaries, usage};
+
+/// Counters of the scope, read once and written once a batch.
+struct ScopeRow {
+    id: i64,
+    last_seq: u64,
+    sessions: u64,
+    facts: u64,
+    messages: u64,
+    tokens: u64,
+}
+
+/// What one batch carries from write to write.
+struct Transaction<'c> {
+    connection: &'c Connection,
+    scope: ScopeRow,
+    session: Option<sessions::SessionRow>,
+    messages: TailWriter,
+    facts: TailWriter,
+    usage: UsageCounters,
+}
+
+/// Applies a batch. The caller rolls back when this fails.
+pub(crate) fn apply(connection: &Connection, batch: &WriteBatch) -> Result<Applied> {
+    let scope = mapped(open_scope(connection, batch), "apply")?;
+    check_preconditions(connection, &scope, &batch.preconditions)?;
+    let mut transaction = Transaction {
+        connection,
+        messages: mapped(
+            TailWriter::open(connection, scope.id, Namespace::Message),
+            "apply",
+        )?,
+        facts: mapped(
+            TailWriter::open(connection, scope.id, Namespace::Fact),
+            "apply",
+        )?,
+        scope,
+        session: None,
+        usage: UsageCounters::default(),
+    };
+    let mut applied = Applied::default();
+    for write in &batch.writes {
+        transaction.write(write, batch.now, &mut applied)?;
+    }
+    mapped(transaction.close(batch.now), "apply")?;
+    Ok(applied)
+}
+
+fn open_scope(connection: &Connection, batch: &WriteBatch) -> rusqlite::Result<ScopeRow> {
+    let (tenant, user, workspace) = scope_columns(&batch.scope);
+    connection
+        .prepare_cached(
+            "INSERT INTO scope (tenant, user, workspace) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET last_seq = last_seq
+             RETURNING id, last_seq, sessions, facts, messages, tokens",
+        )?
+        .query_row([tenant, user, workspace], |row| {
+            Ok(ScopeRow {
+                id: row.get(0)?,
+                last_seq: row.get(1)?,
+                sessions: row.get(2)?,
+                facts: row.get(3)?,
+                messages: row.get(4)?,
+                tokens: row.get(5)?,
+            })
+        })
+}
+
+fn check_preconditions(
+    connection: &Connection,
+    scope: &ScopeRow,
+    preconditions: &[Precondition],
+) -> Result<()> {
+    for precondition in preconditions {
+        let (key, expected) = match precondition {
+            Precondition::IfAbsent(key) => (key, None),
+            Precondition::IfVersion(key, version) => (key, Some(*version)),
+        };
+        let found = match key {
+            RecordKey::Session(id) => sessions::version(connection, scope.id, id),
+            RecordKey::Profile => profiles::version(connection, scope.id),
+        };
+        if mapped(found, "apply")? != expected {
+            return Err(Error::lost_race("another writer came first"));
+        }
+    }
+    Ok(())
+}
+
+impl Transaction<'_> {
+    fn write(&mut self, write: &Write, now: Timestamp, applied: &mut Applied) -> Result<()> {
+        match write {
+            Write::AppendMessage { session, message } => {
+                applied.messages.push(self.append(session, message)?);
+                Ok(())
+            }
+            Write::PutSummary(summary) => {
+                self.use_session(&summary.session, summary.from_at)?;
+                let Some(session) = &mut self.session else {
+                    return Ok(());
+                };
+                session.summarized = summary.covered;
+                let stored =
+                    summaries::insert(self.connection, self.scope.id, session.number, summary);
+                mapped(stored, "apply")
+            }
+            Write::PutProfile(profile) => mapped(
+                profiles::put(self.connection, self.scope.id, profile),
+                "apply",
+            ),
+            Write::AddUsage(day, counters) => mapped(
+                usage::add(self.connection, self.scope.id, *day, counters),
+                "apply",
+            ),
+            Write::EnqueueJob(job) => mapped(self.enqueue(job), "apply"),
+            Write::FinishJob(id, outcome) => {
+                if mapped(self.finish_job(Id(id.as_uuid()), outcome, now), "apply")? {
+                    Ok(())
+                } else {
+                    Err(Error::not_found(
+                        "the job is not running: its lease may have passed",
+                    ))
+                }
+            }
+        }
+    }
+
+    fn append(&mut self, id: &SessionId, message: &PreparedMessage) -> Result<AppliedMessage> {
+        self.use_session(id, message.created_at)?;
+        let Some(session) = &mut self.session else {
+            return Err(Error::internal("a session was not opened"));
+        };
+        if let Some(external_id) = &message.external_id {
+            let held = sessions::by_external_id(
+                self.connection,
+                self.scope.id,
+                session.number,
+                external_id.as_str(),
+            );
+            if let Some((held, hash)) = mapped(held, "apply")? {
+                if hash != message.content_hash {
+                    return Err(Error::conflict(format!(
+                        "external_id `{external_id}` already stands for a message with other \
+                         content: give a changed message an id of its own"
+                    )));
+                }
+                return Ok(held);
+            }
+        }
+        let position = session.next_position;
+        let units = u32::try_from(message.units.len()).unwrap_or(u32::MAX);
+        let next = position.checked_add(units).ok_or_else(|| {
+            Error::new(
+                throughline_core::ErrorKind::StorageFull,
+                "the session is full: start another",
+            )
+        })?;
+        let seq = self.scope.last_seq + 1;
+        let stored = || -> rusqlite::Result<()> {
+            sessions::insert_message(self.connection, self.scope.id, session, seq, message)?;
+            for (unit, position) in message.units.iter().zip(position..) {
+                let key = UnitKey::message(session.number, position);
+                self.messages.add(self.connection, key, unit)?;
+            }
+            let source = facts::Source {
+                scope_id: self.scope.id,
+                session_number: session.number,
+                message: Id(message.id.as_uuid()),
+            };
+            for fact in &message.facts {
+                facts::add(
+                    self.connection,
+                    &source,
+                    fact,
+                    &mut self.scope.facts,
+                    &mut self.facts,
+                )?;
+            }
+            for entity in &message.entities {
+                entities::add(self.connection, &source, entity, seq, message.created_at)?;
+            }
+            Ok(())
+        };
+        let mut stored = stored;
+        mapped(stored(), "apply")?;
+        session.next_position = next;
+        session.messages += 1;
+        session.tokens += u64::from(message.tokens);
+        session.last_at = session.last_at.max(message.created_at);
+        self.scope.last_seq = seq;
+        self.scope.messages += 1;
+        self.scope.tokens += u64::from(message.tokens);
+        self.usage.messages += 1;
+        self.usage.message_tokens += u64::from(message.tokens);
+        Ok(AppliedMessage {
+            id: message.id,
+            seq,
+            position,
+            tokens: message.tokens,
+            replayed: false,
+        })
+    }
+
+    /// Makes `id` the session at hand; the one before is written first.
+    fn use_session(&mut self, id: &SessionId, created_at: Timestamp) -> Result<()> {
+        if self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.id == *id)
+        {
+            return Ok(());
+        }
+        mapped(self.close_session(), "apply")?;
+        let held = sessions::open(self.connection, self.scope.id, id);
+        let session = match mapped(held, "apply")? {
+            Some(session) => session,
+            None => {
+                self.scope.sessions += 1;
+                let number = u32::try_from(self.scope.sessions).map_err(|_| {
+                    Error::new(
+                        throughline_core::ErrorKind::StorageFull,
+                        "too many sessions",
+                    )
+                })?;
+                sessions::SessionRow::new(id.clone(), number, created_at)
+            }
+        };
+        self.session = Some(session);
+        Ok(())
+    }
+
+    fn close_session(&mut self) -> rusqlite::Result<()> {
+        match self.session.take() {
+            Some(session) => sessions::save(self.connection, self.scope.id, &session),
+            None => Ok(()),
+        }
+    }
+
+    fn enqueue(&self, job: &NewJob) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO job (scope_id, id, kind, subject, priority, state, due_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, 'queued', ?6) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![
+                self.scope.id,
+                Id(job.id.as_uuid()),
+                job.kind,
+                job.subject,
+                job.priority,
+                At(job.due_at)
+            ])
+            .map(|_| ())
+    }
+
+    fn finish_job(&self, id: Id, outcome: &Outcome, now: Timestamp) -> rusqlite::Result<bool> {
+        let attempts = self
+            .connection
+            .prepare_cached("SELECT attempts, state FROM job WHERE id = ?1 AND scope_id = ?2")?
+            .query_row(params![id, self.scope.id], |row| {
+                let state: throughline_core::job::JobState = parsed(row.get_ref(1)?.as_str()?)?;
+                Ok((row.get::<_, u32>(0)?, state))
+            })
+            .optional()?;
+        let Some((attempts, throughline_core::job::JobState::Running)) = attempts else {
+            return Ok(false);
+        };
+        let (state, due_at) = after_attempt(outcome, attempts, now);
+        let error = match outcome {
+            Outcome::Done => None,
+            Outcome::Failed(why) | Outcome::Skipped(why) => Some(why),
+        };
+        self.connection
+            .prepare_cached("UPDATE job SET state = ?2, due_at = ?3, error = ?4 WHERE id = ?1")?
+            .execute(params![id, state.as_str(), At(due_at), error])?;
+        Ok(true)
+    }
+
+    fn close(mut self, now: Timestamp) -> rusqlite::Result<()> {
+        self.close_session()?;
+        let Self {
+            connection,
+            scope,
+            messages,
+            facts,
+            usage,
+            ..
+        } = self;
+        messages.close(connection)?;
+        facts.close(connection)?;
+        if usage != UsageCounters::default() {
+            usage::add(connection, scope.id, UsageDay::of(now), &usage)?;
+        }
+        connection
+            .prepare_cached(
+                "UPDATE scope SET last_seq = ?2, sessions = ?3, facts = ?4, messages = ?5,
+                 tokens = ?6 WHERE id = ?1",
+            )?
+            .execute(params![
+                scope.id,
+                scope.last_seq,
+                scope.sessions,
+                scope.facts,
+                scope.messages,
+                scope.tokens
+            ])
+            .map(|_| ())
+    }
+}

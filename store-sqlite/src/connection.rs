@@ -1,0 +1,256 @@
+//! Opening the file, and the one place where driver errors become ours.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::ffi::ErrorCode;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+use rusqlite_migration::{M, Migrations};
+use throughline_core::{Error, ErrorKind, Result};
+
+/// Numbered, forward-only; a released file never changes.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_initial.sql")];
+
+/// Marks a file as ours ("thru"), so that no other program's database is migrated by mistake.
+const APPLICATION_ID: i32 = 0x7468_7275;
+
+/// When a commit counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Once it is on the disk (`synchronous=FULL`): no power loss takes it back.
+    #[default]
+    Full,
+    /// Once it is in the operating system (`synchronous=NORMAL`): a crash of the program loses
+    /// nothing, a power loss may lose the last commits; the file stays intact.
+    Normal,
+}
+
+/// How to open a store.
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    /// The database file; beside it SQLite keeps `-wal` and `-shm`.
+    pub path: PathBuf,
+    /// When a commit counts as done.
+    pub durability: Durability,
+    /// Reading connections.
+    pub readers: usize,
+    /// How long to wait for another process that holds the write lock.
+    pub busy_timeout: Duration,
+    /// Name of the SQLite VFS, for tests of power loss; `None` is the platform's own.
+    pub vfs: Option<String>,
+}
+
+impl SqliteOptions {
+    /// The defaults, for a file.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            durability: Durability::default(),
+            readers: 4,
+            busy_timeout: Duration::from_secs(5),
+            vfs: None,
+        }
+    }
+}
+
+/// Latest schema that this program knows.
+pub(crate) fn latest_schema() -> u32 {
+    u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
+}
+
+/// Opens the writing connection, creates what is missing and migrates what is old.
+pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
+    create_private(&options.path)?;
+    let mut connection = open(options, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let found = schema_version(&connection)?;
+    let known = latest_schema();
+    if found > known {
+        return Err(Error::new(
+            ErrorKind::SchemaTooNew,
+            format!(
+                "{} has schema {found}, this program knows up to {known}: use the newer program \
+                 that wrote it, or restore an older backup; nothing was changed",
+                options.path.display()
+            ),
+        ));
+    }
+    let journal: String = connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+        .map_err(|error| driver_error(error, "open"))?;
+    if journal != "wal" {
+        return Err(Error::new(
+            ErrorKind::Unavailable,
+            format!(
+                "{} cannot use write-ahead logging here",
+                options.path.display()
+            ),
+        ));
+    }
+    let synchronous = match options.durability {
+        Durability::Full => "FULL",
+        Durability::Normal => "NORMAL",
+    };
+    connection
+        .pragma_update(None, "synchronous", synchronous)
+        .and_then(|()| connection.pragma_update(None, "secure_delete", true))
+        .map_err(|error| driver_error(error, "open"))?;
+    if found < known {
+        let steps = MIGRATIONS.iter().map(|sql| M::up(sql)).collect();
+        Migrations::new(steps)
+            .to_latest(&mut connection)
+            .map_err(|error| match error {
+                rusqlite_migration::Error::RusqliteError { err, .. } => {
+                    driver_error(err, "migrate")
+                }
+                other => Error::internal("a migration failed and was rolled back")
+                    .with_source(other)
+                    .during("migrate"),
+            })?;
+        connection
+            .pragma_update(None, "application_id", APPLICATION_ID)
+            .map_err(|error| driver_error(error, "migrate"))?;
+    }
+    Ok(connection)
+}
+
+/// Opens a connection that can only read.
+pub(crate) fn open_reader(options: &SqliteOptions) -> Result<Connection> {
+    let connection = open(options, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection
+        .pragma_update(None, "query_only", true)
+        .map_err(|error| driver_error(error, "open"))?;
+    Ok(connection)
+}
+
+fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
+    let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = match &options.vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(&options.path, flags, vfs.as_str()),
+        None => Connection::open_with_flags(&options.path, flags),
+    };
+    let prepare = |connection: Connection| {
+        connection.busy_timeout(options.busy_timeout)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+        connection.pragma_update(None, "cache_size", -16_384)?;
+        connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        let application: i32 =
+            connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        let tables: i64 =
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        Ok((connection, application, tables))
+    };
+    let (connection, application, tables) = opened
+        .and_then(prepare)
+        .map_err(|error| driver_error(error, "open"))?;
+    if tables > 0 && application != APPLICATION_ID {
+        return Err(Error::new(
+            ErrorKind::Corrupt,
+            format!(
+                "{} is a SQLite file of another program: name another data_dir; nothing was changed",
+                options.path.display()
+            ),
+        ));
+    }
+    Ok(connection)
+}
+
+pub(crate) fn schema_version(connection: &Connection) -> Result<u32> {
+    connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|error| driver_error(error, "open"))
+}
+
+/// Creates the file with mode 0600 before SQLite opens it; SQLite gives `-wal` and `-shm` the mode
+/// of the file.
+pub(crate) fn create_private(path: &Path) -> Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(io_error(error, path)),
+    }
+}
+
+/// A file error as a sentence.
+pub(crate) fn io_error(error: std::io::Error, path: &Path) -> Error {
+    use std::io::ErrorKind as Io;
+    let path = path.display();
+    let (kind, sentence) = match error.kind() {
+        Io::NotFound => (ErrorKind::NotFound, format!("{path} does not exist")),
+        Io::PermissionDenied | Io::ReadOnlyFilesystem => (
+            ErrorKind::ReadOnly,
+            format!("{path} cannot be written: check its owner and mode"),
+        ),
+        Io::StorageFull | Io::QuotaExceeded => (
+            ErrorKind::StorageFull,
+            format!("the disk of {path} is full: free some space"),
+        ),
+        Io::IsADirectory => (ErrorKind::InvalidInput, format!("{path} is a directory")),
+        _ => (
+            ErrorKind::Unavailable,
+            format!("{path} cannot be opened: {error}"),
+        ),
+    };
+    Error::new(kind, sentence).with_source(error)
+}
+
+/// Maps a driver error to what a caller can act on; SQL and values never reach the message.
+pub(crate) fn driver_error(error: rusqlite::Error, operation: &'static str) -> Error {
+    let (kind, sentence) = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+            ErrorKind::Unavailable,
+            "the database is locked by another process: try again, or stop the other process",
+        ),
+        Some(
+            ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied
+            | ErrorCode::AuthorizationForStatementDenied,
+        ) => (
+            ErrorKind::ReadOnly,
+            "the database is read-only: check owner and mode of the file and its directory",
+        ),
+        Some(ErrorCode::DiskFull) => (
+            ErrorKind::StorageFull,
+            "the disk is full: free some space; nothing was changed",
+        ),
+        Some(ErrorCode::DatabaseCorrupt) => (
+            ErrorKind::Corrupt,
+            "the database is damaged: restore a backup with `throughline restore`; nothing was changed",
+        ),
+        Some(ErrorCode::NotADatabase) => (
+            ErrorKind::Corrupt,
+            "the file is not a database: name another data_dir, or restore a backup with \
+             `throughline restore`; nothing was changed",
+        ),
+        Some(ErrorCode::CannotOpen) => (
+            ErrorKind::Unavailable,
+            "the database cannot be opened: check that its directory exists and can be written",
+        ),
+        Some(ErrorCode::SystemIoFailure) => (
+            ErrorKind::Unavailable,
+            "the disk reports an error: check it, then try again",
+        ),
+        _ => (ErrorKind::Internal, "the database refused a statement"),
+    };
+    Error::new(kind, sentence)
+        .with_source(error)
+        .during(operation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The schema that all migrations together give is the one that the last one documents: they
+    /// apply to an empty file, and none is left over.
+    #[test]
+    fn migrations_are_valid() {
+        let steps = MIGRATIONS.iter().map(|sql| M::up(sql)).collect();
+        Migrations::new(steps).validate().unwrap();
+    }
+}

@@ -1,0 +1,220 @@
+//! The facts ledger: strengthening and superseding happen here, inside the transaction, so that
+//! writers in any order end in the same state.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use throughline_core::fact::{Fact, FactStatus, NewFact};
+use throughline_core::ids::{FactId, MessageId, SessionId};
+use throughline_core::page::{Page, PageRequest};
+use throughline_core::ports::{FactRepo, UnitKey};
+use throughline_core::time::Timestamp;
+use throughline_core::{Result, Scope};
+
+use crate::lexical::TailWriter;
+use crate::records::{At, Bits, Id, parsed, stored_wrongly};
+use crate::store::SqliteStore;
+
+/// Between tags; a tag has no control character.
+const TAG_SEPARATOR: char = '\u{1f}';
+
+/// Where a derived row comes from.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) scope_id: i64,
+    pub(crate) session_number: u32,
+    pub(crate) message: Id,
+}
+
+struct Held {
+    number: u32,
+    id: Id,
+    statement: u64,
+    observed_at: Timestamp,
+}
+
+/// Adds a fact, or strengthens the active one that states the same; an equal slot with another
+/// value is superseded by whichever was observed later.
+pub(crate) fn add(
+    connection: &Connection,
+    source: &Source,
+    fact: &NewFact,
+    last_number: &mut u64,
+    index: &mut TailWriter,
+) -> rusqlite::Result<()> {
+    let slot = fact.slot().map(|slot| Bits(slot.to_bits()));
+    let statement = fact.statement().to_bits();
+    let mut superseded_by = None;
+    if let Some(held) = active(connection, source.scope_id, slot, statement)? {
+        if held.statement == statement {
+            connection
+                .prepare_cached(
+                    "UPDATE fact SET weight = weight + 1, observed_at = max(observed_at, ?3)
+                     WHERE scope_id = ?1 AND number = ?2",
+                )?
+                .execute(params![source.scope_id, held.number, At(fact.observed_at)])?;
+            return add_source(connection, source, held.number);
+        }
+        if fact.observed_at >= held.observed_at {
+            connection
+                .prepare_cached(
+                    "UPDATE fact SET superseded_by = ?3 WHERE scope_id = ?1 AND number = ?2",
+                )?
+                .execute(params![source.scope_id, held.number, Id(fact.id.as_uuid())])?;
+        } else {
+            superseded_by = Some(held.id);
+        }
+    }
+    *last_number += 1;
+    let number = u32::try_from(*last_number).unwrap_or(u32::MAX);
+    connection
+        .prepare_cached(
+            "INSERT INTO fact (scope_id, number, id, session_number, kind, text, subject,
+               attribute, value, tags, slot, statement, weight, superseded_by, observed_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 1, ?13, ?14)",
+        )?
+        .execute(params![
+            source.scope_id,
+            number,
+            Id(fact.id.as_uuid()),
+            source.session_number,
+            fact.kind.as_str(),
+            fact.text,
+            fact.subject,
+            fact.attribute,
+            fact.value,
+            fact.tags.join(&TAG_SEPARATOR.to_string()),
+            slot,
+            Bits(statement),
+            superseded_by,
+            At(fact.observed_at)
+        ])?;
+    index.add(connection, UnitKey::fact(number), &fact.unit)?;
+    add_source(connection, source, number)
+}
+
+fn active(
+    connection: &Connection,
+    scope_id: i64,
+    slot: Option<Bits>,
+    statement: u64,
+) -> rusqlite::Result<Option<Held>> {
+    let read = |row: &Row<'_>| {
+        Ok(Held {
+            number: row.get(0)?,
+            id: row.get(1)?,
+            statement: row.get::<_, Bits>(2)?.0,
+            observed_at: row.get::<_, At>(3)?.0,
+        })
+    };
+    let found = match slot {
+        Some(slot) => connection
+            .prepare_cached(
+                "SELECT number, id, statement, observed_at FROM fact
+                 WHERE scope_id = ?1 AND slot = ?2 AND superseded_by IS NULL",
+            )?
+            .query_row(params![scope_id, slot], read),
+        None => connection
+            .prepare_cached(
+                "SELECT number, id, statement, observed_at FROM fact
+                 WHERE scope_id = ?1 AND statement = ?2 AND slot IS NULL AND superseded_by IS NULL",
+            )?
+            .query_row(params![scope_id, Bits(statement)], read),
+    };
+    found.optional()
+}
+
+fn add_source(connection: &Connection, source: &Source, number: u32) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO fact_source (scope_id, fact_number, ordinal, message_id)
+             SELECT ?1, ?2, 1 + coalesce(max(ordinal), 0), ?3 FROM fact_source
+             WHERE scope_id = ?1 AND fact_number = ?2",
+        )?
+        .execute(params![source.scope_id, number, source.message])
+        .map(|_| ())
+}
+
+const FACT_COLUMNS: &str = "f.number, f.id, s.id, f.kind, f.text, f.subject, f.attribute, \
+    f.value, f.tags, f.weight, f.superseded_by, f.observed_at";
+
+fn read_fact(connection: &Connection, scope_id: i64, row: &Row<'_>) -> rusqlite::Result<Fact> {
+    let number = row.get(0)?;
+    let tags: String = row.get(8)?;
+    let status = match row.get::<_, Option<Id>>(10)? {
+        Some(id) => FactStatus::Superseded(FactId::from_uuid(id.0)),
+        None => FactStatus::Active,
+    };
+    let sources = connection
+        .prepare_cached(
+            "SELECT message_id FROM fact_source WHERE scope_id = ?1 AND fact_number = ?2
+             ORDER BY ordinal",
+        )?
+        .query_map(params![scope_id, number], |row| {
+            Ok(MessageId::from(row.get::<_, Id>(0)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(Fact {
+        id: FactId::from_uuid(row.get::<_, Id>(1)?.0),
+        number,
+        session: SessionId::new(row.get::<_, String>(2)?).map_err(stored_wrongly)?,
+        kind: parsed(row.get_ref(3)?.as_str()?)?,
+        text: row.get(4)?,
+        subject: row.get(5)?,
+        attribute: row.get(6)?,
+        value: row.get(7)?,
+        tags: tags
+            .split(TAG_SEPARATOR)
+            .filter(|tag| !tag.is_empty())
+            .map(str::to_owned)
+            .collect(),
+        sources,
+        weight: row.get::<_, f64>(9)? as f32,
+        status,
+        observed_at: row.get::<_, At>(11)?.0,
+    })
+}
+
+#[async_trait]
+impl FactRepo for SqliteStore {
+    async fn active_facts(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Fact>> {
+        let numbers = numbers.to_vec();
+        let found = self
+            .read_scope(scope, move |connection, scope_id| {
+                let mut statement = connection.prepare_cached(&format!(
+                    "SELECT {FACT_COLUMNS} FROM fact f
+                     JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
+                     WHERE f.scope_id = ?1 AND f.number = ?2 AND f.superseded_by IS NULL"
+                ))?;
+                let mut facts = Vec::with_capacity(numbers.len());
+                for number in &numbers {
+                    let fact = statement.query_row(params![scope_id, number], |row| {
+                        read_fact(connection, scope_id, row)
+                    });
+                    facts.extend(fact.optional()?);
+                }
+                Ok(facts)
+            })
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn facts(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Fact>> {
+        let (limit, after) = (page.limit(), page.position().unwrap_or(0));
+        let rows = self
+            .read_scope(scope, move |connection, scope_id| {
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT {FACT_COLUMNS} FROM fact f
+                         JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
+                         WHERE f.scope_id = ?1 AND f.number > ?2 ORDER BY f.number LIMIT ?3"
+                    ))?
+                    .query_map(params![scope_id, after, limit + 1], |row| {
+                        let fact = read_fact(connection, scope_id, row)?;
+                        Ok((u64::from(fact.number), fact))
+                    })?
+                    .collect()
+            })
+            .await?;
+        Ok(Page::from_rows(rows.unwrap_or_default(), limit))
+    }
+}

@@ -1,0 +1,116 @@
+//! The job queue: leases are taken in the writer's transactions, so no two callers get one job.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, Row, params};
+use throughline_core::ids::JobId;
+use throughline_core::job::Job;
+use throughline_core::page::{Page, PageRequest};
+use throughline_core::ports::JobRepo;
+use throughline_core::time::Timestamp;
+use throughline_core::{Result, Scope};
+
+use crate::records::{At, Id, mapped, parsed, stored_wrongly};
+use crate::store::SqliteStore;
+
+const JOB_COLUMNS: &str = "j.rowid, j.id, s.tenant, s.user, s.workspace, j.kind, j.subject, \
+    j.priority, j.state, j.attempts, j.due_at, j.error";
+
+fn read_job(row: &Row<'_>) -> rusqlite::Result<(u64, Job)> {
+    let workspace: String = row.get(4)?;
+    let workspace = Some(workspace.as_str()).filter(|name| !name.is_empty());
+    let scope = Scope::new(
+        row.get_ref(2)?.as_str()?,
+        row.get_ref(3)?.as_str()?,
+        workspace,
+    )
+    .map_err(stored_wrongly)?;
+    let job = Job {
+        id: JobId::from_uuid(row.get::<_, Id>(1)?.0),
+        scope,
+        kind: row.get(5)?,
+        subject: row.get(6)?,
+        priority: row.get(7)?,
+        state: parsed(row.get_ref(8)?.as_str()?)?,
+        attempts: row.get(9)?,
+        due_at: row.get::<_, At>(10)?.0,
+        error: row.get(11)?,
+    };
+    Ok((row.get(0)?, job))
+}
+
+/// Due jobs by priority, one kind at a time being rare: the scan ends once `limit` are found.
+fn claim(
+    connection: &Connection,
+    kinds: &[String],
+    now: Timestamp,
+    lease: Duration,
+    limit: usize,
+) -> rusqlite::Result<Vec<Job>> {
+    let mut due = connection.prepare_cached(&format!(
+        "SELECT {JOB_COLUMNS} FROM job j JOIN scope s ON s.id = j.scope_id
+         WHERE j.state IN ('queued', 'running') AND j.due_at <= ?1
+         ORDER BY j.priority DESC, j.due_at, j.rowid"
+    ))?;
+    let mut claimed = Vec::new();
+    let mut rows = due.query([At(now)])?;
+    while claimed.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        let (rowid, job) = read_job(row)?;
+        if kinds.contains(&job.kind) {
+            claimed.push((rowid, job));
+        }
+    }
+    drop(rows);
+    let until = now.plus(lease);
+    let mut take = connection.prepare_cached(
+        "UPDATE job SET state = 'running', attempts = attempts + 1, due_at = ?2 WHERE rowid = ?1",
+    )?;
+    claimed
+        .into_iter()
+        .map(|(rowid, mut job)| {
+            take.execute(params![rowid, At(until)])?;
+            job.state = throughline_core::job::JobState::Running;
+            job.attempts += 1;
+            job.due_at = until;
+            Ok(job)
+        })
+        .collect()
+}
+
+#[async_trait]
+impl JobRepo for SqliteStore {
+    async fn claim_jobs(
+        &self,
+        kinds: &[&str],
+        now: Timestamp,
+        lease: Duration,
+        limit: usize,
+    ) -> Result<Vec<Job>> {
+        let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+        self.inner
+            .writer
+            .run(move |connection| {
+                mapped(claim(connection, &kinds, now, lease, limit), "claim_jobs")
+            })
+            .await
+    }
+
+    async fn jobs(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Job>> {
+        let (limit, after) = (page.limit(), page.position().unwrap_or(0));
+        let rows = self
+            .read_scope(scope, move |connection, scope_id| {
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT {JOB_COLUMNS} FROM job j JOIN scope s ON s.id = j.scope_id
+                         WHERE j.scope_id = ?1 AND j.rowid > ?2 ORDER BY j.rowid LIMIT ?3"
+                    ))?
+                    .query_map(params![scope_id, after, limit + 1], read_job)?
+                    .collect()
+            })
+            .await?;
+        Ok(Page::from_rows(rows.unwrap_or_default(), limit))
+    }
+}

@@ -1,0 +1,274 @@
+//! The lexical index by scope: a tail of whole units, folded into blocks of postings.
+//!
+//! A new unit costs one row. Once the tail of a scope holds [`FOLD_AT`] units, the same batch folds
+//! it: for each term the postings are merged into the term's last block. A query reads the blocks
+//! of its terms and looks through the tail, so its cost follows the scope.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, params};
+use throughline_core::ports::{
+    IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
+};
+use throughline_core::text::{decode_postings, encode_postings};
+use throughline_core::{Result, Scope};
+
+use crate::records::{Bits, decode_terms, encode_terms, stored_wrongly};
+use crate::store::SqliteStore;
+
+/// Units of the tail that are folded at once: a fold costs about 20 ms, a scan of this many 0.2 ms.
+const FOLD_AT: u64 = 512;
+/// Postings of a block; a full block is not rewritten any more.
+const BLOCK_POSTINGS: usize = 1_024;
+
+/// As stored.
+fn namespace_code(namespace: Namespace) -> i64 {
+    match namespace {
+        Namespace::Message => 0,
+        Namespace::Fact => 1,
+    }
+}
+
+/// Adds units of one batch to the tail of a scope and namespace.
+#[derive(Debug)]
+pub(crate) struct TailWriter {
+    scope_id: i64,
+    namespace: i64,
+    stats: IndexStats,
+    tail: u64,
+    changed: bool,
+}
+
+impl TailWriter {
+    pub(crate) fn open(
+        connection: &Connection,
+        scope_id: i64,
+        namespace: Namespace,
+    ) -> rusqlite::Result<Self> {
+        let namespace = namespace_code(namespace);
+        let held = stats(connection, scope_id, namespace)?;
+        let (stats, tail) = held.unwrap_or_default();
+        Ok(Self {
+            scope_id,
+            namespace,
+            stats,
+            tail,
+            changed: false,
+        })
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        connection: &Connection,
+        key: UnitKey,
+        unit: &IndexUnit,
+    ) -> rusqlite::Result<()> {
+        connection
+            .prepare_cached(
+                "INSERT INTO lex_tail (scope_id, namespace, key, length, terms)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![
+                self.scope_id,
+                self.namespace,
+                Bits(key.to_bits()),
+                unit.length,
+                encode_terms(unit)
+            ])?;
+        self.stats.units += 1;
+        self.stats.length += u64::from(unit.length);
+        self.tail += 1;
+        self.changed = true;
+        Ok(())
+    }
+
+    pub(crate) fn close(mut self, connection: &Connection) -> rusqlite::Result<()> {
+        if !self.changed {
+            return Ok(());
+        }
+        if self.tail >= FOLD_AT {
+            fold(connection, self.scope_id, self.namespace)?;
+            self.tail = 0;
+        }
+        connection
+            .prepare_cached(
+                "INSERT INTO lex_stats (scope_id, namespace, units, length, tail)
+                 VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT DO UPDATE SET units = ?3, length = ?4, tail = ?5",
+            )?
+            .execute(params![
+                self.scope_id,
+                self.namespace,
+                self.stats.units,
+                self.stats.length,
+                self.tail
+            ])
+            .map(|_| ())
+    }
+}
+
+fn stats(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: i64,
+) -> rusqlite::Result<Option<(IndexStats, u64)>> {
+    connection
+        .prepare_cached(
+            "SELECT units, length, tail FROM lex_stats WHERE scope_id = ?1 AND namespace = ?2",
+        )?
+        .query_row((scope_id, namespace), |row| {
+            let stats = IndexStats {
+                units: row.get(0)?,
+                length: row.get(1)?,
+            };
+            Ok((stats, row.get(2)?))
+        })
+        .optional()
+}
+
+/// Moves the tail into the blocks of its terms.
+fn fold(connection: &Connection, scope_id: i64, namespace: i64) -> rusqlite::Result<()> {
+    let mut postings: Vec<(TermId, Posting)> = Vec::new();
+    for_tail(connection, scope_id, namespace, |key, length, terms| {
+        postings.extend(
+            decode_terms(terms).map(|(term, count)| (term, Posting { key, count, length })),
+        );
+    })?;
+    postings.sort_unstable_by_key(|(term, posting)| (*term, posting.key));
+    let mut last_block = connection.prepare_cached(
+        "SELECT block, postings, data FROM lex_block
+         WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3 ORDER BY block DESC LIMIT 1",
+    )?;
+    let mut put_block = connection.prepare_cached(
+        "INSERT INTO lex_block (scope_id, namespace, term, block, postings, data)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT DO UPDATE SET postings = ?5, data = ?6",
+    )?;
+    let mut merged = Vec::new();
+    let mut data = Vec::new();
+    for group in postings.chunk_by(|a, b| a.0 == b.0) {
+        let Some((term, _)) = group.first() else {
+            continue;
+        };
+        merged.clear();
+        let mut block = 0;
+        let last = last_block
+            .query_row(params![scope_id, namespace, Bits(term.to_bits())], |row| {
+                let block: i64 = row.get(0)?;
+                let held: usize = row.get(1)?;
+                if held < BLOCK_POSTINGS {
+                    decode_postings(row.get_ref(2)?.as_blob()?, &mut merged)
+                        .map_err(stored_wrongly)?;
+                    Ok(block)
+                } else {
+                    Ok(block + 1)
+                }
+            })
+            .optional()?;
+        block += last.unwrap_or(0);
+        merged.extend(group.iter().map(|(_, posting)| *posting));
+        // Sessions interleave: later units of an older session have smaller keys.
+        merged.sort_by_key(|posting| posting.key);
+        for (chunk, block) in merged.chunks(BLOCK_POSTINGS).zip(block..) {
+            data.clear();
+            encode_postings(chunk, &mut data);
+            put_block.execute(params![
+                scope_id,
+                namespace,
+                Bits(term.to_bits()),
+                block,
+                chunk.len(),
+                data
+            ])?;
+        }
+    }
+    connection
+        .prepare_cached("DELETE FROM lex_tail WHERE scope_id = ?1 AND namespace = ?2")?
+        .execute((scope_id, namespace))
+        .map(|_| ())
+}
+
+fn for_tail(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: i64,
+    mut each: impl FnMut(UnitKey, u16, &[u8]),
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(
+        "SELECT key, length, terms FROM lex_tail WHERE scope_id = ?1 AND namespace = ?2
+         ORDER BY key",
+    )?;
+    let mut rows = statement.query((scope_id, namespace))?;
+    while let Some(row) = rows.next()? {
+        let key = UnitKey::from_bits(row.get::<_, Bits>(0)?.0);
+        each(key, row.get(1)?, row.get_ref(2)?.as_blob()?);
+    }
+    Ok(())
+}
+
+fn postings(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: i64,
+    terms: &[TermId],
+) -> rusqlite::Result<PostingLists> {
+    let Some((stats, tail)) = stats(connection, scope_id, namespace)? else {
+        return Ok(PostingLists {
+            stats: IndexStats::default(),
+            lists: vec![Vec::new(); terms.len()],
+        });
+    };
+    let mut lists = Vec::with_capacity(terms.len());
+    let mut blocks = connection.prepare_cached(
+        "SELECT data FROM lex_block WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3
+         ORDER BY block",
+    )?;
+    for term in terms {
+        let mut list = Vec::new();
+        let mut rows = blocks.query(params![scope_id, namespace, Bits(term.to_bits())])?;
+        while let Some(row) = rows.next()? {
+            decode_postings(row.get_ref(0)?.as_blob()?, &mut list).map_err(stored_wrongly)?;
+        }
+        lists.push(list);
+    }
+    if tail > 0 {
+        for_tail(connection, scope_id, namespace, |key, length, entries| {
+            for (found, count) in decode_terms(entries) {
+                for (term, list) in terms.iter().zip(&mut lists) {
+                    if found == *term {
+                        list.push(Posting { key, count, length });
+                    }
+                }
+            }
+        })?;
+    }
+    for list in &mut lists {
+        // Blocks and tail are runs that mostly follow each other already.
+        if !list.is_sorted_by_key(|posting| posting.key) {
+            list.sort_by_key(|posting| posting.key);
+        }
+    }
+    Ok(PostingLists { stats, lists })
+}
+
+#[async_trait]
+impl LexicalIndex for SqliteStore {
+    async fn postings(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        terms: &[TermId],
+    ) -> Result<PostingLists> {
+        let terms = terms.to_vec();
+        let count = terms.len();
+        let code = namespace_code(namespace);
+        let found = self
+            .read_scope(scope, move |connection, id| {
+                postings(connection, id, code, &terms)
+            })
+            .await?;
+        Ok(found.unwrap_or_else(|| PostingLists {
+            stats: IndexStats::default(),
+            lists: vec![Vec::new(); count],
+        }))
+    }
+}

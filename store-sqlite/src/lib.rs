@@ -1,0 +1,25 @@
+//! The embedded default: every repository, the lexical index and the job queue in one SQLite file.
+//!
+//! One thread owns the writing connection and groups waiting batches into one transaction with a
+//! savepoint each (group commit); readers come from a pool and never wait for it (WAL). The files
+//! of this crate mirror `core/src/ports`.
+
+mod apply;
+mod backup;
+mod connection;
+mod entities;
+mod facts;
+mod health;
+mod jobs;
+mod lexical;
+mod profiles;
+mod records;
+mod sessions;
+mod store;
+mod summaries;
+mod usage;
+mod writer;
+
+pub use backup::{BackupProgress, restore};
+pub use connection::{Durability, SqliteOptions};
+pub use store::SqliteStore;

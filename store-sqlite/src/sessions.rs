@@ -1,0 +1,414 @@
+//! Threads and messages.
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use throughline_core::ids::{ExternalId, MessageId, SessionId};
+use throughline_core::page::{Page, PageRequest};
+use throughline_core::ports::{AppliedMessage, ScopeTotals, SessionRepo, UnitKey};
+use throughline_core::session::{Message, PreparedMessage, Session};
+use throughline_core::time::Timestamp;
+use throughline_core::{Result, Scope};
+
+use crate::records::{At, Id, parsed, stored_wrongly};
+use crate::store::SqliteStore;
+
+/// A session while a batch writes to it.
+#[derive(Debug)]
+pub(crate) struct SessionRow {
+    pub(crate) id: SessionId,
+    pub(crate) number: u32,
+    pub(crate) created_at: Timestamp,
+    pub(crate) last_at: Timestamp,
+    pub(crate) messages: u64,
+    pub(crate) tokens: u64,
+    pub(crate) summarized: u64,
+    pub(crate) next_position: u32,
+    version: u64,
+}
+
+impl SessionRow {
+    pub(crate) fn new(id: SessionId, number: u32, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            number,
+            created_at,
+            last_at: created_at,
+            messages: 0,
+            tokens: 0,
+            summarized: 0,
+            next_position: 0,
+            version: 0,
+        }
+    }
+}
+
+impl From<Session> for SessionRow {
+    fn from(session: Session) -> Self {
+        Self {
+            id: session.id,
+            number: session.number,
+            created_at: session.created_at,
+            last_at: session.last_at,
+            messages: session.messages,
+            tokens: session.tokens,
+            summarized: session.summarized,
+            next_position: session.next_position,
+            version: session.version,
+        }
+    }
+}
+
+const SESSION_COLUMNS: &str = "id, number, created_at, last_at, messages, tokens, summarized, \
+    next_position, version";
+
+fn read_session(row: &Row<'_>) -> rusqlite::Result<Session> {
+    Ok(Session {
+        id: SessionId::new(row.get::<_, String>(0)?).map_err(stored_wrongly)?,
+        number: row.get(1)?,
+        created_at: row.get::<_, At>(2)?.0,
+        last_at: row.get::<_, At>(3)?.0,
+        messages: row.get(4)?,
+        tokens: row.get(5)?,
+        summarized: row.get(6)?,
+        next_position: row.get(7)?,
+        version: row.get(8)?,
+    })
+}
+
+fn session(
+    connection: &Connection,
+    scope_id: i64,
+    id: &SessionId,
+) -> rusqlite::Result<Option<Session>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {SESSION_COLUMNS} FROM session WHERE scope_id = ?1 AND id = ?2"
+        ))?
+        .query_row(params![scope_id, id.as_str()], read_session)
+        .optional()
+}
+
+pub(crate) fn number(
+    connection: &Connection,
+    scope_id: i64,
+    id: &SessionId,
+) -> rusqlite::Result<Option<u32>> {
+    connection
+        .prepare_cached("SELECT number FROM session WHERE scope_id = ?1 AND id = ?2")?
+        .query_row(params![scope_id, id.as_str()], |row| row.get(0))
+        .optional()
+}
+
+pub(crate) fn version(
+    connection: &Connection,
+    scope_id: i64,
+    id: &SessionId,
+) -> rusqlite::Result<Option<u64>> {
+    Ok(session(connection, scope_id, id)?.map(|session| session.version))
+}
+
+pub(crate) fn open(
+    connection: &Connection,
+    scope_id: i64,
+    id: &SessionId,
+) -> rusqlite::Result<Option<SessionRow>> {
+    Ok(session(connection, scope_id, id)?.map(SessionRow::from))
+}
+
+/// Writes a session back, with its next version.
+pub(crate) fn save(
+    connection: &Connection,
+    scope_id: i64,
+    session: &SessionRow,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO session (scope_id, number, id, created_at, last_at, messages, tokens,
+               summarized, next_position, version)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT (scope_id, number) DO UPDATE SET last_at = ?5, messages = ?6, tokens = ?7,
+               summarized = ?8, next_position = ?9, version = ?10",
+        )?
+        .execute(params![
+            scope_id,
+            session.number,
+            session.id.as_str(),
+            At(session.created_at),
+            At(session.last_at),
+            session.messages,
+            session.tokens,
+            session.summarized,
+            session.next_position,
+            session.version + 1
+        ])
+        .map(|_| ())
+}
+
+/// The message under a caller's id, and the hash of its content.
+pub(crate) fn by_external_id(
+    connection: &Connection,
+    scope_id: i64,
+    session_number: u32,
+    external_id: &str,
+) -> rusqlite::Result<Option<(AppliedMessage, [u8; 16])>> {
+    connection
+        .prepare_cached(
+            "SELECT id, seq, position, tokens, content_hash FROM message
+             WHERE scope_id = ?1 AND session_number = ?2 AND external_id = ?3",
+        )?
+        .query_row(params![scope_id, session_number, external_id], |row| {
+            let message = AppliedMessage {
+                id: row.get::<_, Id>(0)?.into(),
+                seq: row.get(1)?,
+                position: row.get(2)?,
+                tokens: row.get(3)?,
+                replayed: true,
+            };
+            Ok((message, row.get(4)?))
+        })
+        .optional()
+}
+
+pub(crate) fn insert_message(
+    connection: &Connection,
+    scope_id: i64,
+    session: &SessionRow,
+    seq: u64,
+    message: &PreparedMessage,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO message (scope_id, session_number, position, id, seq, role, name,
+               content, content_hash, external_id, created_at, tokens, parts, attachments)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        )?
+        .execute(params![
+            scope_id,
+            session.number,
+            session.next_position,
+            Id(message.id.as_uuid()),
+            seq,
+            message.role.as_str(),
+            message.name,
+            message.content,
+            message.content_hash,
+            message.external_id.as_ref().map(ExternalId::as_str),
+            At(message.created_at),
+            message.tokens,
+            message.parts,
+            message.attachments
+        ])
+        .map(|_| ())
+}
+
+const MESSAGE_COLUMNS: &str = "m.id, m.session_number, m.seq, m.position, m.role, m.name, \
+    m.content, m.external_id, m.created_at, m.tokens, m.parts, m.attachments";
+
+fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message> {
+    let external_id: Option<String> = row.get(7)?;
+    Ok(Message {
+        id: MessageId::from(row.get::<_, Id>(0)?),
+        session: session.clone(),
+        session_number: row.get(1)?,
+        seq: row.get(2)?,
+        position: row.get(3)?,
+        role: parsed(row.get_ref(4)?.as_str()?)?,
+        name: row.get(5)?,
+        content: row.get(6)?,
+        external_id: external_id
+            .map(ExternalId::new)
+            .transpose()
+            .map_err(stored_wrongly)?,
+        created_at: row.get::<_, At>(8)?.0,
+        tokens: row.get(9)?,
+        parts: row.get(10)?,
+        attachments: row.get(11)?,
+    })
+}
+
+/// The messages that hold the keys: each key's message is the last one at or before its position,
+/// if its passages reach that far. Keys of one message share the row that was read.
+fn messages_at(
+    connection: &Connection,
+    scope_id: i64,
+    keys: &[UnitKey],
+) -> rusqlite::Result<Vec<(UnitKey, Message)>> {
+    let mut at = connection.prepare_cached(&format!(
+        "SELECT {MESSAGE_COLUMNS}, s.id FROM message m
+         JOIN session s ON s.scope_id = m.scope_id AND s.number = m.session_number
+         WHERE m.scope_id = ?1 AND m.session_number = ?2 AND m.position <= ?3
+         ORDER BY m.position DESC LIMIT 1"
+    ))?;
+    let mut found: Vec<(UnitKey, Message)> = Vec::with_capacity(keys.len());
+    for key in keys {
+        let message = at
+            .query_row(
+                params![scope_id, key.session_number(), key.position()],
+                |row| {
+                    let session =
+                        SessionId::new(row.get::<_, String>(12)?).map_err(stored_wrongly)?;
+                    read_message(row, &session)
+                },
+            )
+            .optional()?;
+        if let Some(message) = message
+            && message.holds(*key)
+        {
+            found.push((*key, message));
+        }
+    }
+    Ok(found)
+}
+
+#[async_trait]
+impl SessionRepo for SqliteStore {
+    async fn session(&self, scope: &Scope, id: &SessionId) -> Result<Option<Session>> {
+        let id = id.clone();
+        let found = self.read_scope(scope, move |connection, scope_id| {
+            session(connection, scope_id, &id)
+        });
+        Ok(found.await?.flatten())
+    }
+
+    async fn sessions(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Session>> {
+        let (limit, after) = (page.limit(), page.position().unwrap_or(0));
+        let rows = self
+            .read_scope(scope, move |connection, scope_id| {
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT {SESSION_COLUMNS} FROM session
+                         WHERE scope_id = ?1 AND number > ?2 ORDER BY number LIMIT ?3"
+                    ))?
+                    .query_map(params![scope_id, after, limit + 1], |row| {
+                        let session = read_session(row)?;
+                        Ok((u64::from(session.number), session))
+                    })?
+                    .collect()
+            })
+            .await?;
+        Ok(Page::from_rows(rows.unwrap_or_default(), limit))
+    }
+
+    async fn recent_messages(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        let session = session.clone();
+        let rows = self
+            .read_scope(scope, move |connection, scope_id| {
+                let Some(number) = number(connection, scope_id, &session)? else {
+                    return Ok(Vec::new());
+                };
+                let mut rows: Vec<Message> = connection
+                    .prepare_cached(&format!(
+                        "SELECT {MESSAGE_COLUMNS} FROM message m
+                         WHERE m.scope_id = ?1 AND m.session_number = ?2
+                         ORDER BY m.position DESC LIMIT ?3"
+                    ))?
+                    .query_map(params![scope_id, number, limit], |row| {
+                        read_message(row, &session)
+                    })?
+                    .collect::<rusqlite::Result<_>>()?;
+                rows.reverse();
+                Ok(rows)
+            })
+            .await?;
+        Ok(rows.unwrap_or_default())
+    }
+
+    async fn messages(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        page: &PageRequest,
+    ) -> Result<Page<Message>> {
+        let session = session.clone();
+        let (limit, after) = (page.limit(), page.position());
+        let rows = self
+            .read_scope(scope, move |connection, scope_id| {
+                let Some(number) = number(connection, scope_id, &session)? else {
+                    return Ok(Vec::new());
+                };
+                let after = after.map_or(-1, |after| i64::try_from(after).unwrap_or(i64::MAX));
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT {MESSAGE_COLUMNS} FROM message m
+                         WHERE m.scope_id = ?1 AND m.session_number = ?2 AND m.position > ?3
+                         ORDER BY m.position LIMIT ?4"
+                    ))?
+                    .query_map(params![scope_id, number, after, limit + 1], |row| {
+                        let message = read_message(row, &session)?;
+                        Ok((u64::from(message.position), message))
+                    })?
+                    .collect()
+            })
+            .await?;
+        Ok(Page::from_rows(rows.unwrap_or_default(), limit))
+    }
+
+    async fn messages_at(
+        &self,
+        scope: &Scope,
+        keys: &[UnitKey],
+    ) -> Result<Vec<(UnitKey, Message)>> {
+        let keys = keys.to_vec();
+        let found = self
+            .read_scope(scope, move |connection, id| {
+                messages_at(connection, id, &keys)
+            })
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn messages_by_external_id(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        ids: &[ExternalId],
+    ) -> Result<Vec<Message>> {
+        let session = session.clone();
+        let ids = ids.to_vec();
+        let found = self
+            .read_scope(scope, move |connection, scope_id| {
+                let Some(number) = number(connection, scope_id, &session)? else {
+                    return Ok(Vec::new());
+                };
+                let mut statement = connection.prepare_cached(&format!(
+                    "SELECT {MESSAGE_COLUMNS} FROM message m
+                     WHERE m.scope_id = ?1 AND m.session_number = ?2 AND m.external_id = ?3"
+                ))?;
+                let mut found = Vec::new();
+                for id in &ids {
+                    found.extend(
+                        statement
+                            .query_row(params![scope_id, number, id.as_str()], |row| {
+                                read_message(row, &session)
+                            })
+                            .optional()?,
+                    );
+                }
+                Ok(found)
+            })
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn totals(&self, scope: &Scope) -> Result<ScopeTotals> {
+        let totals = self
+            .read_scope(scope, |connection, scope_id| {
+                connection
+                    .prepare_cached("SELECT messages, tokens, last_seq FROM scope WHERE id = ?1")?
+                    .query_row([scope_id], |row| {
+                        Ok(ScopeTotals {
+                            messages: row.get(0)?,
+                            tokens: row.get(1)?,
+                            last_seq: row.get(2)?,
+                        })
+                    })
+            })
+            .await?;
+        Ok(totals.unwrap_or_default())
+    }
+}

@@ -1,0 +1,161 @@
+//! The handle: a writer thread and a pool of readers.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use throughline_core::ports::{Applied, Health, Store, WriteBatch};
+use throughline_core::{Error, ErrorKind, Result, Scope};
+use tokio::sync::Semaphore;
+
+use crate::apply::apply;
+use crate::connection::{SqliteOptions, open_reader, open_writer};
+use crate::health;
+use crate::records::mapped;
+use crate::writer::Writer;
+
+/// Everything in one SQLite file.
+///
+/// Cheap to clone; the last clone to be dropped finishes what was accepted. Two processes may open
+/// one file: each sees what the other has committed, and writers take turns.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) options: SqliteOptions,
+    pub(crate) writer: Writer,
+    readers: Arc<Readers>,
+}
+
+#[derive(Debug)]
+struct Readers {
+    idle: Mutex<Vec<Connection>>,
+    permits: Semaphore,
+}
+
+impl SqliteStore {
+    /// Opens the file, creating or migrating it.
+    ///
+    /// # Errors
+    /// `SchemaTooNew`, `Corrupt`, `ReadOnly`, `Unavailable` (locked by another process) or
+    /// `StorageFull`; nothing is changed then.
+    pub fn open(options: SqliteOptions) -> Result<Self> {
+        let writer = Writer::start(open_writer(&options)?)?;
+        let count = options.readers.max(1);
+        let idle = (0..count)
+            .map(|_| open_reader(&options))
+            .collect::<Result<Vec<_>>>()?;
+        let readers = Arc::new(Readers {
+            idle: Mutex::new(idle),
+            permits: Semaphore::new(count),
+        });
+        Ok(Self {
+            inner: Arc::new(Inner {
+                options,
+                writer,
+                readers,
+            }),
+        })
+    }
+
+    /// The database file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.inner.options.path
+    }
+
+    /// Runs a read on a connection of the pool, off the async threads.
+    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        let readers = Arc::clone(&self.inner.readers);
+        let _permit = readers
+            .permits
+            .acquire()
+            .await
+            .map_err(|_| Error::new(ErrorKind::Unavailable, "the store is shutting down"))?;
+        let pool = Arc::clone(&readers);
+        let options = self.inner.options.clone();
+        let answer = tokio::task::spawn_blocking(move || {
+            let idle = pool
+                .idle
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop();
+            // A read that panicked took its connection with it: the next one opens another.
+            let connection = match idle {
+                Some(connection) => connection,
+                None => open_reader(&options)?,
+            };
+            let result = work(&connection);
+            pool.idle
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(connection);
+            result
+        });
+        answer
+            .await
+            .map_err(|error| Error::internal("a read was aborted").with_source(error))?
+    }
+
+    /// Runs a read of one scope; `None` when the store has never seen the scope.
+    pub(crate) async fn read_scope<T, F>(&self, scope: &Scope, work: F) -> Result<Option<T>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let scope = scope.clone();
+        self.read(move |connection| {
+            let read = || {
+                // One snapshot for all statements of the read.
+                let transaction = connection.unchecked_transaction()?;
+                match scope_id(&transaction, &scope)? {
+                    Some(id) => work(&transaction, id).map(Some),
+                    None => Ok(None),
+                }
+            };
+            mapped(read(), "read")
+        })
+        .await
+    }
+}
+
+/// The row of a scope.
+pub(crate) fn scope_id(connection: &Connection, scope: &Scope) -> rusqlite::Result<Option<i64>> {
+    use rusqlite::OptionalExtension;
+    connection
+        .prepare_cached("SELECT id FROM scope WHERE tenant = ?1 AND user = ?2 AND workspace = ?3")?
+        .query_row(scope_columns(scope), |row| row.get(0))
+        .optional()
+}
+
+/// A scope as its three columns; no workspace is the empty text, which no workspace can be named.
+pub(crate) fn scope_columns(scope: &Scope) -> (&str, &str, &str) {
+    let workspace = scope
+        .workspace
+        .as_ref()
+        .map_or("", |workspace| workspace.as_str());
+    (scope.tenant.as_str(), scope.user.as_str(), workspace)
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn apply(&self, batch: WriteBatch) -> Result<Applied> {
+        self.inner
+            .writer
+            .run(move |connection| apply(connection, &batch))
+            .await
+    }
+
+    async fn health(&self, deep: bool) -> Result<Health> {
+        self.read(move |connection| health::check(connection, deep))
+            .await
+    }
+}

@@ -1,0 +1,152 @@
+//! Group commit: one thread owns the writing connection. Whatever waits when it is free goes into
+//! one transaction, each task under a savepoint of its own, so that one flush makes all of them
+//! durable and one that fails takes none of the others with it.
+
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use throughline_core::{Error, ErrorKind, Result};
+use tokio::sync::oneshot;
+
+use crate::connection::driver_error;
+
+/// Most tasks of one transaction: bounds what a failed commit takes back and how long a reader of
+/// the log has to catch up.
+const MAX_GROUP: usize = 256;
+
+/// A unit of writing: runs inside a transaction that it neither begins nor ends.
+trait Task: Send {
+    fn run(&mut self, connection: &Connection) -> Result<()>;
+    /// Tells the waiting caller; `group` is how the transaction ended.
+    fn finish(self: Box<Self>, group: std::result::Result<(), &Error>);
+}
+
+struct Job<F, T> {
+    work: Option<F>,
+    outcome: Option<Result<T>>,
+    reply: oneshot::Sender<Result<T>>,
+}
+
+impl<F, T> Task for Job<F, T>
+where
+    F: FnOnce(&Connection) -> Result<T> + Send,
+    T: Send,
+{
+    fn run(&mut self, connection: &Connection) -> Result<()> {
+        let Some(work) = self.work.take() else {
+            return Ok(());
+        };
+        match work(connection) {
+            Ok(value) => {
+                self.outcome = Some(Ok(value));
+                Ok(())
+            }
+            Err(error) => {
+                let told = Error::new(error.kind(), error.message());
+                self.outcome = Some(Err(error));
+                Err(told)
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>, group: std::result::Result<(), &Error>) {
+        let outcome = match (self.outcome, group) {
+            (Some(Err(error)), _) => Err(error),
+            (Some(Ok(value)), Ok(())) => Ok(value),
+            (_, Err(error)) => Err(Error::new(error.kind(), error.message()).during("commit")),
+            (None, Ok(())) => Err(Error::internal("a write was not run")),
+        };
+        // The caller may have gone; what was committed stays committed.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+/// The handle of the writing thread. Dropping it finishes what was accepted, then ends the thread.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    tasks: Option<mpsc::Sender<Box<dyn Task>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(crate) fn start(connection: Connection) -> Result<Self> {
+        let (tasks, waiting) = mpsc::channel::<Box<dyn Task>>();
+        let thread = std::thread::Builder::new()
+            .name("throughline-writer".into())
+            .spawn(move || {
+                while let Ok(first) = waiting.recv() {
+                    let mut group = vec![first];
+                    group.extend(waiting.try_iter().take(MAX_GROUP - 1));
+                    commit_group(&connection, group);
+                }
+            })
+            .map_err(|error| Error::internal("no thread for the writer").with_source(error))?;
+        Ok(Self {
+            tasks: Some(tasks),
+            thread: Some(thread),
+        })
+    }
+
+    /// Runs `work` in the next transaction and waits until it is durable.
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        let stopped = || Error::new(ErrorKind::Unavailable, "the store is shutting down");
+        let (reply, answer) = oneshot::channel();
+        let task = Job {
+            work: Some(work),
+            outcome: None,
+            reply,
+        };
+        let tasks = self.tasks.as_ref().ok_or_else(stopped)?;
+        tasks.send(Box::new(task)).map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.tasks.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was already reported by its hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn commit_group(connection: &Connection, mut group: Vec<Box<dyn Task>>) {
+    let committed = run_group(connection, &mut group);
+    if committed.is_err() && !connection.is_autocommit() {
+        // Nothing of the group may linger in an open transaction.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    for task in group {
+        task.finish(committed.as_ref().copied());
+    }
+}
+
+fn run_group(connection: &Connection, group: &mut [Box<dyn Task>]) -> Result<()> {
+    let run = |sql| {
+        connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]))
+            .map(|_| ())
+            .map_err(|error| driver_error(error, "commit"))
+    };
+    run("BEGIN IMMEDIATE")?;
+    for task in group.iter_mut() {
+        run("SAVEPOINT task")?;
+        if let Err(error) = task.run(connection) {
+            if connection.is_autocommit() {
+                // SQLite rolled back everything (disk full, I/O error): so did we, then.
+                return Err(error);
+            }
+            run("ROLLBACK TO task")?;
+        }
+        run("RELEASE task")?;
+    }
+    run("COMMIT")
+}

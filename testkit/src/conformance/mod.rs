@@ -1,0 +1,39 @@
+//! One conformance table for each port: every sentence of a contract is a scenario, and every
+//! adapter runs all of them.
+//!
+//! A scenario gets a fresh, empty instance. One run shows everything: what fails is collected by
+//! name, and the run panics once, at its end. What an adapter cannot do it names in its skips, with
+//! the reason; a skip that names no scenario is an error.
+
+mod runner;
+mod store;
+mod vectors;
+
+use std::sync::Arc;
+
+use throughline_core::ports::{Store, VectorIndex};
+
+/// A scenario that an adapter does not pass, and why that is right.
+#[derive(Debug, Clone, Copy)]
+pub struct Skip {
+    /// Group and name, such as `jobs::a_lease_that_passed_is_due_again`.
+    pub name: &'static str,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// Runs the table of the `Store` port. `make` opens a fresh, empty store for each scenario.
+///
+/// # Panics
+/// With the names of all scenarios that failed, or of skips that no scenario has.
+pub async fn store(make: impl AsyncFn() -> Arc<dyn Store>, skips: &[Skip]) {
+    runner::run("Store", &store::table(), make, skips).await;
+}
+
+/// Runs the table of the `VectorIndex` port. `make` opens a fresh, empty index for each scenario.
+///
+/// # Panics
+/// With the names of all scenarios that failed, or of skips that no scenario has.
+pub async fn vector_index(make: impl AsyncFn() -> Arc<dyn VectorIndex>, skips: &[Skip]) {
+    runner::run("VectorIndex", vectors::TABLE, make, skips).await;
+}

@@ -1,0 +1,22 @@
+//! Test support for every crate of Throughline: fakes of the ports, builders of values, and one
+//! conformance table for each port, which every adapter passes, the fakes included.
+//!
+//! A dev-dependency only. A test of an adapter is one call of [`conformance::store`] or
+//! [`conformance::vector_index`] with a function that opens a fresh, empty instance.
+
+#![deny(missing_docs)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test support: a failure is the answer"
+)]
+
+pub mod build;
+mod clock;
+pub mod conformance;
+pub mod memory;
+mod tokenizer;
+
+pub use clock::{FakeClock, SequentialIds};
+pub use tokenizer::WordTokenizer;

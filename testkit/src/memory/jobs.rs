@@ -1,0 +1,94 @@
+//! The job queue.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use throughline_core::ids::JobId;
+use throughline_core::job::{Job, JobState, NewJob, Outcome, after_attempt};
+use throughline_core::page::{Page, PageRequest};
+use throughline_core::ports::JobRepo;
+use throughline_core::time::Timestamp;
+use throughline_core::{Error, Result, Scope};
+
+use super::MemoryStore;
+use super::sessions::page;
+
+fn is_open(job: &Job) -> bool {
+    matches!(job.state, JobState::Queued | JobState::Running)
+}
+
+pub(super) fn enqueue(jobs: &mut Vec<Job>, scope: &Scope, new: &NewJob) {
+    let is_same = |job: &Job| {
+        is_open(job) && job.scope == *scope && job.kind == new.kind && job.subject == new.subject
+    };
+    if jobs.iter().any(is_same) {
+        return;
+    }
+    jobs.push(Job {
+        id: new.id,
+        scope: scope.clone(),
+        kind: new.kind.clone(),
+        subject: new.subject.clone(),
+        priority: new.priority,
+        state: JobState::Queued,
+        attempts: 0,
+        due_at: new.due_at,
+        error: None,
+    });
+}
+
+pub(super) fn finish(
+    jobs: &mut [Job],
+    scope: &Scope,
+    id: JobId,
+    outcome: &Outcome,
+    now: Timestamp,
+) -> Result<()> {
+    let running = |job: &&mut Job| {
+        job.id == id && job.scope == *scope && job.state == JobState::Running
+    };
+    let job = jobs
+        .iter_mut()
+        .find(running)
+        .ok_or_else(|| Error::not_found("the job is not running"))?;
+    (job.state, job.due_at) = after_attempt(outcome, job.attempts, now);
+    job.error = match outcome {
+        Outcome::Done => None,
+        Outcome::Failed(why) | Outcome::Skipped(why) => Some(why.clone()),
+    };
+    Ok(())
+}
+
+#[async_trait]
+impl JobRepo for MemoryStore {
+    async fn claim_jobs(
+        &self,
+        kinds: &[&str],
+        now: Timestamp,
+        lease: Duration,
+        limit: usize,
+    ) -> Result<Vec<Job>> {
+        let mut state = self.state();
+        let mut due: Vec<&mut Job> = state
+            .jobs
+            .iter_mut()
+            .filter(|job| is_open(job) && job.due_at <= now && kinds.contains(&job.kind.as_str()))
+            .collect();
+        // The sort is stable: jobs that are equal in both stay in the order of the queue.
+        due.sort_by(|a, b| b.priority.cmp(&a.priority).then(a.due_at.cmp(&b.due_at)));
+        let take = |job: &mut Job| {
+            job.state = JobState::Running;
+            job.attempts += 1;
+            job.due_at = now.plus(lease);
+            job.clone()
+        };
+        Ok(due.into_iter().take(limit).map(take).collect())
+    }
+
+    async fn jobs(&self, scope: &Scope, request: &PageRequest) -> Result<Page<Job>> {
+        let state = self.state();
+        let rows = (1..).zip(&state.jobs).filter(|(_, job)| job.scope == *scope);
+        let rows = rows.map(|(ordinal, job): (u64, &Job)| (ordinal, job.clone()));
+        Ok(page(rows, request))
+    }
+}

@@ -1,0 +1,42 @@
+//! The lexical index: a look through all units.
+
+use async_trait::async_trait;
+use throughline_core::ports::{
+    IndexStats, LexicalIndex, Namespace, Posting, PostingLists, TermId,
+};
+use throughline_core::{Result, Scope};
+
+use super::MemoryStore;
+
+#[async_trait]
+impl LexicalIndex for MemoryStore {
+    async fn postings(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        terms: &[TermId],
+    ) -> Result<PostingLists> {
+        Ok(self.read(scope, |held| {
+            let mut found = PostingLists {
+                stats: IndexStats::default(),
+                lists: vec![Vec::new(); terms.len()],
+            };
+            for ((within, key), unit) in &held.index {
+                if *within != namespace {
+                    continue;
+                }
+                found.stats.units += 1;
+                found.stats.length += u64::from(unit.length);
+                for (term, list) in terms.iter().zip(&mut found.lists) {
+                    let occurs = unit.terms.iter().find(|(held, _)| held == term);
+                    list.extend(occurs.map(|(_, count)| Posting {
+                        key: *key,
+                        count: *count,
+                        length: unit.length,
+                    }));
+                }
+            }
+            found
+        }))
+    }
+}

@@ -1,0 +1,197 @@
+//! Threads and messages.
+
+use async_trait::async_trait;
+use throughline_core::ids::{ExternalId, SessionId};
+use throughline_core::page::{Page, PageRequest};
+use throughline_core::ports::{AppliedMessage, ScopeTotals, SessionRepo, UnitKey};
+use throughline_core::session::{Message, PreparedMessage, Session};
+use throughline_core::time::Timestamp;
+use throughline_core::{Result, Scope};
+
+use super::{MemoryStore, ScopeState};
+
+/// A session with its messages, oldest first.
+#[derive(Debug, Clone)]
+pub(super) struct Thread {
+    pub(super) head: Session,
+    pub(super) messages: Vec<Stored>,
+    /// Whether the batch at hand writes to it.
+    pub(super) changed: bool,
+}
+
+/// A message and the hash that tells a repeat from a conflict.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) message: Message,
+    pub(super) hash: [u8; 16],
+}
+
+impl Thread {
+    pub(super) fn new(id: SessionId, number: u32, created_at: Timestamp) -> Self {
+        let head = Session {
+            id,
+            number,
+            created_at,
+            last_at: created_at,
+            messages: 0,
+            tokens: 0,
+            summarized: 0,
+            next_position: 0,
+            version: 0,
+        };
+        Self {
+            head,
+            messages: Vec::new(),
+            changed: true,
+        }
+    }
+
+    /// The message that bears a caller's id.
+    pub(super) fn under(&self, id: Option<&ExternalId>) -> Option<&Stored> {
+        let bears = |stored: &&Stored| stored.message.external_id.as_ref() == id;
+        id.and_then(|_| self.messages.iter().find(bears))
+    }
+
+    pub(super) fn add(&mut self, stored: Stored, units: usize) {
+        let head = &mut self.head;
+        head.last_at = head.last_at.max(stored.message.created_at);
+        head.messages += 1;
+        head.tokens += u64::from(stored.message.tokens);
+        head.next_position += u32::try_from(units).expect("few passages");
+        self.messages.push(stored);
+        self.changed = true;
+    }
+}
+
+impl Stored {
+    /// `message` as the next one of the session.
+    pub(super) fn new(head: &Session, seq: u64, message: &PreparedMessage) -> Self {
+        Self {
+            hash: message.content_hash,
+            message: Message {
+                id: message.id,
+                session: head.id.clone(),
+                session_number: head.number,
+                seq,
+                position: head.next_position,
+                role: message.role,
+                name: message.name.clone(),
+                content: message.content.clone(),
+                external_id: message.external_id.clone(),
+                created_at: message.created_at,
+                tokens: message.tokens,
+                parts: message.parts.clone(),
+                attachments: message.attachments.clone(),
+            },
+        }
+    }
+
+    pub(super) fn applied(&self, replayed: bool) -> AppliedMessage {
+        AppliedMessage {
+            id: self.message.id,
+            seq: self.message.seq,
+            position: self.message.position,
+            tokens: self.message.tokens,
+            replayed,
+        }
+    }
+}
+
+impl ScopeState {
+    fn messages_of(&self, session: &SessionId) -> &[Stored] {
+        let thread = self.sessions.iter().find(|thread| thread.head.id == *session);
+        thread.map_or(&[], |thread| &thread.messages)
+    }
+
+    fn message_at(&self, key: UnitKey) -> Option<Message> {
+        let all = self.sessions.iter().flat_map(|thread| &thread.messages);
+        let mut messages = all.map(|stored| &stored.message);
+        messages.find(|message| message.holds(key)).cloned()
+    }
+}
+
+/// The page of a list whose items come with their ordinals, in order.
+pub(super) fn page<T>(rows: impl Iterator<Item = (u64, T)>, page: &PageRequest) -> Page<T> {
+    let after = page.position();
+    let rows = rows.filter(|(ordinal, _)| after.is_none_or(|after| *ordinal > after));
+    Page::from_rows(rows.take(page.limit() + 1).collect(), page.limit())
+}
+
+#[async_trait]
+impl SessionRepo for MemoryStore {
+    async fn session(&self, scope: &Scope, id: &SessionId) -> Result<Option<Session>> {
+        Ok(self.read(scope, |held| {
+            let mut heads = held.sessions.iter().map(|thread| &thread.head);
+            heads.find(|head| head.id == *id).cloned()
+        }))
+    }
+
+    async fn sessions(&self, scope: &Scope, request: &PageRequest) -> Result<Page<Session>> {
+        Ok(self.read(scope, |held| {
+            let heads = held.sessions.iter().map(|thread| thread.head.clone());
+            page(heads.map(|head| (head.number.into(), head)), request)
+        }))
+    }
+
+    async fn recent_messages(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        Ok(self.read(scope, |held| {
+            let all = held.messages_of(session);
+            let recent = &all[all.len().saturating_sub(limit)..];
+            recent.iter().map(|stored| stored.message.clone()).collect()
+        }))
+    }
+
+    async fn messages(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        request: &PageRequest,
+    ) -> Result<Page<Message>> {
+        Ok(self.read(scope, |held| {
+            let all = held.messages_of(session).iter();
+            let rows = all.map(|stored| (stored.message.position.into(), stored.message.clone()));
+            page(rows, request)
+        }))
+    }
+
+    async fn messages_at(
+        &self,
+        scope: &Scope,
+        keys: &[UnitKey],
+    ) -> Result<Vec<(UnitKey, Message)>> {
+        Ok(self.read(scope, |held| {
+            keys.iter()
+                .filter_map(|key| Some((*key, held.message_at(*key)?)))
+                .collect()
+        }))
+    }
+
+    async fn messages_by_external_id(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        ids: &[ExternalId],
+    ) -> Result<Vec<Message>> {
+        Ok(self.read(scope, |held| {
+            let all = held.messages_of(session).iter().map(|stored| &stored.message);
+            let asked = all.filter(|message| {
+                let id = message.external_id.as_ref();
+                id.is_some_and(|id| ids.contains(id))
+            });
+            asked.cloned().collect()
+        }))
+    }
+
+    async fn totals(&self, scope: &Scope) -> Result<ScopeTotals> {
+        Ok(self.read(scope, |held| ScopeTotals {
+            messages: held.sessions.iter().map(|thread| thread.head.messages).sum(),
+            tokens: held.sessions.iter().map(|thread| thread.head.tokens).sum(),
+            last_seq: held.last_seq,
+        }))
+    }
+}

@@ -1,0 +1,207 @@
+//! `cargo xtask ci`: all that a change must pass, every step run and timed.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::Result;
+use crate::proc::{cargo, has_cargo_command, human, succeeds, target_dir};
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed,
+    Skipped(&'static str),
+}
+
+/// One line of the report.
+#[derive(Debug)]
+struct Report {
+    step: &'static str,
+    outcome: Outcome,
+    took: Duration,
+}
+
+type Step = (&'static str, fn() -> Result<Outcome>);
+
+const STEPS: &[Step] = &[
+    ("format", || cargo_step(&["fmt", "--all", "--check"])),
+    ("lints", || {
+        cargo_step(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ])
+    }),
+    ("api docs", api_docs),
+    ("tidy", || crate::tidy::run(false).map(passed)),
+    ("deny", deny),
+    ("end to end", end_to_end),
+];
+
+/// Runs every step; true when none failed.
+pub(crate) fn run(after_test: bool) -> Result<bool> {
+    let mut reports = Vec::new();
+    if after_test {
+        let outcome = Outcome::Skipped("run before, by `cargo xtask test`");
+        reports.push(Report {
+            step: "tests",
+            outcome,
+            took: Duration::ZERO,
+        });
+    } else {
+        reports.push(run_step(("tests", || crate::test::run().map(passed))));
+    }
+    reports.extend(STEPS.iter().map(|step| run_step(*step)));
+
+    println!("\n== Report");
+    for report in &reports {
+        println!("{}", line(report));
+    }
+    println!("\n{}", conclusion(&reports));
+    Ok(reports
+        .iter()
+        .all(|report| report.outcome != Outcome::Failed))
+}
+
+fn run_step((step, action): Step) -> Report {
+    println!("\n== {step}");
+    let started = Instant::now();
+    let outcome = action().unwrap_or_else(|error| {
+        eprintln!("{error}");
+        Outcome::Failed
+    });
+    let report = Report {
+        step,
+        outcome,
+        took: started.elapsed(),
+    };
+    println!("{}", line(&report));
+    report
+}
+
+fn line(report: &Report) -> String {
+    let outcome = match report.outcome {
+        Outcome::Passed => "passed".to_owned(),
+        Outcome::Failed => "FAILED".to_owned(),
+        Outcome::Skipped(reason) => format!("skipped: {reason}"),
+    };
+    format!("{:<12} {:>12}  {outcome}", report.step, human(report.took))
+}
+
+/// The last line: what a person wants to know.
+fn conclusion(reports: &[Report]) -> String {
+    let took = human(reports.iter().map(|report| report.took).sum());
+    let failed: Vec<_> = reports
+        .iter()
+        .filter(|report| report.outcome == Outcome::Failed)
+        .map(|report| report.step)
+        .collect();
+    if !failed.is_empty() {
+        return format!(
+            "Not fit to merge yet: {} failed ({took}); see above.",
+            failed.join(", ")
+        );
+    }
+    let skipped: Vec<_> = reports
+        .iter()
+        .filter(|report| matches!(report.outcome, Outcome::Skipped(_)))
+        .map(|report| report.step)
+        .collect();
+    let but = match skipped.as_slice() {
+        [] => String::new(),
+        steps => format!(" (not run here: {})", steps.join(", ")),
+    };
+    format!("This change is fit to merge: everything that ran passed in {took}{but}.")
+}
+
+fn passed(ok: bool) -> Outcome {
+    if ok { Outcome::Passed } else { Outcome::Failed }
+}
+
+fn cargo_step(args: &[&str]) -> Result<Outcome> {
+    let ok = succeeds(&mut cargo(args))?;
+    if !ok && !has_cargo_command(args[0]) {
+        println!("Missing here? `rustup component add rustfmt clippy` installs both.");
+    }
+    Ok(passed(ok))
+}
+
+fn api_docs() -> Result<Outcome> {
+    let mut command = cargo(["doc", "--workspace", "--no-deps"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    succeeds(&mut command).map(passed)
+}
+
+fn deny() -> Result<Outcome> {
+    if !has_cargo_command("deny") {
+        return Ok(Outcome::Skipped("cargo-deny is not installed"));
+    }
+    succeeds(&mut cargo(["deny", "check", "bans", "licenses", "sources"])).map(passed)
+}
+
+/// Builds the binary as a user would and lets it show itself, in an empty directory.
+fn end_to_end() -> Result<Outcome> {
+    if !succeeds(&mut cargo([
+        "build",
+        "--release",
+        "-p",
+        "throughline-server",
+    ]))? {
+        return Ok(Outcome::Failed);
+    }
+    let target = target_dir()?;
+    let binary = target
+        .join("release")
+        .join(format!("throughline{}", std::env::consts::EXE_SUFFIX));
+    let empty = target.join("end-to-end");
+    recreate(&empty)?;
+    let mut demo = std::process::Command::new(binary);
+    demo.arg("demo").current_dir(&empty).stdin(Stdio::null());
+    succeeds(&mut demo).map(passed)
+}
+
+fn recreate(dir: &Path) -> Result<()> {
+    if dir.exists() {
+        std::fs::remove_dir_all(dir)?;
+    }
+    std::fs::create_dir_all(dir)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(step: &'static str, outcome: Outcome) -> Report {
+        Report {
+            step,
+            outcome,
+            took: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn conclusion_names_what_failed() {
+        let good = [
+            report("lints", Outcome::Passed),
+            report("deny", Outcome::Skipped("absent")),
+        ];
+        assert!(conclusion(&good).starts_with("This change is fit to merge"));
+        assert!(conclusion(&good).contains("not run here: deny"));
+        let bad = [
+            report("lints", Outcome::Failed),
+            report("tidy", Outcome::Failed),
+        ];
+        assert!(conclusion(&bad).contains("lints, tidy failed"));
+    }
+
+    #[test]
+    fn a_skip_says_why() {
+        assert!(line(&report("deny", Outcome::Skipped("absent"))).ends_with("skipped: absent"));
+    }
+}

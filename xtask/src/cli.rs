@@ -1,0 +1,76 @@
+//! The commands and their flags. `cargo xtask help` and the check of documents read this.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Development tasks of Throughline.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) task: Task,
+}
+
+/// One task.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    /// Run every test of the workspace, with cargo-nextest where it is installed.
+    Test,
+    /// Check the rules of the repository that the compiler does not know.
+    Tidy {
+        /// Record migrations that are new in xtask/migrations.lock.
+        #[arg(long)]
+        bless: bool,
+    },
+    /// Run all that a change must pass: tests, format, lints, documents, tidy, end to end.
+    Ci {
+        /// Leave the tests out, when `cargo xtask test` has just been run.
+        #[arg(long)]
+        after_test: bool,
+    },
+    /// Measure the engine; prints a table and writes JSON.
+    Bench {
+        /// Smaller data and fewer rounds.
+        #[arg(long)]
+        quick: bool,
+        /// Where the JSON goes; target/bench/engine.json when not given.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Evaluate retrieval on a labelled data set, in the release profile.
+    Eval {
+        /// The data set.
+        #[arg(long, value_name = "FILE")]
+        data: PathBuf,
+        /// Passed on to `throughline eval retrieval` as it is.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGS"
+        )]
+        rest: Vec<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn eval_passes_unknown_flags_on() {
+        let cli = Cli::parse_from(["xtask", "eval", "--data", "x.json", "--limit", "10"]);
+        let Task::Eval { data, rest } = cli.task else {
+            panic!("not eval")
+        };
+        assert_eq!(data, PathBuf::from("x.json"));
+        assert_eq!(rest, ["--limit", "10"]);
+    }
+}

@@ -1,0 +1,40 @@
+//! `cargo xtask`: the one door to everything that is done to this repository.
+//!
+//! What continuous integration runs is `cargo xtask ci`; each of its parts can be run alone. This
+//! crate knows the workspace from outside (cargo, git, files) and depends on none of its crates,
+//! so that it compiles in seconds and works while they do not.
+
+mod ci;
+mod cli;
+mod proc;
+mod run;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Task};
+
+/// What went wrong, as a sentence for the person at the terminal.
+type Error = Box<dyn std::error::Error + Send + Sync>;
+type Result<T> = std::result::Result<T, Error>;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().task {
+        Task::Test => test::run(),
+        Task::Tidy { bless } => tidy::run(bless),
+        Task::Ci { after_test } => ci::run(after_test),
+        Task::Bench { quick, out } => run::bench(quick, out),
+        Task::Eval { data, rest } => run::eval(&data, &rest),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

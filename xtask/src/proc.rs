@@ -1,0 +1,171 @@
+//! Starting cargo and other programs.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::Result;
+
+/// The root of the repository.
+pub(crate) fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
+}
+
+/// The cargo that started us, in the root of the repository.
+pub(crate) fn cargo<I: AsRef<OsStr>>(args: impl IntoIterator<Item = I>) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).args(args);
+    command
+}
+
+/// Where cargo builds: `CARGO_TARGET_DIR` and cargo's configuration are honoured.
+pub(crate) fn target_dir() -> Result<PathBuf> {
+    let metadata = cargo_metadata()?;
+    let dir = metadata["target_directory"]
+        .as_str()
+        .ok_or("cargo metadata has no target dir")?;
+    Ok(PathBuf::from(dir))
+}
+
+/// `cargo metadata` of the workspace's own crates.
+pub(crate) fn cargo_metadata() -> Result<serde_json::Value> {
+    let text = output(&mut cargo([
+        "metadata",
+        "--no-deps",
+        "--format-version",
+        "1",
+    ]))?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Whether cargo has this subcommand.
+pub(crate) fn has_cargo_command(name: &str) -> bool {
+    let mut command = cargo([name, "--version"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Standard output of a program that must succeed.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let shown = show(command);
+    let output = command
+        .output()
+        .map_err(|error| format!("{shown} did not start: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "{shown} failed:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+        .into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Prints the command, runs it, and tells whether it succeeded.
+pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
+    let shown = show(command);
+    println!("$ {shown}");
+    let status = command
+        .status()
+        .map_err(|error| format!("{shown} did not start: {error}"))?;
+    Ok(status.success())
+}
+
+/// As [`succeeds`]; what the program prints passes through, and is also returned without colour.
+pub(crate) fn succeeds_captured(command: &mut Command) -> Result<(bool, String)> {
+    let shown = show(command);
+    println!("$ {shown}");
+    if std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        // A pipe would turn colour off, though what passes through ends on a terminal.
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{shown} did not start: {error}"))?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let text = std::thread::scope(|scope| {
+        let out = scope.spawn(|| stdout.map_or(String::new(), |pipe| tee(pipe, std::io::stdout())));
+        let err = scope.spawn(|| stderr.map_or(String::new(), |pipe| tee(pipe, std::io::stderr())));
+        [out, err]
+            .map(|thread| thread.join().unwrap_or_default())
+            .concat()
+    });
+    Ok((child.wait()?.success(), text))
+}
+
+fn tee(from: impl Read, mut to: impl Write) -> String {
+    let mut kept = String::new();
+    let mut reader = BufReader::new(from);
+    let mut line = Vec::new();
+    while reader
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|read| read > 0)
+    {
+        // A closed terminal is no reason to lose the tests' result.
+        let _ = to.write_all(&line).and_then(|()| to.flush());
+        kept.push_str(&without_colour(&String::from_utf8_lossy(&line)));
+        line.clear();
+    }
+    if !kept.is_empty() && !kept.ends_with('\n') {
+        kept.push('\n');
+    }
+    kept
+}
+
+/// The text without terminal escape sequences of the form `ESC [ … letter`.
+pub(crate) fn without_colour(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(char) = chars.next() {
+        if char != '\u{1b}' {
+            plain.push(char);
+            continue;
+        }
+        if chars.next() == Some('[') {
+            let _ = chars.find(char::is_ascii_alphabetic);
+        }
+    }
+    plain
+}
+
+fn show(command: &Command) -> String {
+    let program = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or_default();
+    std::iter::once(program)
+        .chain(command.get_args())
+        .map(|part| part.to_string_lossy().into_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// `1 min 05 s` or `3.2 s`.
+pub(crate) fn human(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    if seconds < 60 {
+        format!("{:.1} s", duration.as_secs_f64())
+    } else {
+        format!("{} min {:02} s", seconds / 60, seconds % 60)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_is_removed() {
+        assert_eq!(without_colour("\u{1b}[32;1m ok\u{1b}[0m 5"), " ok 5");
+    }
+
+    #[test]
+    fn durations_are_readable() {
+        assert_eq!(human(Duration::from_millis(3_240)), "3.2 s");
+        assert_eq!(human(Duration::from_secs(65)), "1 min 05 s");
+    }
+}

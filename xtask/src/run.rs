@@ -1,0 +1,50 @@
+//! `bench` and `eval`: programs of the server crate, started with the right profile and paths.
+
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+use crate::proc::{cargo, succeeds, target_dir};
+
+/// Runs the engine's benchmark.
+pub(crate) fn bench(quick: bool, out: Option<PathBuf>) -> Result<bool> {
+    let out = match out {
+        Some(out) => std::path::absolute(out)?,
+        None => target_dir()?.join("bench").join("engine.json"),
+    };
+    if let Some(parent) = out.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    let mut command = cargo([
+        "bench",
+        "-p",
+        "throughline-server",
+        "--bench",
+        "engine",
+        "--",
+    ]);
+    command.arg("--json").arg(&out);
+    if quick {
+        command.arg("--quick");
+    }
+    let ok = succeeds(&mut command)?;
+    if ok {
+        println!("Numbers as JSON: {}", out.display());
+    }
+    Ok(ok)
+}
+
+/// Evaluates retrieval on a data set.
+pub(crate) fn eval(data: &Path, rest: &[String]) -> Result<bool> {
+    let data = std::path::absolute(data)?;
+    if !data.exists() {
+        return Err(format!("{} does not exist: name a data set", data.display()).into());
+    }
+    let mut command = cargo(["run", "--release", "-p", "throughline-server", "--"]);
+    // Paths among the passed arguments are meant from where the caller stands.
+    command.current_dir(std::env::current_dir()?);
+    command
+        .args(["eval", "retrieval", "--data"])
+        .arg(&data)
+        .args(rest);
+    succeeds(&mut command)
+}

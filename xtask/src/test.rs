@@ -1,0 +1,223 @@
+//! `cargo xtask test`: every test of the workspace, and one line that counts them.
+
+use std::time::Instant;
+
+use crate::Result;
+use crate::proc::{cargo, has_cargo_command, human, succeeds_captured};
+
+/// Tests by outcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+}
+
+/// Runs the tests. True when some ran, none failed, and every runner was content.
+pub(crate) fn run() -> Result<bool> {
+    let started = Instant::now();
+    let nextest = has_cargo_command("nextest");
+    println!("Runs every test of the workspace; none needs a network, a service or a key.");
+    println!("The first run compiles everything, SQLite included: some minutes on two cores.");
+    println!("Later runs take seconds.\n");
+
+    let mut commands = if nextest {
+        // nextest runs no documentation tests.
+        vec![
+            cargo(["nextest", "run", "--workspace", "--no-fail-fast"]),
+            cargo(["test", "--workspace", "--doc", "--no-fail-fast"]),
+        ]
+    } else {
+        println!("cargo-nextest is not installed; `cargo test` runs the same tests.\n");
+        vec![cargo(["test", "--workspace", "--no-fail-fast"])]
+    };
+    let mut tally = Tally::default();
+    let mut content = true;
+    for command in &mut commands {
+        let (ok, text) = succeeds_captured(command)?;
+        content &= ok;
+        tally.add(&text);
+    }
+
+    let verdict = verdict(tally, content);
+    let Tally { passed, failed } = tally;
+    println!();
+    println!("{} in {}.", verdict.text(), human(started.elapsed()));
+    if verdict != Verdict::Good {
+        let one = if nextest {
+            "cargo nextest run NAME"
+        } else {
+            "cargo test --workspace NAME"
+        };
+        println!("What failed is named above, with its output. One test alone: {one}");
+        println!("CONTRIBUTING.md tells where things are and how to set up.");
+    }
+    println!("{passed} passed, {failed} failed");
+    Ok(verdict == Verdict::Good)
+}
+
+/// What the run as a whole means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Good,
+    SomeFailed,
+    NothingRan,
+    DidNotFinish,
+}
+
+impl Verdict {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Good => "All tests passed",
+            Self::SomeFailed => "Some tests failed",
+            Self::NothingRan => "No test ran (most often: something did not compile)",
+            Self::DidNotFinish => "A test runner failed beside its tests (see its output)",
+        }
+    }
+}
+
+fn verdict(tally: Tally, content: bool) -> Verdict {
+    match tally {
+        Tally { failed: 1.., .. } => Verdict::SomeFailed,
+        Tally { passed: 0, .. } => Verdict::NothingRan,
+        _ if !content => Verdict::DidNotFinish,
+        _ => Verdict::Good,
+    }
+}
+
+impl Tally {
+    /// Adds the summaries that nextest and libtest print.
+    fn add(&mut self, output: &str) {
+        for line in output.lines().map(str::trim) {
+            if let Some(result) = line.strip_prefix("test result: ") {
+                let counts = result.split_once(". ").map_or("", |(_, counts)| counts);
+                self.add_counts(counts.split(';'));
+            } else if line.starts_with("Summary [")
+                && let Some((_, counts)) = line.split_once(" run: ")
+            {
+                let counts = without_parentheses(counts);
+                self.add_counts(counts.split(','));
+            }
+        }
+    }
+
+    fn add_counts<'a>(&mut self, counts: impl Iterator<Item = &'a str>) {
+        for count in counts {
+            let Some((number, outcome)) = count.trim().split_once(' ') else {
+                continue;
+            };
+            let number = number.parse::<u64>().unwrap_or(0);
+            match outcome.trim() {
+                "passed" => self.passed += number,
+                "failed" | "exec failed" | "timed out" => self.failed += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// `3 passed (1 slow, 1 leaky), 1 failed` without what is in parentheses.
+fn without_parentheses(text: &str) -> String {
+    let mut depth = 0_u32;
+    text.chars()
+        .filter(|char| match char {
+            '(' => {
+                depth += 1;
+                false
+            }
+            ')' => {
+                depth = depth.saturating_sub(1);
+                false
+            }
+            _ => depth == 0,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(output: &str) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(output);
+        tally
+    }
+
+    #[test]
+    fn libtest_results_are_summed() {
+        let output = "\
+running 2 tests\n\
+test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s\n\
+test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s\n";
+        assert_eq!(
+            tally(output),
+            Tally {
+                passed: 5,
+                failed: 4
+            }
+        );
+    }
+
+    #[test]
+    fn nextest_summaries_are_read() {
+        let output = "     Summary [   0.512s] 12 tests run: 7 passed (2 slow, 1 leaky), 2 failed, \
+                      1 exec failed, 2 timed out, 3 skipped\n";
+        assert_eq!(
+            tally(output),
+            Tally {
+                passed: 7,
+                failed: 5
+            }
+        );
+        let cut = "     Summary [   0.5s] 2/9 tests run: 1 passed, 1 failed, 0 skipped\n";
+        assert_eq!(
+            tally(cut),
+            Tally {
+                passed: 1,
+                failed: 1
+            }
+        );
+        assert_eq!(
+            tally("Summary [ 0.1s] 1 test run: 1 passed, 0 skipped"),
+            Tally {
+                passed: 1,
+                failed: 0
+            }
+        );
+    }
+
+    #[test]
+    fn only_a_full_run_is_good() {
+        assert_eq!(
+            verdict(
+                Tally {
+                    passed: 1,
+                    failed: 0
+                },
+                true
+            ),
+            Verdict::Good
+        );
+        assert_eq!(
+            verdict(
+                Tally {
+                    passed: 1,
+                    failed: 0
+                },
+                false
+            ),
+            Verdict::DidNotFinish
+        );
+        assert_eq!(
+            verdict(
+                Tally {
+                    passed: 1,
+                    failed: 1
+                },
+                false
+            ),
+            Verdict::SomeFailed
+        );
+        assert_eq!(verdict(Tally::default(), true), Verdict::NothingRan);
+    }
+}
