@@ -73,13 +73,7 @@ pub struct Error {
 impl Error {
     /// An error of `kind` whose message tells the caller what to do.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            operation: None,
-            source: None,
-            lost_race: false,
-        }
+        Self { kind, message: message.into(), operation: None, source: None, lost_race: false }
     }
 
     /// Shorthand for [`ErrorKind::InvalidInput`].
@@ -156,8 +150,6 @@ impl fmt::Display for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source
-            .as_deref()
-            .map(|source| source as &(dyn StdError + 'static))
+        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
     }
 }

@@ -65,12 +65,8 @@ impl<T> Page<T> {
     pub fn from_rows(mut rows: Vec<(u64, T)>, limit: usize) -> Self {
         let more = rows.len() > limit;
         rows.truncate(limit);
-        let next_cursor = more
-            .then(|| rows.last().map(|(ordinal, _)| format!("{ordinal:x}")))
-            .flatten();
-        Self {
-            items: rows.into_iter().map(|(_, item)| item).collect(),
-            next_cursor,
-        }
+        let next_cursor =
+            more.then(|| rows.last().map(|(ordinal, _)| format!("{ordinal:x}"))).flatten();
+        Self { items: rows.into_iter().map(|(_, item)| item).collect(), next_cursor }
     }
 }

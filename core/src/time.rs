@@ -81,10 +81,7 @@ impl Timestamp {
     /// The instant `duration` later, saturating.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)),
-        )
+        Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
     /// Calendar date in UTC as `(year, month 1-12, day 1-31)`.
@@ -143,11 +140,7 @@ mod tests {
             ("May 8, 2023", "2023-05-08T00:00:00Z"),
         ];
         for (text, expected) in table {
-            assert_eq!(
-                Timestamp::parse(text).unwrap().to_rfc3339(),
-                expected,
-                "{text}"
-            );
+            assert_eq!(Timestamp::parse(text).unwrap().to_rfc3339(), expected, "{text}");
         }
         for bad in ["", "yesterday", "2023-13-01", "31 February 2023"] {
             assert!(Timestamp::parse(bad).is_err(), "{bad:?}");

@@ -71,12 +71,7 @@ impl Engine {
     pub fn open(config: &Config) -> Result<Self> {
         create_data_dir(&config.data_dir)?;
         let store = open_store(config)?;
-        Ok(Self::new(
-            store,
-            Arc::new(SystemClock),
-            Arc::new(UuidV7),
-            Arc::new(O200k::load()?),
-        ))
+        Ok(Self::new(store, Arc::new(SystemClock), Arc::new(UuidV7), Arc::new(O200k::load()?)))
     }
 }
 
@@ -125,17 +120,13 @@ mod sqlite {
 #[cfg(feature = "sqlite")]
 fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
     let StoreKind::Sqlite = config.store;
-    Ok(Arc::new(throughline_store_sqlite::SqliteStore::open(
-        sqlite::options(config),
-    )?))
+    Ok(Arc::new(throughline_store_sqlite::SqliteStore::open(sqlite::options(config))?))
 }
 
 #[cfg(not(feature = "sqlite"))]
 fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
     let StoreKind::Sqlite = config.store;
-    Err(Error::invalid(
-        "store `sqlite` is not in this binary: build it with `--features sqlite`",
-    ))
+    Err(Error::invalid("store `sqlite` is not in this binary: build it with `--features sqlite`"))
 }
 
 /// Copies the store to a new file while it is in use. `progress` gets pages done and in all.
@@ -195,10 +186,7 @@ fn create_data_dir(path: &Path) -> Result<()> {
     builder.create(path).map_err(|error| {
         Error::new(
             throughline_core::ErrorKind::Unavailable,
-            format!(
-                "{} cannot be created: {error}; name another data_dir",
-                path.display()
-            ),
+            format!("{} cannot be created: {error}; name another data_dir", path.display()),
         )
     })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use throughline_core::context::{AssembledContext, ContextMessage, Item};
+use throughline_core::ids::ExternalId;
 
 /// An assembled context (seed 002, 4.1).
 #[derive(Debug, Serialize)]
@@ -77,10 +78,7 @@ impl<'c> From<&'c AssembledContext> for AssembledContextJson<'c> {
 
 impl<'c> From<&'c ContextMessage> for MessageJson<'c> {
     fn from(message: &'c ContextMessage) -> Self {
-        Self {
-            role: message.role.as_str(),
-            content: &message.content,
-        }
+        Self { role: message.role.as_str(), content: &message.content }
     }
 }
 
@@ -90,7 +88,7 @@ impl<'c> From<&'c Item> for ItemJson<'c> {
             section: item.section.as_str(),
             kind: item.kind.as_str(),
             source: &item.source,
-            external_id: item.external_id.as_ref().map(|id| id.as_str()),
+            external_id: item.external_id.as_ref().map(ExternalId::as_str),
             tokens: item.tokens,
             score: item.score,
             outcome: item.outcome.as_str(),

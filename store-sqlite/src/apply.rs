@@ -42,14 +42,8 @@ pub(crate) fn apply(connection: &Connection, batch: &WriteBatch) -> Result<Appli
     check_preconditions(connection, &scope, &batch.preconditions)?;
     let mut transaction = Transaction {
         connection,
-        messages: mapped(
-            TailWriter::open(connection, scope.id, Namespace::Message),
-            "apply",
-        )?,
-        facts: mapped(
-            TailWriter::open(connection, scope.id, Namespace::Fact),
-            "apply",
-        )?,
+        messages: mapped(TailWriter::open(connection, scope.id, Namespace::Message), "apply")?,
+        facts: mapped(TailWriter::open(connection, scope.id, Namespace::Fact), "apply")?,
         scope,
         session: None,
         usage: UsageCounters::default(),
@@ -120,22 +114,18 @@ impl Transaction<'_> {
                     summaries::insert(self.connection, self.scope.id, session.number, summary);
                 mapped(stored, "apply")
             }
-            Write::PutProfile(profile) => mapped(
-                profiles::put(self.connection, self.scope.id, profile),
-                "apply",
-            ),
-            Write::AddUsage(day, counters) => mapped(
-                usage::add(self.connection, self.scope.id, *day, counters),
-                "apply",
-            ),
+            Write::PutProfile(profile) => {
+                mapped(profiles::put(self.connection, self.scope.id, profile), "apply")
+            }
+            Write::AddUsage(day, counters) => {
+                mapped(usage::add(self.connection, self.scope.id, *day, counters), "apply")
+            }
             Write::EnqueueJob(job) => mapped(self.enqueue(job), "apply"),
             Write::FinishJob(id, outcome) => {
                 if mapped(self.finish_job(Id(id.as_uuid()), outcome, now), "apply")? {
                     Ok(())
                 } else {
-                    Err(Error::not_found(
-                        "the job is not running: its lease may have passed",
-                    ))
+                    Err(Error::not_found("the job is not running: its lease may have passed"))
                 }
             }
         }
@@ -184,13 +174,7 @@ impl Transaction<'_> {
                 message: Id(message.id.as_uuid()),
             };
             for fact in &message.facts {
-                facts::add(
-                    self.connection,
-                    &source,
-                    fact,
-                    &mut self.scope.facts,
-                    &mut self.facts,
-                )?;
+                facts::add(self.connection, &source, fact, &mut self.scope.facts, &mut self.facts)?;
             }
             for entity in &message.entities {
                 entities::add(self.connection, &source, entity, seq, message.created_at)?;
@@ -219,11 +203,7 @@ impl Transaction<'_> {
 
     /// Makes `id` the session at hand; the one before is written first.
     fn use_session(&mut self, id: &SessionId, created_at: Timestamp) -> Result<()> {
-        if self
-            .session
-            .as_ref()
-            .is_some_and(|session| session.id == *id)
-        {
+        if self.session.as_ref().is_some_and(|session| session.id == *id) {
             return Ok(());
         }
         mapped(self.close_session(), "apply")?;
@@ -233,10 +213,7 @@ impl Transaction<'_> {
             None => {
                 self.scope.sessions += 1;
                 let number = u32::try_from(self.scope.sessions).map_err(|_| {
-                    Error::new(
-                        throughline_core::ErrorKind::StorageFull,
-                        "too many sessions",
-                    )
+                    Error::new(throughline_core::ErrorKind::StorageFull, "too many sessions")
                 })?;
                 sessions::SessionRow::new(id.clone(), number, created_at)
             }
@@ -294,14 +271,7 @@ impl Transaction<'_> {
 
     fn close(mut self, now: Timestamp) -> rusqlite::Result<()> {
         self.close_session()?;
-        let Self {
-            connection,
-            scope,
-            messages,
-            facts,
-            usage,
-            ..
-        } = self;
+        let Self { connection, scope, messages, facts, usage, .. } = self;
         messages.close(connection)?;
         facts.close(connection)?;
         if usage != UsageCounters::default() {
@@ -313,12 +283,7 @@ impl Transaction<'_> {
                  tokens = ?6 WHERE id = ?1",
             )?
             .execute(params![
-                scope.id,
-                scope.last_seq,
-                scope.sessions,
-                scope.facts,
-                scope.messages,
-                scope.tokens
+                scope.id, scope.last_seq, scope.sessions, scope.facts, scope.messages, scope.tokens
             ])
             .map(|_| ())
     }

@@ -72,19 +72,12 @@ pub fn restore(
 ) -> Result<()> {
     let to = &options.path;
     if !from.is_file() {
-        return Err(Error::not_found(format!(
-            "{} does not exist",
-            from.display()
-        )));
+        return Err(Error::not_found(format!("{} does not exist", from.display())));
     }
     let source = open_reader(&SqliteOptions::new(from))?;
     let version = schema_version(&source)?;
     if version == 0 || version > latest_schema() {
-        let kind = if version == 0 {
-            ErrorKind::Corrupt
-        } else {
-            ErrorKind::SchemaTooNew
-        };
+        let kind = if version == 0 { ErrorKind::Corrupt } else { ErrorKind::SchemaTooNew };
         return Err(Error::new(
             kind,
             format!(
@@ -98,10 +91,7 @@ pub fn restore(
     if let Some(problem) = report.problems.first() {
         return Err(Error::new(
             ErrorKind::Corrupt,
-            format!(
-                "{} is damaged ({problem}); nothing was changed",
-                from.display()
-            ),
+            format!("{} is damaged ({problem}); nothing was changed", from.display()),
         ));
     }
     if to.exists() {
@@ -185,26 +175,20 @@ fn copy(source: &Connection, part: &Path, progress: &mut dyn FnMut(BackupProgres
             let pages = backup.progress();
             let total = u64::try_from(pages.pagecount).unwrap_or_default();
             let left = u64::try_from(pages.remaining).unwrap_or_default();
-            progress(BackupProgress {
-                done: total - left.min(total),
-                total,
-            });
+            progress(BackupProgress { done: total - left.min(total), total });
             if step == StepResult::Done {
                 break;
             }
         }
     }
     // A single file, without a log beside it.
-    target
-        .pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
-        .map_err(failed)?;
+    target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(())).map_err(failed)?;
     let report = health::check(&target, false)?;
     match report.problems.first() {
         None => Ok(()),
-        Some(problem) => Err(Error::new(
-            ErrorKind::Corrupt,
-            format!("the copy is damaged ({problem})"),
-        )),
+        Some(problem) => {
+            Err(Error::new(ErrorKind::Corrupt, format!("the copy is damaged ({problem})")))
+        }
     }
 }
 

@@ -81,10 +81,7 @@ pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
     if journal != "wal" {
         return Err(Error::new(
             ErrorKind::Unavailable,
-            format!(
-                "{} cannot use write-ahead logging here",
-                options.path.display()
-            ),
+            format!("{} cannot use write-ahead logging here", options.path.display()),
         ));
     }
     let synchronous = match options.durability {
@@ -97,16 +94,12 @@ pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
         .map_err(|error| driver_error(error, "open"))?;
     if found < known {
         let steps = MIGRATIONS.iter().map(|sql| M::up(sql)).collect();
-        Migrations::new(steps)
-            .to_latest(&mut connection)
-            .map_err(|error| match error {
-                rusqlite_migration::Error::RusqliteError { err, .. } => {
-                    driver_error(err, "migrate")
-                }
-                other => Error::internal("a migration failed and was rolled back")
-                    .with_source(other)
-                    .during("migrate"),
-            })?;
+        Migrations::new(steps).to_latest(&mut connection).map_err(|error| match error {
+            rusqlite_migration::Error::RusqliteError { err, .. } => driver_error(err, "migrate"),
+            other => Error::internal("a migration failed and was rolled back")
+                .with_source(other)
+                .during("migrate"),
+        })?;
         connection
             .pragma_update(None, "application_id", APPLICATION_ID)
             .map_err(|error| driver_error(error, "migrate"))?;
@@ -142,9 +135,8 @@ fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         Ok((connection, application, tables))
     };
-    let (connection, application, tables) = opened
-        .and_then(prepare)
-        .map_err(|error| driver_error(error, "open"))?;
+    let (connection, application, tables) =
+        opened.and_then(prepare).map_err(|error| driver_error(error, "open"))?;
     if tables > 0 && application != APPLICATION_ID {
         return Err(Error::new(
             ErrorKind::Corrupt,
@@ -182,19 +174,14 @@ pub(crate) fn io_error(error: std::io::Error, path: &Path) -> Error {
     let path = path.display();
     let (kind, sentence) = match error.kind() {
         Io::NotFound => (ErrorKind::NotFound, format!("{path} does not exist")),
-        Io::PermissionDenied | Io::ReadOnlyFilesystem => (
-            ErrorKind::ReadOnly,
-            format!("{path} cannot be written: check its owner and mode"),
-        ),
-        Io::StorageFull | Io::QuotaExceeded => (
-            ErrorKind::StorageFull,
-            format!("the disk of {path} is full: free some space"),
-        ),
+        Io::PermissionDenied | Io::ReadOnlyFilesystem => {
+            (ErrorKind::ReadOnly, format!("{path} cannot be written: check its owner and mode"))
+        }
+        Io::StorageFull | Io::QuotaExceeded => {
+            (ErrorKind::StorageFull, format!("the disk of {path} is full: free some space"))
+        }
         Io::IsADirectory => (ErrorKind::InvalidInput, format!("{path} is a directory")),
-        _ => (
-            ErrorKind::Unavailable,
-            format!("{path} cannot be opened: {error}"),
-        ),
+        _ => (ErrorKind::Unavailable, format!("{path} cannot be opened: {error}")),
     };
     Error::new(kind, sentence).with_source(error)
 }
@@ -214,10 +201,9 @@ pub(crate) fn driver_error(error: rusqlite::Error, operation: &'static str) -> E
             ErrorKind::ReadOnly,
             "the database is read-only: check owner and mode of the file and its directory",
         ),
-        Some(ErrorCode::DiskFull) => (
-            ErrorKind::StorageFull,
-            "the disk is full: free some space; nothing was changed",
-        ),
+        Some(ErrorCode::DiskFull) => {
+            (ErrorKind::StorageFull, "the disk is full: free some space; nothing was changed")
+        }
         Some(ErrorCode::DatabaseCorrupt) => (
             ErrorKind::Corrupt,
             "the database is damaged: restore a backup with `throughline restore`; nothing was changed",
@@ -231,15 +217,12 @@ pub(crate) fn driver_error(error: rusqlite::Error, operation: &'static str) -> E
             ErrorKind::Unavailable,
             "the database cannot be opened: check that its directory exists and can be written",
         ),
-        Some(ErrorCode::SystemIoFailure) => (
-            ErrorKind::Unavailable,
-            "the disk reports an error: check it, then try again",
-        ),
+        Some(ErrorCode::SystemIoFailure) => {
+            (ErrorKind::Unavailable, "the disk reports an error: check it, then try again")
+        }
         _ => (ErrorKind::Internal, "the database refused a statement"),
     };
-    Error::new(kind, sentence)
-        .with_source(error)
-        .during(operation)
+    Error::new(kind, sentence).with_source(error).during(operation)
 }
 
 #[cfg(test)]

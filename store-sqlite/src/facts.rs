@@ -149,9 +149,7 @@ fn read_fact(connection: &Connection, scope_id: i64, row: &Row<'_>) -> rusqlite:
             "SELECT message_id FROM fact_source WHERE scope_id = ?1 AND fact_number = ?2
              ORDER BY ordinal",
         )?
-        .query_map(params![scope_id, number], |row| {
-            Ok(MessageId::from(row.get::<_, Id>(0)?))
-        })?
+        .query_map(params![scope_id, number], |row| Ok(MessageId::from(row.get::<_, Id>(0)?)))?
         .collect::<rusqlite::Result<_>>()?;
     Ok(Fact {
         id: FactId::from_uuid(row.get::<_, Id>(1)?.0),
@@ -162,11 +160,7 @@ fn read_fact(connection: &Connection, scope_id: i64, row: &Row<'_>) -> rusqlite:
         subject: row.get(5)?,
         attribute: row.get(6)?,
         value: row.get(7)?,
-        tags: tags
-            .split(TAG_SEPARATOR)
-            .filter(|tag| !tag.is_empty())
-            .map(str::to_owned)
-            .collect(),
+        tags: tags.split(TAG_SEPARATOR).filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
         sources,
         weight: row.get::<_, f64>(9)? as f32,
         status,

@@ -20,12 +20,8 @@ const JOB_COLUMNS: &str = "j.rowid, j.id, s.tenant, s.user, s.workspace, j.kind,
 fn read_job(row: &Row<'_>) -> rusqlite::Result<(u64, Job)> {
     let workspace: String = row.get(4)?;
     let workspace = Some(workspace.as_str()).filter(|name| !name.is_empty());
-    let scope = Scope::new(
-        row.get_ref(2)?.as_str()?,
-        row.get_ref(3)?.as_str()?,
-        workspace,
-    )
-    .map_err(stored_wrongly)?;
+    let scope = Scope::new(row.get_ref(2)?.as_str()?, row.get_ref(3)?.as_str()?, workspace)
+        .map_err(stored_wrongly)?;
     let job = Job {
         id: JobId::from_uuid(row.get::<_, Id>(1)?.0),
         scope,

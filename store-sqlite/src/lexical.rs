@@ -47,13 +47,7 @@ impl TailWriter {
         let namespace = namespace_code(namespace);
         let held = stats(connection, scope_id, namespace)?;
         let (stats, tail) = held.unwrap_or_default();
-        Ok(Self {
-            scope_id,
-            namespace,
-            stats,
-            tail,
-            changed: false,
-        })
+        Ok(Self { scope_id, namespace, stats, tail, changed: false })
     }
 
     pub(crate) fn add(
@@ -96,11 +90,7 @@ impl TailWriter {
                  ON CONFLICT DO UPDATE SET units = ?3, length = ?4, tail = ?5",
             )?
             .execute(params![
-                self.scope_id,
-                self.namespace,
-                self.stats.units,
-                self.stats.length,
-                self.tail
+                self.scope_id, self.namespace, self.stats.units, self.stats.length, self.tail
             ])
             .map(|_| ())
     }
@@ -116,10 +106,7 @@ fn stats(
             "SELECT units, length, tail FROM lex_stats WHERE scope_id = ?1 AND namespace = ?2",
         )?
         .query_row((scope_id, namespace), |row| {
-            let stats = IndexStats {
-                units: row.get(0)?,
-                length: row.get(1)?,
-            };
+            let stats = IndexStats { units: row.get(0)?, length: row.get(1)? };
             Ok((stats, row.get(2)?))
         })
         .optional()
@@ -262,9 +249,7 @@ impl LexicalIndex for SqliteStore {
         let count = terms.len();
         let code = namespace_code(namespace);
         let found = self
-            .read_scope(scope, move |connection, id| {
-                postings(connection, id, code, &terms)
-            })
+            .read_scope(scope, move |connection, id| postings(connection, id, code, &terms))
             .await?;
         Ok(found.unwrap_or_else(|| PostingLists {
             stats: IndexStats::default(),

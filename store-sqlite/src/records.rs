@@ -22,9 +22,7 @@ impl ToSql for Id {
 impl FromSql for Id {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let bytes = value.as_blob()?;
-        Uuid::from_slice(bytes)
-            .map(Self)
-            .map_err(|error| FromSqlError::Other(Box::new(error)))
+        Uuid::from_slice(bytes).map(Self).map_err(|error| FromSqlError::Other(Box::new(error)))
     }
 }
 

@@ -215,10 +215,7 @@ fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message>
         role: parsed(row.get_ref(4)?.as_str()?)?,
         name: row.get(5)?,
         content: row.get(6)?,
-        external_id: external_id
-            .map(ExternalId::new)
-            .transpose()
-            .map_err(stored_wrongly)?,
+        external_id: external_id.map(ExternalId::new).transpose().map_err(stored_wrongly)?,
         created_at: row.get::<_, At>(8)?.0,
         tokens: row.get(9)?,
         parts: row.get(10)?,
@@ -227,29 +224,34 @@ fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message>
 }
 
 /// The messages that hold the keys: each key's message is the last one at or before its position,
-/// if its passages reach that far. Keys of one message share the row that was read.
+/// if its passages reach that far.
 fn messages_at(
     connection: &Connection,
     scope_id: i64,
     keys: &[UnitKey],
 ) -> rusqlite::Result<Vec<(UnitKey, Message)>> {
     let mut at = connection.prepare_cached(&format!(
-        "SELECT {MESSAGE_COLUMNS}, s.id FROM message m
-         JOIN session s ON s.scope_id = m.scope_id AND s.number = m.session_number
+        "SELECT {MESSAGE_COLUMNS} FROM message m
          WHERE m.scope_id = ?1 AND m.session_number = ?2 AND m.position <= ?3
          ORDER BY m.position DESC LIMIT 1"
     ))?;
+    let mut name =
+        connection.prepare_cached("SELECT id FROM session WHERE scope_id = ?1 AND number = ?2")?;
     let mut found: Vec<(UnitKey, Message)> = Vec::with_capacity(keys.len());
+    let mut session: Option<(u32, SessionId)> = None;
     for key in keys {
+        let number = key.session_number();
+        if session.as_ref().is_none_or(|(held, _)| *held != number) {
+            let id: Option<String> =
+                name.query_row(params![scope_id, number], |row| row.get(0)).optional()?;
+            session = match id {
+                Some(id) => Some((number, SessionId::new(id).map_err(stored_wrongly)?)),
+                None => None,
+            };
+        }
+        let Some((_, session)) = &session else { continue };
         let message = at
-            .query_row(
-                params![scope_id, key.session_number(), key.position()],
-                |row| {
-                    let session =
-                        SessionId::new(row.get::<_, String>(12)?).map_err(stored_wrongly)?;
-                    read_message(row, &session)
-                },
-            )
+            .query_row(params![scope_id, number, key.position()], |row| read_message(row, session))
             .optional()?;
         if let Some(message) = message
             && message.holds(*key)
@@ -264,9 +266,8 @@ fn messages_at(
 impl SessionRepo for SqliteStore {
     async fn session(&self, scope: &Scope, id: &SessionId) -> Result<Option<Session>> {
         let id = id.clone();
-        let found = self.read_scope(scope, move |connection, scope_id| {
-            session(connection, scope_id, &id)
-        });
+        let found =
+            self.read_scope(scope, move |connection, scope_id| session(connection, scope_id, &id));
         Ok(found.await?.flatten())
     }
 
@@ -307,9 +308,7 @@ impl SessionRepo for SqliteStore {
                          WHERE m.scope_id = ?1 AND m.session_number = ?2
                          ORDER BY m.position DESC LIMIT ?3"
                     ))?
-                    .query_map(params![scope_id, number, limit], |row| {
-                        read_message(row, &session)
-                    })?
+                    .query_map(params![scope_id, number, limit], |row| read_message(row, &session))?
                     .collect::<rusqlite::Result<_>>()?;
                 rows.reverse();
                 Ok(rows)
@@ -355,9 +354,7 @@ impl SessionRepo for SqliteStore {
     ) -> Result<Vec<(UnitKey, Message)>> {
         let keys = keys.to_vec();
         let found = self
-            .read_scope(scope, move |connection, id| {
-                messages_at(connection, id, &keys)
-            })
+            .read_scope(scope, move |connection, id| messages_at(connection, id, &keys))
             .await?;
         Ok(found.unwrap_or_default())
     }

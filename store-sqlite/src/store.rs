@@ -46,20 +46,9 @@ impl SqliteStore {
     pub fn open(options: SqliteOptions) -> Result<Self> {
         let writer = Writer::start(open_writer(&options)?)?;
         let count = options.readers.max(1);
-        let idle = (0..count)
-            .map(|_| open_reader(&options))
-            .collect::<Result<Vec<_>>>()?;
-        let readers = Arc::new(Readers {
-            idle: Mutex::new(idle),
-            permits: Semaphore::new(count),
-        });
-        Ok(Self {
-            inner: Arc::new(Inner {
-                options,
-                writer,
-                readers,
-            }),
-        })
+        let idle = (0..count).map(|_| open_reader(&options)).collect::<Result<Vec<_>>>()?;
+        let readers = Arc::new(Readers { idle: Mutex::new(idle), permits: Semaphore::new(count) });
+        Ok(Self { inner: Arc::new(Inner { options, writer, readers }) })
     }
 
     /// The database file.
@@ -83,26 +72,17 @@ impl SqliteStore {
         let pool = Arc::clone(&readers);
         let options = self.inner.options.clone();
         let answer = tokio::task::spawn_blocking(move || {
-            let idle = pool
-                .idle
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop();
+            let idle = pool.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             // A read that panicked took its connection with it: the next one opens another.
             let connection = match idle {
                 Some(connection) => connection,
                 None => open_reader(&options)?,
             };
             let result = work(&connection);
-            pool.idle
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(connection);
+            pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
             result
         });
-        answer
-            .await
-            .map_err(|error| Error::internal("a read was aborted").with_source(error))?
+        answer.await.map_err(|error| Error::internal("a read was aborted").with_source(error))?
     }
 
     /// Runs a read of one scope; `None` when the store has never seen the scope.
@@ -138,24 +118,17 @@ pub(crate) fn scope_id(connection: &Connection, scope: &Scope) -> rusqlite::Resu
 
 /// A scope as its three columns; no workspace is the empty text, which no workspace can be named.
 pub(crate) fn scope_columns(scope: &Scope) -> (&str, &str, &str) {
-    let workspace = scope
-        .workspace
-        .as_ref()
-        .map_or("", |workspace| workspace.as_str());
+    let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
     (scope.tenant.as_str(), scope.user.as_str(), workspace)
 }
 
 #[async_trait]
 impl Store for SqliteStore {
     async fn apply(&self, batch: WriteBatch) -> Result<Applied> {
-        self.inner
-            .writer
-            .run(move |connection| apply(connection, &batch))
-            .await
+        self.inner.writer.run(move |connection| apply(connection, &batch)).await
     }
 
     async fn health(&self, deep: bool) -> Result<Health> {
-        self.read(move |connection| health::check(connection, deep))
-            .await
+        self.read(move |connection| health::check(connection, deep)).await
     }
 }

@@ -66,12 +66,8 @@ fn newest(
         "SELECT message_id, text FROM summary_line
          WHERE scope_id = ?1 AND session_number = ?2 AND version = ?3 ORDER BY line",
     )?;
-    let read_line = |row: &Row<'_>| {
-        Ok(SummaryLine {
-            source: row.get::<_, Id>(0)?.into(),
-            text: row.get(1)?,
-        })
-    };
+    let read_line =
+        |row: &Row<'_>| Ok(SummaryLine { source: row.get::<_, Id>(0)?.into(), text: row.get(1)? });
     connection
         .prepare_cached(
             "SELECT version, id, previous, covered, to_position, from_at, to_at, tokens
@@ -84,9 +80,7 @@ fn newest(
                 id: SummaryId::from_uuid(row.get::<_, Id>(1)?.0),
                 session: session.clone(),
                 version,
-                previous: row
-                    .get::<_, Option<Id>>(2)?
-                    .map(|id| SummaryId::from_uuid(id.0)),
+                previous: row.get::<_, Option<Id>>(2)?.map(|id| SummaryId::from_uuid(id.0)),
                 covered: row.get(3)?,
                 to_position: row.get(4)?,
                 from_at: row.get::<_, At>(5)?.0,
@@ -105,9 +99,7 @@ impl SummaryRepo for SqliteStore {
     async fn latest_summary(&self, scope: &Scope, session: &SessionId) -> Result<Option<Summary>> {
         let session = session.clone();
         let found = self
-            .read_scope(scope, move |connection, id| {
-                newest(connection, id, &session, 1)
-            })
+            .read_scope(scope, move |connection, id| newest(connection, id, &session, 1))
             .await?;
         Ok(found.and_then(|mut summaries| summaries.pop()))
     }
@@ -115,9 +107,7 @@ impl SummaryRepo for SqliteStore {
     async fn summaries(&self, scope: &Scope, session: &SessionId) -> Result<Vec<Summary>> {
         let session = session.clone();
         let found = self
-            .read_scope(scope, move |connection, id| {
-                newest(connection, id, &session, i64::MAX)
-            })
+            .read_scope(scope, move |connection, id| newest(connection, id, &session, i64::MAX))
             .await?;
         let mut summaries = found.unwrap_or_default();
         summaries.reverse();

@@ -82,10 +82,7 @@ impl Writer {
                 }
             })
             .map_err(|error| Error::internal("no thread for the writer").with_source(error))?;
-        Ok(Self {
-            tasks: Some(tasks),
-            thread: Some(thread),
-        })
+        Ok(Self { tasks: Some(tasks), thread: Some(thread) })
     }
 
     /// Runs `work` in the next transaction and waits until it is durable.
@@ -96,11 +93,7 @@ impl Writer {
     {
         let stopped = || Error::new(ErrorKind::Unavailable, "the store is shutting down");
         let (reply, answer) = oneshot::channel();
-        let task = Job {
-            work: Some(work),
-            outcome: None,
-            reply,
-        };
+        let task = Job { work: Some(work), outcome: None, reply };
         let tasks = self.tasks.as_ref().ok_or_else(stopped)?;
         tasks.send(Box::new(task)).map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?

@@ -5,9 +5,7 @@ use std::time::Duration;
 use throughline_core::Scope;
 use throughline_core::entity::{EntityKind, NewEntity};
 use throughline_core::fact::{FactKind, NewFact};
-use throughline_core::ids::{
-    EntityId, ExternalId, FactId, JobId, MessageId, SessionId, SummaryId,
-};
+use throughline_core::ids::{EntityId, ExternalId, FactId, JobId, MessageId, SessionId, SummaryId};
 use throughline_core::job::{DEFAULT_PRIORITY, NewJob};
 use throughline_core::ports::{IdGen, Write, WriteBatch};
 use throughline_core::session::{NewMessage, PreparedMessage, Role, prepare};

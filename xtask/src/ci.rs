@@ -27,16 +27,7 @@ type Step = (&'static str, fn() -> Result<Outcome>);
 
 const STEPS: &[Step] = &[
     ("format", || cargo_step(&["fmt", "--all", "--check"])),
-    ("lints", || {
-        cargo_step(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ])
-    }),
+    ("lints", || cargo_step(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("api docs", api_docs),
     ("tidy", || crate::tidy::run(false).map(passed)),
     ("deny", deny),
@@ -46,14 +37,7 @@ const STEPS: &[Step] = &[
 /// Runs every step; true when none failed.
 pub(crate) fn run(after_test: bool) -> Result<bool> {
     let mut reports = Vec::new();
-    if after_test {
-        let outcome = Outcome::Skipped("run before, by `cargo xtask test`");
-        reports.push(Report {
-            step: "tests",
-            outcome,
-            took: Duration::ZERO,
-        });
-    } else {
+    if !after_test {
         reports.push(run_step(("tests", || crate::test::run().map(passed))));
     }
     reports.extend(STEPS.iter().map(|step| run_step(*step)));
@@ -63,9 +47,7 @@ pub(crate) fn run(after_test: bool) -> Result<bool> {
         println!("{}", line(report));
     }
     println!("\n{}", conclusion(&reports));
-    Ok(reports
-        .iter()
-        .all(|report| report.outcome != Outcome::Failed))
+    Ok(reports.iter().all(|report| report.outcome != Outcome::Failed))
 }
 
 fn run_step((step, action): Step) -> Report {
@@ -75,11 +57,7 @@ fn run_step((step, action): Step) -> Report {
         eprintln!("{error}");
         Outcome::Failed
     });
-    let report = Report {
-        step,
-        outcome,
-        took: started.elapsed(),
-    };
+    let report = Report { step, outcome, took: started.elapsed() };
     println!("{}", line(&report));
     report
 }
@@ -102,10 +80,7 @@ fn conclusion(reports: &[Report]) -> String {
         .map(|report| report.step)
         .collect();
     if !failed.is_empty() {
-        return format!(
-            "Not fit to merge yet: {} failed ({took}); see above.",
-            failed.join(", ")
-        );
+        return format!("Not fit to merge yet: {} failed ({took}); see above.", failed.join(", "));
     }
     let skipped: Vec<_> = reports
         .iter()
@@ -146,18 +121,12 @@ fn deny() -> Result<Outcome> {
 
 /// Builds the binary as a user would and lets it show itself, in an empty directory.
 fn end_to_end() -> Result<Outcome> {
-    if !succeeds(&mut cargo([
-        "build",
-        "--release",
-        "-p",
-        "throughline-server",
-    ]))? {
+    if !succeeds(&mut cargo(["build", "--release", "-p", "throughline-server"]))? {
         return Ok(Outcome::Failed);
     }
     let target = target_dir()?;
-    let binary = target
-        .join("release")
-        .join(format!("throughline{}", std::env::consts::EXE_SUFFIX));
+    let binary =
+        target.join("release").join(format!("throughline{}", std::env::consts::EXE_SUFFIX));
     let empty = target.join("end-to-end");
     recreate(&empty)?;
     let mut demo = std::process::Command::new(binary);
@@ -178,25 +147,15 @@ mod tests {
     use super::*;
 
     fn report(step: &'static str, outcome: Outcome) -> Report {
-        Report {
-            step,
-            outcome,
-            took: Duration::from_secs(1),
-        }
+        Report { step, outcome, took: Duration::from_secs(1) }
     }
 
     #[test]
     fn conclusion_names_what_failed() {
-        let good = [
-            report("lints", Outcome::Passed),
-            report("deny", Outcome::Skipped("absent")),
-        ];
+        let good = [report("lints", Outcome::Passed), report("deny", Outcome::Skipped("absent"))];
         assert!(conclusion(&good).starts_with("This change is fit to merge"));
         assert!(conclusion(&good).contains("not run here: deny"));
-        let bad = [
-            report("lints", Outcome::Failed),
-            report("tidy", Outcome::Failed),
-        ];
+        let bad = [report("lints", Outcome::Failed), report("tidy", Outcome::Failed)];
         assert!(conclusion(&bad).contains("lints, tidy failed"));
     }
 

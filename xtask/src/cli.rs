@@ -44,11 +44,7 @@ pub(crate) enum Task {
         #[arg(long, value_name = "FILE")]
         data: PathBuf,
         /// Passed on to `throughline eval retrieval` as it is.
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            value_name = "ARGS"
-        )]
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         rest: Vec<String>,
     },
 }
@@ -67,9 +63,7 @@ mod tests {
     #[test]
     fn eval_passes_unknown_flags_on() {
         let cli = Cli::parse_from(["xtask", "eval", "--data", "x.json", "--limit", "10"]);
-        let Task::Eval { data, rest } = cli.task else {
-            panic!("not eval")
-        };
+        let Task::Eval { data, rest } = cli.task else { panic!("not eval") };
         assert_eq!(data, PathBuf::from("x.json"));
         assert_eq!(rest, ["--limit", "10"]);
     }

@@ -24,20 +24,13 @@ pub(crate) fn cargo<I: AsRef<OsStr>>(args: impl IntoIterator<Item = I>) -> Comma
 /// Where cargo builds: `CARGO_TARGET_DIR` and cargo's configuration are honoured.
 pub(crate) fn target_dir() -> Result<PathBuf> {
     let metadata = cargo_metadata()?;
-    let dir = metadata["target_directory"]
-        .as_str()
-        .ok_or("cargo metadata has no target dir")?;
+    let dir = metadata["target_directory"].as_str().ok_or("cargo metadata has no target dir")?;
     Ok(PathBuf::from(dir))
 }
 
 /// `cargo metadata` of the workspace's own crates.
 pub(crate) fn cargo_metadata() -> Result<serde_json::Value> {
-    let text = output(&mut cargo([
-        "metadata",
-        "--no-deps",
-        "--format-version",
-        "1",
-    ]))?;
+    let text = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
     Ok(serde_json::from_str(&text)?)
 }
 
@@ -51,15 +44,9 @@ pub(crate) fn has_cargo_command(name: &str) -> bool {
 /// Standard output of a program that must succeed.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = show(command);
-    let output = command
-        .output()
-        .map_err(|error| format!("{shown} did not start: {error}"))?;
+    let output = command.output().map_err(|error| format!("{shown} did not start: {error}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "{shown} failed:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        )
-        .into());
+        return Err(format!("{shown} failed:\n{}", String::from_utf8_lossy(&output.stderr)).into());
     }
     Ok(String::from_utf8(output.stdout)?)
 }
@@ -68,9 +55,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
     let shown = show(command);
     println!("$ {shown}");
-    let status = command
-        .status()
-        .map_err(|error| format!("{shown} did not start: {error}"))?;
+    let status = command.status().map_err(|error| format!("{shown} did not start: {error}"))?;
     Ok(status.success())
 }
 
@@ -91,9 +76,7 @@ pub(crate) fn succeeds_captured(command: &mut Command) -> Result<(bool, String)>
     let text = std::thread::scope(|scope| {
         let out = scope.spawn(|| stdout.map_or(String::new(), |pipe| tee(pipe, std::io::stdout())));
         let err = scope.spawn(|| stderr.map_or(String::new(), |pipe| tee(pipe, std::io::stderr())));
-        [out, err]
-            .map(|thread| thread.join().unwrap_or_default())
-            .concat()
+        [out, err].map(|thread| thread.join().unwrap_or_default()).concat()
     });
     Ok((child.wait()?.success(), text))
 }
@@ -102,10 +85,7 @@ fn tee(from: impl Read, mut to: impl Write) -> String {
     let mut kept = String::new();
     let mut reader = BufReader::new(from);
     let mut line = Vec::new();
-    while reader
-        .read_until(b'\n', &mut line)
-        .is_ok_and(|read| read > 0)
-    {
+    while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
         // A closed terminal is no reason to lose the tests' result.
         let _ = to.write_all(&line).and_then(|()| to.flush());
         kept.push_str(&without_colour(&String::from_utf8_lossy(&line)));
@@ -134,9 +114,7 @@ pub(crate) fn without_colour(text: &str) -> String {
 }
 
 fn show(command: &Command) -> String {
-    let program = Path::new(command.get_program())
-        .file_name()
-        .unwrap_or_default();
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
     std::iter::once(program)
         .chain(command.get_args())
         .map(|part| part.to_string_lossy().into_owned())

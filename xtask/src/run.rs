@@ -14,14 +14,7 @@ pub(crate) fn bench(quick: bool, out: Option<PathBuf>) -> Result<bool> {
     if let Some(parent) = out.parent() {
         std::fs::create_dir_all(parent)?;
     }
-    let mut command = cargo([
-        "bench",
-        "-p",
-        "throughline-server",
-        "--bench",
-        "engine",
-        "--",
-    ]);
+    let mut command = cargo(["bench", "-p", "throughline-server", "--bench", "engine", "--"]);
     command.arg("--json").arg(&out);
     if quick {
         command.arg("--quick");
@@ -42,9 +35,6 @@ pub(crate) fn eval(data: &Path, rest: &[String]) -> Result<bool> {
     let mut command = cargo(["run", "--release", "-p", "throughline-server", "--"]);
     // Paths among the passed arguments are meant from where the caller stands.
     command.current_dir(std::env::current_dir()?);
-    command
-        .args(["eval", "retrieval", "--data"])
-        .arg(&data)
-        .args(rest);
+    command.args(["eval", "retrieval", "--data"]).arg(&data).args(rest);
     succeeds(&mut command)
 }

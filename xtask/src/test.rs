@@ -12,6 +12,15 @@ struct Tally {
     failed: u64,
 }
 
+/// Who ran tests, and so how the summary is written.
+#[derive(Debug, Clone, Copy)]
+enum Runner {
+    /// One summary at the end.
+    Nextest,
+    /// What `cargo test` runs: one result for each binary.
+    Libtest,
+}
+
 /// Runs the tests. True when some ran, none failed, and every runner was content.
 pub(crate) fn run() -> Result<bool> {
     let started = Instant::now();
@@ -20,36 +29,38 @@ pub(crate) fn run() -> Result<bool> {
     println!("The first run compiles everything, SQLite included: some minutes on two cores.");
     println!("Later runs take seconds.\n");
 
-    let mut commands = if nextest {
+    let runs = if nextest {
         // nextest runs no documentation tests.
         vec![
-            cargo(["nextest", "run", "--workspace", "--no-fail-fast"]),
-            cargo(["test", "--workspace", "--doc", "--no-fail-fast"]),
+            (cargo(["nextest", "run", "--workspace", "--no-fail-fast"]), Runner::Nextest),
+            (cargo(["test", "--workspace", "--doc", "--no-fail-fast"]), Runner::Libtest),
         ]
     } else {
         println!("cargo-nextest is not installed; `cargo test` runs the same tests.\n");
-        vec![cargo(["test", "--workspace", "--no-fail-fast"])]
+        vec![(cargo(["test", "--workspace", "--no-fail-fast"]), Runner::Libtest)]
     };
     let mut tally = Tally::default();
     let mut content = true;
-    for command in &mut commands {
-        let (ok, text) = succeeds_captured(command)?;
+    for (mut command, runner) in runs {
+        let (ok, text) = succeeds_captured(&mut command)?;
         content &= ok;
-        tally.add(&text);
+        tally.add(&text, runner);
+        if !ok && tally == Tally::default() {
+            // It did not compile; the next runner would only say so again.
+            break;
+        }
     }
 
     let verdict = verdict(tally, content);
     let Tally { passed, failed } = tally;
     println!();
     println!("{} in {}.", verdict.text(), human(started.elapsed()));
-    if verdict != Verdict::Good {
-        let one = if nextest {
-            "cargo nextest run NAME"
-        } else {
-            "cargo test --workspace NAME"
-        };
+    if verdict == Verdict::SomeFailed {
+        let one = if nextest { "cargo nextest run NAME" } else { "cargo test --workspace NAME" };
         println!("What failed is named above, with its output. One test alone: {one}");
-        println!("CONTRIBUTING.md tells where things are and how to set up.");
+    }
+    if verdict != Verdict::Good {
+        println!("CONTRIBUTING.md says what must be installed and where things are.");
     }
     println!("{passed} passed, {failed} failed");
     Ok(verdict == Verdict::Good)
@@ -85,17 +96,24 @@ fn verdict(tally: Tally, content: bool) -> Verdict {
 }
 
 impl Tally {
-    /// Adds the summaries that nextest and libtest print.
-    fn add(&mut self, output: &str) {
-        for line in output.lines().map(str::trim) {
-            if let Some(result) = line.strip_prefix("test result: ") {
-                let counts = result.split_once(". ").map_or("", |(_, counts)| counts);
-                self.add_counts(counts.split(';'));
-            } else if line.starts_with("Summary [")
-                && let Some((_, counts)) = line.split_once(" run: ")
-            {
-                let counts = without_parentheses(counts);
-                self.add_counts(counts.split(','));
+    /// Adds the summaries that the runner prints. The output of a test may hold the other runner's.
+    fn add(&mut self, output: &str, runner: Runner) {
+        for line in output.lines() {
+            match runner {
+                Runner::Libtest => {
+                    if let Some(result) = line.strip_prefix("test result: ")
+                        && let Some((_, counts)) = result.split_once(". ")
+                    {
+                        self.add_counts(counts.split(';'));
+                    }
+                }
+                Runner::Nextest => {
+                    if line.trim_start().starts_with("Summary [")
+                        && let Some((_, counts)) = line.split_once(" run: ")
+                    {
+                        self.add_counts(without_parentheses(counts).split(','));
+                    }
+                }
             }
         }
     }
@@ -137,87 +155,42 @@ fn without_parentheses(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn tally(output: &str) -> Tally {
+    fn tally(output: &str, runner: Runner) -> Tally {
         let mut tally = Tally::default();
-        tally.add(output);
+        tally.add(output, runner);
         tally
     }
 
+    const RESULTS: &str = "\
+running 2 tests
+test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
+test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s
+";
+
     #[test]
     fn libtest_results_are_summed() {
-        let output = "\
-running 2 tests\n\
-test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s\n\
-test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s\n";
-        assert_eq!(
-            tally(output),
-            Tally {
-                passed: 5,
-                failed: 4
-            }
-        );
+        assert_eq!(tally(RESULTS, Runner::Libtest), Tally { passed: 5, failed: 4 });
     }
 
     #[test]
     fn nextest_summaries_are_read() {
-        let output = "     Summary [   0.512s] 12 tests run: 7 passed (2 slow, 1 leaky), 2 failed, \
-                      1 exec failed, 2 timed out, 3 skipped\n";
-        assert_eq!(
-            tally(output),
-            Tally {
-                passed: 7,
-                failed: 5
-            }
-        );
+        let read = |summary: &str| tally(summary, Runner::Nextest);
+        let all = "     Summary [   0.512s] 12 tests run: 7 passed (2 slow, 1 leaky), 2 failed, \
+                   1 exec failed, 2 timed out, 3 skipped\n";
+        assert_eq!(read(all), Tally { passed: 7, failed: 5 });
+        // nextest repeats what a failed test printed: the result of its binary among it.
+        assert_eq!(read(&format!("{RESULTS}{all}")), Tally { passed: 7, failed: 5 });
         let cut = "     Summary [   0.5s] 2/9 tests run: 1 passed, 1 failed, 0 skipped\n";
-        assert_eq!(
-            tally(cut),
-            Tally {
-                passed: 1,
-                failed: 1
-            }
-        );
-        assert_eq!(
-            tally("Summary [ 0.1s] 1 test run: 1 passed, 0 skipped"),
-            Tally {
-                passed: 1,
-                failed: 0
-            }
-        );
+        assert_eq!(read(cut), Tally { passed: 1, failed: 1 });
+        let one = "     Summary [ 0.1s] 1 test run: 1 passed, 0 skipped";
+        assert_eq!(read(one), Tally { passed: 1, failed: 0 });
     }
 
     #[test]
     fn only_a_full_run_is_good() {
-        assert_eq!(
-            verdict(
-                Tally {
-                    passed: 1,
-                    failed: 0
-                },
-                true
-            ),
-            Verdict::Good
-        );
-        assert_eq!(
-            verdict(
-                Tally {
-                    passed: 1,
-                    failed: 0
-                },
-                false
-            ),
-            Verdict::DidNotFinish
-        );
-        assert_eq!(
-            verdict(
-                Tally {
-                    passed: 1,
-                    failed: 1
-                },
-                false
-            ),
-            Verdict::SomeFailed
-        );
+        assert_eq!(verdict(Tally { passed: 1, failed: 0 }, true), Verdict::Good);
+        assert_eq!(verdict(Tally { passed: 1, failed: 0 }, false), Verdict::DidNotFinish);
+        assert_eq!(verdict(Tally { passed: 1, failed: 1 }, false), Verdict::SomeFailed);
         assert_eq!(verdict(Tally::default(), true), Verdict::NothingRan);
     }
 }

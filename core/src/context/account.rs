@@ -22,13 +22,8 @@ pub enum Section {
 
 impl Section {
     /// Every section, in the order of the payload.
-    pub const ALL: [Self; 5] = [
-        Self::Header,
-        Self::Summaries,
-        Self::History,
-        Self::Recall,
-        Self::Turn,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Header, Self::Summaries, Self::History, Self::Recall, Self::Turn];
 
     /// The name on the wire.
     #[must_use]
@@ -255,9 +250,6 @@ impl AssembledContext {
     #[must_use]
     pub fn rendered(&self, item: &Item) -> Option<&str> {
         let span = item.span.as_ref()?;
-        self.working_set
-            .get(span.message)?
-            .content
-            .get(span.range.clone())
+        self.working_set.get(span.message)?.content.get(span.range.clone())
     }
 }

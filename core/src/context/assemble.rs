@@ -70,13 +70,7 @@ pub fn assemble(
     gathered: &Gathered,
     tokenizer: &dyn Tokenizer,
 ) -> Result<AssembledContext> {
-    let turn = Turn {
-        text,
-        intent,
-        tier,
-        budget,
-        options,
-    };
+    let turn = Turn { text, intent, tier, budget, options };
     Assembly::new(&turn, gathered, tokenizer)?.run()
 }
 
@@ -146,11 +140,7 @@ impl<'a> Assembly<'a> {
         let room = limit - fixed;
         let exchange = last_exchange(&self.gathered.recent, self.tokenizer);
         // Shares are of what the header leaves, so that the length of a turn does not move history.
-        let steady = allot(
-            limit - self.header.tokens,
-            Pack::of(self.turn.intent),
-            exchange,
-        );
+        let steady = allot(limit - self.header.tokens, Pack::of(self.turn.intent), exchange);
         let history = fade(
             &self.gathered.recent,
             self.gathered.session_messages,
@@ -167,20 +157,17 @@ impl<'a> Assembly<'a> {
             .filter(|line| line.outcome == Outcome::Included)
             .map(|line| line.message.id)
             .collect();
-        let (recalled, tokens) = self.recall(&whole, room);
+        let recalled = self.recall(&whole, room);
         self.working_set.extend(summary);
         for line in history {
             self.show_history(line);
         }
-        self.show_recall(recalled, room - tokens);
+        self.show_recall(recalled, room);
         self.finish(limit)
     }
 
     fn spent(&self, section: Section) -> u32 {
-        self.by_section
-            .iter()
-            .find(|(name, _)| *name == section)
-            .map_or(0, |(_, tokens)| *tokens)
+        self.by_section.iter().find(|(name, _)| *name == section).map_or(0, |(_, tokens)| *tokens)
     }
 
     fn spend(&mut self, section: Section, tokens: u32) {
@@ -211,30 +198,18 @@ impl<'a> Assembly<'a> {
             item.reason = Reason::OverShare;
             // The oldest lines go first; a summary of nothing is none.
             for skip in 0..summary.lines.len() {
-                let lines: Vec<&str> = summary.lines[skip..]
-                    .iter()
-                    .map(|line| line.text.as_str())
-                    .collect();
+                let lines: Vec<&str> =
+                    summary.lines[skip..].iter().map(|line| line.text.as_str()).collect();
                 let body = lines.join("\n");
                 let content = format!("<summary>\n{}\n</summary>", guarded(&body));
                 let tokens = message_tokens(self.tokenizer, &content);
                 if tokens <= ceiling {
-                    item.outcome = if skip == 0 {
-                        Outcome::Included
-                    } else {
-                        Outcome::Compressed
-                    };
+                    item.outcome = if skip == 0 { Outcome::Included } else { Outcome::Compressed };
                     item.reason = Reason::CoversOlder;
                     item.tokens = tokens;
-                    item.span = Some(Span {
-                        message: 0,
-                        range: 0..content.len(),
-                    });
+                    item.span = Some(Span { message: 0, range: 0..content.len() });
                     self.spend(Section::Summaries, tokens);
-                    message = Some(ContextMessage {
-                        role: Role::User,
-                        content,
-                    });
+                    message = Some(ContextMessage { role: Role::User, content });
                     break;
                 }
             }
@@ -257,45 +232,24 @@ impl<'a> Assembly<'a> {
             span: None,
         };
         if shown {
-            let span = Span {
-                message: self.working_set.len(),
-                range: 0..line.text.len(),
-            };
+            let span = Span { message: self.working_set.len(), range: 0..line.text.len() };
             item.span = Some(span);
             self.spend(Section::History, line.tokens);
-            self.working_set.push(ContextMessage {
-                role: line.message.role,
-                content: line.text,
-            });
+            self.working_set.push(ContextMessage { role: line.message.role, content: line.text });
         }
         self.items.push(item);
     }
 
-    /// The recalled block and the tokens that it takes.
-    fn recall(&self, whole: &HashSet<MessageId>, room: u32) -> (Recalled, u32) {
-        let room = if room < LEAST_RECALL {
-            0
-        } else {
-            room - PER_MESSAGE
-        };
-        let recalled = select(
-            &self.gathered.candidates,
-            whole,
-            room,
-            &self.turn.options,
-            self.tokenizer,
-        );
-        let tokens = match recalled.text.as_str() {
-            "" => 0,
-            text => message_tokens(self.tokenizer, text),
-        };
-        (recalled, tokens)
+    fn recall(&self, whole: &HashSet<MessageId>, room: u32) -> Recalled {
+        let room = if room < LEAST_RECALL { 0 } else { room - PER_MESSAGE };
+        select(&self.gathered.candidates, whole, room, &self.turn.options, self.tokenizer)
     }
 
     /// Adds the recalled block, and within what is left the session's typed values that nothing
     /// shown so far holds.
-    fn show_recall(&mut self, recalled: Recalled, left: u32) {
-        let Recalled { mut text, items } = recalled;
+    fn show_recall(&mut self, recalled: Recalled, room: u32) {
+        let Recalled { mut text, mut tokens, items } = recalled;
+        let left = room - if text.is_empty() { 0 } else { tokens + PER_MESSAGE };
         let message = self.working_set.len();
         for (mut item, range) in items {
             item.span = range.map(|range| Span { message, range });
@@ -334,36 +288,22 @@ impl<'a> Assembly<'a> {
             }
         }
         if !values.is_empty() {
-            let seen = format!(
-                "<recalled>\n[seen in this session]\n{}\n</recalled>",
-                values.join("; ")
-            );
-            text = if text.is_empty() {
-                seen
-            } else {
-                format!("{text}\n{seen}")
-            };
+            let seen =
+                format!("<recalled>\n[seen in this session]\n{}\n</recalled>", values.join("; "));
+            text = if text.is_empty() { seen } else { format!("{text}\n{seen}") };
+            tokens = self.tokenizer.count(&text);
         }
         if text.is_empty() {
             return;
         }
-        let tokens = message_tokens(self.tokenizer, &text);
-        self.spend(Section::Recall, tokens);
-        self.working_set.push(ContextMessage {
-            role: Role::User,
-            content: text,
-        });
+        self.spend(Section::Recall, tokens + PER_MESSAGE);
+        self.working_set.push(ContextMessage { role: Role::User, content: text });
     }
 
     fn finish(mut self, limit: u32) -> Result<AssembledContext> {
         self.spend(Section::Header, self.header.tokens);
         self.spend(Section::Turn, self.turn_tokens);
-        let used = PER_PAYLOAD
-            + self
-                .by_section
-                .iter()
-                .map(|(_, tokens)| tokens)
-                .sum::<u32>();
+        let used = PER_PAYLOAD + self.by_section.iter().map(|(_, tokens)| tokens).sum::<u32>();
         if used > limit {
             return Err(Error::internal(format!(
                 "a context of {used} tokens was assembled for {limit}"
@@ -380,15 +320,9 @@ impl<'a> Assembly<'a> {
             score: None,
             outcome: Outcome::Included,
             reason: Reason::CurrentTurn,
-            span: Some(Span {
-                message: last,
-                range: 0..self.turn.text.len(),
-            }),
+            span: Some(Span { message: last, range: 0..self.turn.text.len() }),
         });
-        let turn = ContextMessage {
-            role: Role::User,
-            content: self.turn.text.to_owned(),
-        };
+        let turn = ContextMessage { role: Role::User, content: self.turn.text.to_owned() };
         self.working_set.push(turn);
         let mut items = self.header.items;
         items.extend(self.items);
@@ -414,20 +348,12 @@ impl<'a> Assembly<'a> {
 }
 
 fn shown_tokens(history: &[Faded<'_>]) -> u32 {
-    history
-        .iter()
-        .filter(|line| line.is_shown())
-        .map(|line| line.tokens)
-        .sum()
+    history.iter().filter(|line| line.is_shown()).map(|line| line.tokens).sum()
 }
 
 /// A tokenizer that is not the model's own is off by a few per cent: that much is kept free.
 fn margin(tokens: u32, tokenizer: &dyn Tokenizer) -> u32 {
-    if tokenizer.is_exact() {
-        0
-    } else {
-        tokens.div_ceil(20)
-    }
+    if tokenizer.is_exact() { 0 } else { tokens.div_ceil(20) }
 }
 
 fn spendable(budget: u32, tokenizer: &dyn Tokenizer) -> u32 {
@@ -435,9 +361,8 @@ fn spendable(budget: u32, tokenizer: &dyn Tokenizer) -> u32 {
 }
 
 fn signature<'m>(messages: impl Iterator<Item = &'m ContextMessage>) -> String {
-    let parts: Vec<&str> = messages
-        .flat_map(|message| [message.role.as_str(), &message.content])
-        .collect();
+    let parts: Vec<&str> =
+        messages.flat_map(|message| [message.role.as_str(), &message.content]).collect();
     hash(&parts)
 }
 

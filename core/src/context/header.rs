@@ -33,11 +33,7 @@ pub(super) struct Header {
 /// those that do not fit are dropped from the end, with a warning.
 pub(super) fn full(profile: &Profile, tools: &[ToolLine], tokenizer: &dyn Tokenizer) -> Header {
     let mut content = String::from(CRITICAL_RULES);
-    let mut items = vec![standing(
-        ItemKind::Rules,
-        "rules",
-        tokenizer.count(CRITICAL_RULES),
-    )];
+    let mut items = vec![standing(ItemKind::Rules, "rules", tokenizer.count(CRITICAL_RULES))];
     let mut warnings = Vec::new();
     for (kind, title, text) in [
         (ItemKind::Rules, "Rules of this user", &profile.rules),
@@ -56,11 +52,8 @@ pub(super) fn full(profile: &Profile, tools: &[ToolLine], tokenizer: &dyn Tokeni
     for (index, tool) in sorted.iter().enumerate() {
         let title = if index == 0 { "\n\nTools:" } else { "" };
         let line = format!("{title}\n{}: {}", tool.name, tool.purpose);
-        let mut item = standing(
-            ItemKind::Tool,
-            &format!("tool:{}", tool.name),
-            tokenizer.count(&line),
-        );
+        let mut item =
+            standing(ItemKind::Tool, &format!("tool:{}", tool.name), tokenizer.count(&line));
         let longer = format!("{content}{line}");
         if message_tokens(tokenizer, &longer) > MAX_HEADER_TOKENS {
             item.outcome = Outcome::Dropped;
@@ -79,17 +72,8 @@ pub(super) fn full(profile: &Profile, tools: &[ToolLine], tokenizer: &dyn Tokeni
         ));
     }
     let tokens = message_tokens(tokenizer, &content);
-    let message = ContextMessage {
-        role: Role::System,
-        content,
-    };
-    Header {
-        message,
-        tokens,
-        lazy_tools,
-        items,
-        warnings,
-    }
+    let message = ContextMessage { role: Role::System, content };
+    Header { message, tokens, lazy_tools, items, warnings }
 }
 
 /// The critical rules alone; everything else of `full` is dropped with its reason.
@@ -101,17 +85,8 @@ pub(super) fn critical(full: Header, tokenizer: &dyn Tokenizer) -> Header {
     }
     let content = CRITICAL_RULES.to_owned();
     let tokens = message_tokens(tokenizer, &content);
-    let message = ContextMessage {
-        role: Role::System,
-        content,
-    };
-    Header {
-        message,
-        tokens,
-        lazy_tools: Vec::new(),
-        items,
-        warnings: Vec::new(),
-    }
+    let message = ContextMessage { role: Role::System, content };
+    Header { message, tokens, lazy_tools: Vec::new(), items, warnings: Vec::new() }
 }
 
 fn standing(kind: ItemKind, source: &str, tokens: u32) -> Item {

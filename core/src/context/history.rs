@@ -51,10 +51,10 @@ pub(super) fn fade<'m>(
     let step = (most / 3).next_multiple_of(2);
     let anchor = total - total % step;
     let first = anchor.saturating_sub(most - step);
-    let mut ordinal = total.saturating_sub(recent.len() as u64);
+    let oldest = total.saturating_sub(recent.len() as u64);
     let mut faded = Vec::with_capacity(recent.len());
     let mut before_anchor = 0;
-    for message in recent {
+    for (ordinal, message) in (oldest..).zip(recent) {
         let shorter = if ordinal + WHOLE >= anchor {
             None
         } else if ordinal + CUT >= anchor {
@@ -69,13 +69,7 @@ pub(super) fn fade<'m>(
             None => (message.content.clone(), Outcome::Included, Reason::Recent),
         };
         let tokens = message_tokens(tokenizer, &text);
-        let mut line = Faded {
-            message,
-            text,
-            tokens,
-            outcome,
-            reason,
-        };
+        let mut line = Faded { message, text, tokens, outcome, reason };
         if ordinal < first {
             (line.outcome, line.reason) = (Outcome::Dropped, Reason::OverShare);
         }
@@ -83,7 +77,6 @@ pub(super) fn fade<'m>(
             before_anchor = faded.len() + 1;
         }
         faded.push(line);
-        ordinal += 1;
     }
     drop_oldest(&mut faded[..before_anchor], (ceiling / 3 * 2).max(floor));
     drop_oldest(&mut faded, ceiling);
@@ -92,11 +85,7 @@ pub(super) fn fade<'m>(
 
 /// Drops from the oldest on until the rest fits. History is never shown with a hole in it.
 fn drop_oldest(lines: &mut [Faded<'_>], ceiling: u32) {
-    let mut used: u32 = lines
-        .iter()
-        .filter(|line| line.is_shown())
-        .map(|line| line.tokens)
-        .sum();
+    let mut used: u32 = lines.iter().filter(|line| line.is_shown()).map(|line| line.tokens).sum();
     for line in lines {
         if used <= ceiling {
             break;
@@ -115,8 +104,5 @@ pub(super) fn last_exchange(recent: &[Message], tokenizer: &dyn Tokenizer) -> u3
         .iter()
         .rposition(|message| message.role == crate::session::Role::Assistant)
         .unwrap_or(recent.len());
-    recent[from..]
-        .iter()
-        .map(|message| message_tokens(tokenizer, &message.content))
-        .sum()
+    recent[from..].iter().map(|message| message_tokens(tokenizer, &message.content)).sum()
 }

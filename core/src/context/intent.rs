@@ -21,12 +21,8 @@ pub enum Intent {
 
 impl Intent {
     /// Every intent.
-    pub const ALL: [Self; 4] = [
-        Self::QuickCapture,
-        Self::ContextLookup,
-        Self::DeepAnalysis,
-        Self::Planning,
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::QuickCapture, Self::ContextLookup, Self::DeepAnalysis, Self::Planning];
 
     /// The name on the wire.
     #[must_use]
@@ -60,86 +56,25 @@ impl Intent {
 }
 
 const CAPTURE: &[&str] = &[
-    "note ",
-    "note:",
-    "remember ",
-    "remember:",
-    "remind me",
-    "todo",
-    "fyi",
-    "for the record",
-    "log ",
-    "save this",
-    "write down",
-    "thanks",
-    "thank you",
-    "ok",
-    "got it",
+    "note ", "note:", "remember ", "remember:", "remind me", "todo", "fyi", "for the record",
+    "log ", "save this", "write down", "thanks", "thank you", "ok", "got it",
 ];
 const PLAN: &[&str] = &[
-    "plan for",
-    "plan the",
-    "plan out",
-    "a plan",
-    "next steps",
-    "roadmap",
-    "schedule",
-    "prioriti",
-    "milestone",
-    "what should i do next",
-    "how should we proceed",
-    "break down",
-    "to-do list",
+    "plan for", "plan the", "plan out", "a plan", "next steps", "roadmap", "schedule", "prioriti",
+    "milestone", "what should i do next", "how should we proceed", "break down", "to-do list",
 ];
 const ANALYZE: &[&str] = &[
-    "analyze",
-    "analyse",
-    "compare",
-    "trade-off",
-    "tradeoff",
-    "root cause",
-    "evaluate",
-    "pros and cons",
-    "summarize",
-    "summarise",
-    "review",
-    "in depth",
-    "explain why",
-    "debug",
+    "analyze", "analyse", "compare", "trade-off", "tradeoff", "root cause", "evaluate",
+    "pros and cons", "summarize", "summarise", "review", "in depth", "explain why", "debug",
     "investigate",
 ];
 const ASK: &[&str] = &[
-    "what ",
-    "what's",
-    "when ",
-    "where ",
-    "who ",
-    "whose ",
-    "which ",
-    "how many",
-    "how much",
-    "how long",
-    "did ",
-    "do you remember",
-    "tell me",
-    "show me",
-    "find ",
-    "look up",
-    "list ",
-    "is ",
-    "was ",
-    "has ",
+    "what ", "what's", "when ", "where ", "who ", "whose ", "which ", "how many", "how much",
+    "how long", "did ", "do you remember", "tell me", "show me", "find ", "look up", "list ",
+    "is ", "was ", "has ",
 ];
-const LOOKUP: &[&str] = &[
-    "did we",
-    "did i ",
-    "have we",
-    "last time",
-    "earlier",
-    "you said",
-    "i told you",
-    "mentioned",
-];
+const LOOKUP: &[&str] =
+    &["did we", "did i ", "have we", "last time", "earlier", "you said", "i told you", "mentioned"];
 
 impl fmt::Display for Intent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,15 +86,10 @@ impl FromStr for Intent {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|intent| intent.as_str() == text)
-            .ok_or_else(|| {
-                let allowed = Self::ALL.map(Self::as_str).join(", ");
-                Error::invalid(format!(
-                    "unknown intent: one of {allowed}, or none to have it detected"
-                ))
-            })
+        Self::ALL.into_iter().find(|intent| intent.as_str() == text).ok_or_else(|| {
+            let allowed = Self::ALL.map(Self::as_str).join(", ");
+            Error::invalid(format!("unknown intent: one of {allowed}, or none to have it detected"))
+        })
     }
 }
 
@@ -175,16 +105,10 @@ mod tests {
             ("What did we discuss about caching?", Intent::ContextLookup),
             ("When is the deadline?", Intent::ContextLookup),
             ("tell me the address", Intent::ContextLookup),
-            (
-                "Create a plan for implementing the context strategy",
-                Intent::Planning,
-            ),
+            ("Create a plan for implementing the context strategy", Intent::Planning),
             ("What are the next steps?", Intent::Planning),
             ("Compare both stores for our load", Intent::DeepAnalysis),
-            (
-                "The build fails on my machine with this log",
-                Intent::DeepAnalysis,
-            ),
+            ("The build fails on my machine with this log", Intent::DeepAnalysis),
             ("", Intent::DeepAnalysis),
         ];
         for (turn, intent) in table {

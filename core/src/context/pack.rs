@@ -92,22 +92,10 @@ impl Pack {
     #[must_use]
     pub(super) fn of(intent: Intent) -> Self {
         match intent {
-            Intent::QuickCapture => Self {
-                history: 600,
-                summaries: 150,
-            },
-            Intent::ContextLookup => Self {
-                history: 200,
-                summaries: 100,
-            },
-            Intent::DeepAnalysis => Self {
-                history: 417,
-                summaries: 250,
-            },
-            Intent::Planning => Self {
-                history: 350,
-                summaries: 300,
-            },
+            Intent::QuickCapture => Self { history: 600, summaries: 150 },
+            Intent::ContextLookup => Self { history: 200, summaries: 100 },
+            Intent::DeepAnalysis => Self { history: 417, summaries: 250 },
+            Intent::Planning => Self { history: 350, summaries: 300 },
         }
     }
 }
@@ -131,10 +119,7 @@ pub(super) fn allot(room: u32, pack: Pack, last_exchange: u32) -> Allotment {
         u32::try_from(u64::from(room) * u64::from(thousandths) / 1_000).unwrap_or(room)
     };
     let history = share(pack.history).max(last_exchange.min(room));
-    Allotment {
-        history,
-        summaries: share(pack.summaries).min(room - history),
-    }
+    Allotment { history, summaries: share(pack.summaries).min(room - history) }
 }
 
 #[cfg(test)]
@@ -146,58 +131,14 @@ mod tests {
         let deep = Pack::of(Intent::DeepAnalysis);
         let lookup = Pack::of(Intent::ContextLookup);
         let table = [
-            (
-                2_400,
-                deep,
-                100,
-                Allotment {
-                    history: 1_000,
-                    summaries: 600,
-                },
-            ),
-            (
-                2_400,
-                lookup,
-                100,
-                Allotment {
-                    history: 480,
-                    summaries: 240,
-                },
-            ),
-            (
-                300,
-                deep,
-                250,
-                Allotment {
-                    history: 250,
-                    summaries: 50,
-                },
-            ),
-            (
-                100,
-                deep,
-                250,
-                Allotment {
-                    history: 100,
-                    summaries: 0,
-                },
-            ),
-            (
-                0,
-                deep,
-                10,
-                Allotment {
-                    history: 0,
-                    summaries: 0,
-                },
-            ),
+            (2_400, deep, 100, Allotment { history: 1_000, summaries: 600 }),
+            (2_400, lookup, 100, Allotment { history: 480, summaries: 240 }),
+            (300, deep, 250, Allotment { history: 250, summaries: 50 }),
+            (100, deep, 250, Allotment { history: 100, summaries: 0 }),
+            (0, deep, 10, Allotment { history: 0, summaries: 0 }),
         ];
         for (room, pack, floor, expected) in table {
-            assert_eq!(
-                allot(room, pack, floor),
-                expected,
-                "{room} {pack:?} {floor}"
-            );
+            assert_eq!(allot(room, pack, floor), expected, "{room} {pack:?} {floor}");
         }
     }
 }

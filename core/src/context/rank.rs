@@ -99,21 +99,12 @@ impl Query {
         let count = content.len();
         let dates = asked_dates(turn);
         let mut terms = content;
-        terms.extend(
-            (0..count)
-                .map(|at| format!("@by:{}", terms[at]))
-                .collect::<Vec<_>>(),
-        );
+        terms.extend((0..count).map(|at| format!("@by:{}", terms[at])).collect::<Vec<_>>());
         let date_count = dates.len();
         terms.extend(dates);
         terms.push(QUESTION_TERM.to_owned());
         terms.push(Role::User.mark().to_owned());
-        Self {
-            terms,
-            content: count,
-            dates: date_count,
-            first_person: is_first_person(turn),
-        }
+        Self { terms, content: count, dates: date_count, first_person: is_first_person(turn) }
     }
 
     /// Every term and mark, in the order in which their lists are expected.
@@ -160,12 +151,13 @@ pub(super) fn rank(query: &Query, found: &PostingLists, bm25: &Bm25, limit: usiz
     for list in found.lists.iter() {
         pages.learn_lengths(list);
     }
+    pages.weigh_lengths(average, bm25);
     for (at, list) in content.iter().enumerate() {
         let frequency = list.len() as f32;
         let idf = (1.0 + (units - frequency + 0.5) / (frequency + 0.5)).ln();
         let is_name = speakers.get(at).is_some_and(|spoken| !spoken.is_empty());
         let weight = if is_name { bm25.name_weight } else { 1.0 };
-        pages.add_term(list, idf * weight, average, bm25);
+        pages.add_term(list, idf * weight, bm25);
     }
     let asked = rest.first().map_or(&[][..], Vec::as_slice);
     pages.pass_to_replies(asked, bm25.reply);
@@ -174,10 +166,7 @@ pub(super) fn rank(query: &Query, found: &PostingLists, bm25: &Bm25, limit: usiz
         pages.multiply(spoken, bm25.speaker);
         pages.multiply_sessions_without(spoken, bm25.absent);
     } else if query.first_person && bm25.first_person != 1.0 {
-        pages.multiply(
-            rest.get(1).map_or(&[][..], Vec::as_slice),
-            bm25.first_person,
-        );
+        pages.multiply(rest.get(1).map_or(&[][..], Vec::as_slice), bm25.first_person);
     }
     match dates {
         [] => {}
@@ -201,6 +190,8 @@ struct Pages {
     scores: Vec<f32>,
     /// Length of each passage where some list told it, else 0.
     lengths: Vec<f32>,
+    /// What each window's length adds below the line of BM25.
+    norms: Vec<f32>,
     counts: Vec<f32>,
     reach: usize,
 }
@@ -239,6 +230,7 @@ impl Pages {
             starts,
             scores: vec![0.0; slots],
             lengths: vec![0.0; slots],
+            norms: Vec::new(),
             counts: vec![0.0; slots],
             reach,
         }
@@ -275,10 +267,22 @@ impl Pages {
         });
     }
 
-    /// Adds one term's score to every passage in reach of an occurrence.
-    fn add_term(&mut self, list: &[Posting], weight: f32, average: f32, bm25: &Bm25) {
-        let reach = self.reach;
+    /// A passage whose length no list told counts as an average one: within measurement that is as
+    /// good as knowing it, and it keeps the cost with the postings of the question.
+    fn weigh_lengths(&mut self, average: f32, bm25: &Bm25) {
+        for length in &mut self.lengths {
+            *length = if *length > 0.0 { *length / average } else { 1.0 };
+        }
         let spread: f32 = 1.0 + 2.0 * bm25.neighbours.iter().sum::<f32>();
+        let norm = |window: f32| bm25.k1 * (1.0 - bm25.b + bm25.b * window / spread);
+        self.norms = (0..self.lengths.len())
+            .map(|slot| norm(smoothed(&self.lengths, slot, bm25.neighbours, 1.0)))
+            .collect();
+    }
+
+    /// Adds one term's score to every passage in reach of an occurrence.
+    fn add_term(&mut self, list: &[Posting], weight: f32, bm25: &Bm25) {
+        let reach = self.reach;
         let mut ranges: Vec<Range<usize>> = Vec::new();
         let counts = &mut self.counts;
         Self::for_slots(&self.ids, &self.starts, list, |slot, posting| {
@@ -290,22 +294,11 @@ impl Pages {
         });
         for range in &ranges {
             for slot in range.clone() {
+                let count = smoothed(&self.counts, slot, bm25.neighbours, 0.0);
+                let mut score = count * (bm25.k1 + 1.0) / (count + self.norms[slot]);
                 let own = self.counts[slot];
-                let mut smoothed = own;
-                let mut length = known(self.lengths[slot], average);
-                for (distance, share) in (1..).zip(bm25.neighbours) {
-                    let before = slot.saturating_sub(distance);
-                    let after = (slot + distance).min(self.counts.len() - 1);
-                    smoothed += share * (self.counts[before] + self.counts[after]);
-                    length += share
-                        * (known(self.lengths[before], average)
-                            + known(self.lengths[after], average));
-                }
-                let norm = bm25.k1 * (1.0 - bm25.b + bm25.b * length / (average * spread));
-                let mut score = smoothed * (bm25.k1 + 1.0) / (smoothed + norm);
                 if own > 0.0 {
-                    let length = known(self.lengths[slot], average) / average;
-                    let norm = 1.0 - bm25.own_b + bm25.own_b * length;
+                    let norm = 1.0 - bm25.own_b + bm25.own_b * self.lengths[slot];
                     score += bm25.own * 2.0 * own / (own + norm);
                 }
                 self.scores[slot] += weight * score;
@@ -335,19 +328,15 @@ impl Pages {
 
     fn multiply(&mut self, list: &[Posting], factor: f32) {
         let scores = &mut self.scores;
-        Self::for_slots(&self.ids, &self.starts, list, |slot, _| {
-            scores[slot] *= factor
-        });
+        Self::for_slots(&self.ids, &self.starts, list, |slot, _| scores[slot] *= factor);
     }
 
     fn multiply_sessions_without(&mut self, spoken: &[Posting], factor: f32) {
         if factor == 1.0 {
             return;
         }
-        let sessions: FxHashSet<u32> = spoken
-            .iter()
-            .map(|posting| posting.key.session_number())
-            .collect();
+        let sessions: FxHashSet<u32> =
+            spoken.iter().map(|posting| posting.key.session_number()).collect();
         for (id, start) in self.ids.iter().zip(&self.starts) {
             if !sessions.contains(&UnitKey::from_bits(id * PAGE).session_number()) {
                 for score in &mut self.scores[*start..start + PAGE as usize] {
@@ -365,10 +354,7 @@ impl Pages {
                 page.iter()
                     .zip(id * PAGE..)
                     .filter(|(score, _)| **score > 0.0)
-                    .map(|(score, key)| Ranked {
-                        key: UnitKey::from_bits(key),
-                        score: *score,
-                    }),
+                    .map(|(score, key)| Ranked { key: UnitKey::from_bits(key), score: *score }),
             );
         }
         let order =
@@ -382,10 +368,16 @@ impl Pages {
     }
 }
 
-/// A passage whose length no list tells counts as an average one: within measurement that is as
-/// good as knowing it, and it keeps the cost with the postings of the question.
-fn known(length: f32, average: f32) -> f32 {
-    if length > 0.0 { length } else { average }
+/// The value at `slot` and, by distance, shares of those around it; `outside` stands for what lies
+/// beyond the ends.
+fn smoothed(values: &[f32], slot: usize, shares: &[f32], outside: f32) -> f32 {
+    let mut sum = values[slot];
+    for (distance, share) in (1..).zip(shares) {
+        let before = slot.checked_sub(distance).map_or(outside, |at| values[at]);
+        let after = values.get(slot + distance).copied().unwrap_or(outside);
+        sum += share * (before + after);
+    }
+    sum
 }
 
 #[cfg(test)]
@@ -394,11 +386,7 @@ mod tests {
     use crate::ports::IndexStats;
 
     fn posting(session: u32, position: u32, count: u16) -> Posting {
-        Posting {
-            key: UnitKey::message(session, position),
-            count,
-            length: 10,
-        }
+        Posting { key: UnitKey::message(session, position), count, length: 10 }
     }
 
     fn lists(query: &Query, lists: &[(&str, &[Posting])]) -> PostingLists {
@@ -407,28 +395,19 @@ mod tests {
             found.map_or(Vec::new(), |(_, postings)| postings.to_vec())
         };
         PostingLists {
-            stats: IndexStats {
-                units: 1_000,
-                length: 10_000,
-            },
+            stats: IndexStats { units: 1_000, length: 10_000 },
             lists: query.terms().iter().map(list).collect(),
         }
     }
 
     fn keys(ranked: &[Ranked]) -> Vec<(u32, u32)> {
-        ranked
-            .iter()
-            .map(|r| (r.key.session_number(), r.key.position()))
-            .collect()
+        ranked.iter().map(|r| (r.key.session_number(), r.key.position())).collect()
     }
 
     #[test]
     fn neighbours_count_within_their_session_only() {
         let query = Query::of("harbour");
-        let found = lists(
-            &query,
-            &[("harbour", &[posting(1, 0, 1), posting(2, 31, 1)])],
-        );
+        let found = lists(&query, &[("harbour", &[posting(1, 0, 1), posting(2, 31, 1)])]);
         let ranked = rank(&query, &found, &Bm25::MESSAGES, 100);
         let mut found_keys = keys(&ranked);
         found_keys.sort_unstable();
@@ -451,10 +430,7 @@ mod tests {
             ],
         );
         let ranked = rank(&query, &found, &Bm25::MESSAGES, 5);
-        assert!(
-            keys(&ranked[..3]).iter().all(|(session, _)| *session == 1),
-            "{ranked:?}"
-        );
+        assert!(keys(&ranked[..3]).iter().all(|(session, _)| *session == 1), "{ranked:?}");
     }
 
     #[test]
@@ -467,20 +443,11 @@ mod tests {
             keys(&rank(&query, &found, &Bm25::MESSAGES, 9))[0]
         };
         assert_eq!(first(&[]), (1, 5));
-        assert_eq!(
-            first(&[("@by:odil", &[posting(1, 25, 1), posting(2, 9, 1)])]),
-            (1, 25)
-        );
+        assert_eq!(first(&[("@by:odil", &[posting(1, 25, 1), posting(2, 9, 1)])]), (1, 25));
         assert_eq!(first(&[("@2023-05", &[posting(2, 5, 1)])]), (2, 5));
         let reply = lists(&query, &[base, &[("@?", &[posting(1, 25, 1)])]].concat());
         let ranked = rank(&query, &reply, &Bm25::MESSAGES, 100);
-        let score = |at| {
-            ranked
-                .iter()
-                .find(|r| r.key == UnitKey::message(1, at))
-                .unwrap()
-                .score
-        };
+        let score = |at| ranked.iter().find(|r| r.key == UnitKey::message(1, at)).unwrap().score;
         assert!(score(26) > score(6) && score(26) > score(24));
     }
 

@@ -3,13 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::rank::Ranked;
 use crate::fact::Fact;
 use crate::ids::MessageId;
 use crate::ports::{Tokenizer, UnitKey};
 use crate::session::Message;
-use crate::text::{fold_key, fold_spaces};
+use crate::text::{PASSAGE_BYTES, fold_spaces};
 
 /// What recall does; every part can be switched off, which is how its worth is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,12 +28,7 @@ pub struct RecallOptions {
 
 impl Default for RecallOptions {
     fn default() -> Self {
-        Self {
-            enabled: true,
-            neighbours: true,
-            facts: true,
-            relevance_floor: 0.12,
-        }
+        Self { enabled: true, neighbours: true, facts: true, relevance_floor: 0.08 }
     }
 }
 
@@ -39,9 +36,8 @@ impl Default for RecallOptions {
 const MAX_FACTS: usize = 10;
 /// Facts below this share of the best fact's score are left out.
 const FACT_FLOOR: f32 = 0.4;
-/// What a line costs beside its text: number, name, break; and a heading of a session's day.
-const LINE_TOKENS: u32 = 6;
-const HEADING_TOKENS: u32 = 10;
+/// What a heading of a session's day costs.
+const HEADING_TOKENS: u32 = 8;
 /// Below this nothing useful fits any more.
 const CRUMBS: u32 = 16;
 
@@ -54,6 +50,18 @@ pub struct MessageCandidate {
     pub message: Message,
     /// Its score.
     pub score: f32,
+}
+
+impl MessageCandidate {
+    /// The text that would be shown.
+    fn passage(&self) -> &str {
+        self.message.passage(self.key).unwrap_or_default().trim()
+    }
+
+    /// Whether the passage is the whole message.
+    fn is_whole(&self) -> bool {
+        self.message.content.len() <= PASSAGE_BYTES
+    }
 }
 
 /// A fact that recall found.
@@ -78,18 +86,12 @@ impl Candidates {
     /// Joins ranked keys with the messages they stand for; keys that nothing stands for any more
     /// fall out.
     pub(super) fn join(ranked: &[Ranked], found: Vec<(UnitKey, Message)>) -> Vec<MessageCandidate> {
-        let scores: BTreeMap<UnitKey, f32> = ranked
-            .iter()
-            .map(|ranked| (ranked.key, ranked.score))
-            .collect();
+        let scores: BTreeMap<UnitKey, f32> =
+            ranked.iter().map(|ranked| (ranked.key, ranked.score)).collect();
         let mut joined: Vec<MessageCandidate> = found
             .into_iter()
             .filter_map(|(key, message)| {
-                scores.get(&key).map(|score| MessageCandidate {
-                    key,
-                    message,
-                    score: *score,
-                })
+                scores.get(&key).map(|score| MessageCandidate { key, message, score: *score })
             })
             .collect();
         joined.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
@@ -106,11 +108,12 @@ struct Line {
     day: String,
 }
 
-/// The recalled block: its text and the account of every candidate. Spans are byte ranges of the
-/// text.
+/// The recalled block: its text, the tokens of it, and the account of every candidate. Spans are
+/// byte ranges of the text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Recalled {
     pub(super) text: String,
+    pub(super) tokens: u32,
     pub(super) items: Vec<(Item, Option<std::ops::Range<usize>>)>,
 }
 
@@ -133,10 +136,7 @@ pub(super) fn select(
         dropped: Vec::new(),
         said: HashSet::new(),
     };
-    let best = candidates
-        .messages
-        .first()
-        .map_or(0.0, |candidate| candidate.score);
+    let best = candidates.messages.first().map_or(0.0, |candidate| candidate.score);
     let mut pending: Vec<&MessageCandidate> = Vec::new();
     for candidate in &candidates.messages {
         if shown.contains(&candidate.message.id) {
@@ -149,19 +149,12 @@ pub(super) fn select(
     }
     // Facts are short: they may take an eighth of the room from messages, where their own message
     // did not make it.
-    let kept_for_facts = if candidates.facts.is_empty() {
-        0
-    } else {
-        selection.left / 8
-    };
+    let kept_for_facts = if candidates.facts.is_empty() { 0 } else { selection.left / 8 };
     selection.left -= kept_for_facts;
     let rest = selection.take_messages(pending, tokenizer);
     selection.left += kept_for_facts;
-    let held: HashSet<MessageId> = shown
-        .iter()
-        .copied()
-        .chain(selection.lines.iter().filter_map(Line::message))
-        .collect();
+    let held: HashSet<MessageId> =
+        shown.iter().copied().chain(selection.lines.iter().filter_map(Line::message)).collect();
     selection.take_facts(&candidates.facts, &held, tokenizer);
     let rest = selection.take_messages(rest, tokenizer);
     for candidate in rest {
@@ -191,17 +184,18 @@ impl Selection {
                 over.push(candidate);
                 continue;
             }
+            // What certainly does not fit is not worth rendering.
+            if candidate.is_whole() && candidate.message.tokens > self.left {
+                over.push(candidate);
+                continue;
+            }
             let Some(line) = message_line(candidate, tokenizer) else {
                 self.drop_message(candidate, Reason::OverShare, tokenizer);
                 continue;
             };
-            let said = fold_key(&[&line.text]);
+            let said = xxh3_64(candidate.passage().as_bytes());
             let day = (candidate.key.session_number(), line.day.clone());
-            let heading = if self.days.contains(&day) {
-                0
-            } else {
-                HEADING_TOKENS
-            };
+            let heading = if self.days.contains(&day) { 0 } else { HEADING_TOKENS };
             let cost = line.item.tokens + heading;
             if self.said.contains(&said) {
                 self.drop_message(candidate, Reason::Repeats, tokenizer);
@@ -255,12 +249,7 @@ impl Selection {
             } else {
                 self.left -= tokens;
                 taken += 1;
-                self.lines.push(Line {
-                    item,
-                    text,
-                    key: UnitKey::fact(fact.number),
-                    day,
-                });
+                self.lines.push(Line { item, text, key: UnitKey::fact(fact.number), day });
             }
         }
     }
@@ -271,12 +260,10 @@ impl Selection {
         reason: Reason,
         tokenizer: &dyn Tokenizer,
     ) {
-        let message = &candidate.message;
-        let passage = message.passage(candidate.key).unwrap_or_default();
-        let tokens = if passage.len() == message.content.len() {
-            message.tokens
+        let tokens = if candidate.is_whole() {
+            candidate.message.tokens
         } else {
-            tokenizer.count(passage)
+            tokenizer.count(candidate.passage())
         };
         let mut item = message_item(candidate, tokens);
         item.outcome = Outcome::Dropped;
@@ -291,34 +278,22 @@ impl Selection {
             self.lines.sort_by(|a, b| {
                 (a.item.kind == ItemKind::Fact, a.key).cmp(&(b.item.kind == ItemKind::Fact, b.key))
             });
-            let (text, spans) = render(&self.lines);
-            if self.lines.is_empty() || tokenizer.count(&text) <= room {
-                let text = if self.lines.is_empty() {
-                    String::new()
-                } else {
-                    text
-                };
-                let taken = self
-                    .lines
-                    .into_iter()
-                    .zip(spans)
-                    .map(|(line, span)| (line.item, Some(span)));
+            let (text, spans) = match self.lines.as_slice() {
+                [] => (String::new(), Vec::new()),
+                lines => render(lines),
+            };
+            let tokens = tokenizer.count(&text);
+            if self.lines.is_empty() || tokens <= room {
+                let spans = spans.into_iter().map(Some);
+                let taken = self.lines.into_iter().map(|line| line.item).zip(spans);
                 let dropped = self.dropped.into_iter().map(|item| (item, None));
-                return Recalled {
-                    text,
-                    items: taken.chain(dropped).collect(),
-                };
+                return Recalled { text, tokens, items: taken.chain(dropped).collect() };
             }
             let least = self
                 .lines
                 .iter()
                 .enumerate()
-                .min_by(|(_, a), (_, b)| {
-                    a.item
-                        .score
-                        .partial_cmp(&b.item.score)
-                        .unwrap_or(std::cmp::Ordering::Equal)
-                })
+                .min_by(|(_, a), (_, b)| worth(a).total_cmp(&worth(b)))
                 .map_or(0, |(index, _)| index);
             let mut item = self.lines.remove(least).item;
             (item.outcome, item.reason) = (Outcome::Dropped, Reason::OverShare);
@@ -329,23 +304,20 @@ impl Selection {
 
 impl Line {
     fn message(&self) -> Option<MessageId> {
-        self.item
-            .source
-            .strip_prefix("msg:")
-            .and_then(|id| id.parse().ok())
+        self.item.source.strip_prefix("msg:").and_then(|id| id.parse().ok())
     }
+}
+
+/// What a line is worth when one has to go; facts were taken last.
+fn worth(line: &Line) -> f32 {
+    if line.item.kind == ItemKind::Fact { 0.0 } else { line.item.score.unwrap_or_default() }
 }
 
 fn message_item(candidate: &MessageCandidate, tokens: u32) -> Item {
     let message = &candidate.message;
-    let whole = message.passage(candidate.key).map(str::len) == Some(message.content.len());
     Item {
         section: Section::Recall,
-        kind: if whole {
-            ItemKind::Message
-        } else {
-            ItemKind::Passage
-        },
+        kind: if candidate.is_whole() { ItemKind::Message } else { ItemKind::Passage },
         source: format!("msg:{}", message.id),
         external_id: message.external_id.clone(),
         tokens,
@@ -358,39 +330,22 @@ fn message_item(candidate: &MessageCandidate, tokens: u32) -> Item {
 
 fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Option<Line> {
     let message = &candidate.message;
-    let passage = message.passage(candidate.key)?.trim();
+    let passage = candidate.passage();
     if passage.is_empty() {
         return None;
     }
-    let whole = passage.len() == message.content.trim().len();
     let speaker = message.name.as_deref().unwrap_or(message.role.as_str());
-    let gap = if whole { "" } else { "…" };
-    let text = format!(
-        "#{} {speaker}: {gap}{}{gap}\n",
-        message.seq,
-        guarded(passage)
-    );
-    let tokens = if whole {
-        message.tokens + LINE_TOKENS
-    } else {
-        tokenizer.count(passage) + LINE_TOKENS
-    };
+    let gap = if candidate.is_whole() { "" } else { "…" };
+    let text = format!("#{} {speaker}: {gap}{}{gap}\n", message.seq, guarded(passage));
+    let tokens = tokenizer.count(&text);
     let item = message_item(candidate, tokens);
-    Some(Line {
-        item,
-        text,
-        key: candidate.key,
-        day: message.created_at.day_in_words(),
-    })
+    Some(Line { item, text, key: candidate.key, day: message.created_at.day_in_words() })
 }
 
 /// Text that ends the block early would let stored words pose as the application's.
 pub(super) fn guarded(text: &str) -> std::borrow::Cow<'_, str> {
     let lower = text.to_ascii_lowercase();
-    if ["<recalled", "</recalled", "<summary", "</summary"]
-        .iter()
-        .any(|tag| lower.contains(tag))
-    {
+    if ["<recalled", "</recalled", "<summary", "</summary"].iter().any(|tag| lower.contains(tag)) {
         text.replace('<', "‹").into()
     } else {
         text.into()

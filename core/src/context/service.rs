@@ -82,51 +82,35 @@ impl ContextService {
     ) -> Result<AssembledContext> {
         let turn = request.user_turn.as_str();
         if turn.trim().is_empty() || turn.len() > MAX_CONTENT_BYTES {
-            return Err(Error::invalid(
-                "user_turn must have 1 byte to 1 MiB of text",
-            ));
+            return Err(Error::invalid("user_turn must have 1 byte to 1 MiB of text"));
         }
         let tier = request.tier.unwrap_or(Tier::Full);
         let budget = request.token_budget.unwrap_or(tier.budget());
         if budget > MAX_BUDGET {
-            return Err(Error::invalid(format!(
-                "token_budget must be at most {MAX_BUDGET}"
-            )));
+            return Err(Error::invalid(format!("token_budget must be at most {MAX_BUDGET}")));
         }
         let intent = request.intent.unwrap_or_else(|| Intent::detect(turn));
         let (own, inherited, head, recent, summary, entities, candidates, totals) = try_join!(
             self.store.profile(scope),
             self.user_profile(scope),
             self.store.session(scope, &request.session),
-            self.store
-                .recent_messages(scope, &request.session, tier.messages()),
+            self.store.recent_messages(scope, &request.session, tier.messages()),
             self.store.latest_summary(scope, &request.session),
-            self.store
-                .entities(scope, &request.session, ENTITY_CANDIDATES),
+            self.store.entities(scope, &request.session, ENTITY_CANDIDATES),
             self.candidates(scope, turn, budget, &request.recall),
             self.store.totals(scope),
         )?;
         let gathered = Gathered {
             profile: own.or(inherited).unwrap_or_default(),
             tools: request.tools.clone(),
-            session_messages: head
-                .map_or(0, |head| head.messages)
-                .max(recent.len() as u64),
+            session_messages: head.map_or(0, |head| head.messages).max(recent.len() as u64),
             recent,
             summary,
             entities,
             candidates,
             scope_tokens: totals.tokens,
         };
-        assemble(
-            turn,
-            intent,
-            tier,
-            budget,
-            request.recall,
-            &gathered,
-            &*self.tokenizer,
-        )
+        assemble(turn, intent, tier, budget, request.recall, &gathered, &*self.tokenizer)
     }
 
     async fn user_profile(&self, scope: &Scope) -> Result<Option<crate::scope::Profile>> {
@@ -162,23 +146,11 @@ impl ContextService {
         options: &RecallOptions,
     ) -> Result<Vec<super::MessageCandidate>> {
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
-        let found = self
-            .store
-            .postings(scope, Namespace::Message, &terms)
-            .await?;
-        let bm25 = if options.neighbours {
-            Bm25::MESSAGES
-        } else {
-            Bm25::SINGLE
-        };
+        let found = self.store.postings(scope, Namespace::Message, &terms).await?;
+        let bm25 = if options.neighbours { Bm25::MESSAGES } else { Bm25::SINGLE };
         // A message rarely takes less than ten tokens: more candidates could not be shown.
         let limit = (budget / 10).clamp(50, 1_000);
-        let ranked = rank(
-            query,
-            &found,
-            &bm25,
-            usize::try_from(limit).unwrap_or(1_000),
-        );
+        let ranked = rank(query, &found, &bm25, usize::try_from(limit).unwrap_or(1_000));
         let mut keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
         // In the order in which they are stored.
         keys.sort_unstable();
@@ -195,11 +167,7 @@ impl ContextService {
         if !options.facts {
             return Ok(Vec::new());
         }
-        let terms: Vec<TermId> = query
-            .content()
-            .iter()
-            .map(|term| TermId::of(term))
-            .collect();
+        let terms: Vec<TermId> = query.content().iter().map(|term| TermId::of(term)).collect();
         let found = self.store.postings(scope, Namespace::Fact, &terms).await?;
         let query = query.without_marks();
         let ranked = rank(&query, &found, &Bm25::SINGLE, FACT_CANDIDATES);
@@ -211,10 +179,7 @@ impl ContextService {
         };
         Ok(facts
             .into_iter()
-            .map(|fact| FactCandidate {
-                score: score(fact.number),
-                fact,
-            })
+            .map(|fact| FactCandidate { score: score(fact.number), fact })
             .collect())
     }
 }

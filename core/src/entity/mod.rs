@@ -76,13 +76,10 @@ impl FromStr for EntityKind {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| {
-                let allowed = Self::ALL.map(Self::as_str).join(", ");
-                Error::invalid(format!("unknown kind of entity: one of {allowed}"))
-            })
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
+            let allowed = Self::ALL.map(Self::as_str).join(", ");
+            Error::invalid(format!("unknown kind of entity: one of {allowed}"))
+        })
     }
 }
 

@@ -41,14 +41,8 @@ pub enum FactKind {
 
 impl FactKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::Decision,
-        Self::Entity,
-        Self::Task,
-        Self::Metric,
-        Self::Link,
-        Self::Fact,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Decision, Self::Entity, Self::Task, Self::Metric, Self::Link, Self::Fact];
 
     /// The name on the wire.
     #[must_use]
@@ -74,13 +68,10 @@ impl FromStr for FactKind {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| {
-                let allowed = Self::ALL.map(Self::as_str).join(", ");
-                Error::invalid(format!("unknown kind of fact: one of {allowed}"))
-            })
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
+            let allowed = Self::ALL.map(Self::as_str).join(", ");
+            Error::invalid(format!("unknown kind of fact: one of {allowed}"))
+        })
     }
 }
 
@@ -141,10 +132,7 @@ impl NewFact {
     /// The slot, where the fact has both subject and attribute.
     #[must_use]
     pub fn slot(&self) -> Option<SlotKey> {
-        Some(SlotKey::of(
-            self.subject.as_deref()?,
-            self.attribute.as_deref()?,
-        ))
+        Some(SlotKey::of(self.subject.as_deref()?, self.attribute.as_deref()?))
     }
 
     /// What makes a later fact a restatement of this one.

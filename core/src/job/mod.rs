@@ -45,16 +45,10 @@ impl std::str::FromStr for JobState {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        [
-            Self::Queued,
-            Self::Running,
-            Self::Done,
-            Self::Failed,
-            Self::Skipped,
-        ]
-        .into_iter()
-        .find(|state| state.as_str() == text)
-        .ok_or_else(|| Error::invalid("unknown job state"))
+        [Self::Queued, Self::Running, Self::Done, Self::Failed, Self::Skipped]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or_else(|| Error::invalid("unknown job state"))
     }
 }
 
@@ -140,11 +134,7 @@ mod tests {
         ];
         for (outcome, attempts, state, seconds) in table {
             let expected = (state, now.plus(Duration::from_secs(seconds)));
-            assert_eq!(
-                after_attempt(outcome, attempts, now),
-                expected,
-                "{outcome:?} {attempts}"
-            );
+            assert_eq!(after_attempt(outcome, attempts, now), expected, "{outcome:?} {attempts}");
         }
     }
 }

@@ -70,12 +70,7 @@ impl WriteBatch {
     /// An empty batch.
     #[must_use]
     pub fn new(scope: Scope, now: Timestamp) -> Self {
-        Self {
-            scope,
-            now,
-            preconditions: Vec::new(),
-            writes: Vec::new(),
-        }
+        Self { scope, now, preconditions: Vec::new(), writes: Vec::new() }
     }
 
     /// Adds a precondition.

@@ -41,10 +41,7 @@ impl Scope {
     /// The same user outside any workspace.
     #[must_use]
     pub fn without_workspace(&self) -> Self {
-        Self {
-            workspace: None,
-            ..self.clone()
-        }
+        Self { workspace: None, ..self.clone() }
     }
 }
 

@@ -48,10 +48,7 @@ impl Profile {
                 return Ok(old.to_owned());
             };
             let text = text.trim();
-            if text
-                .chars()
-                .any(|c| c != '\n' && c != '\t' && is_forbidden(c))
-            {
+            if text.chars().any(|c| c != '\n' && c != '\t' && is_forbidden(c)) {
                 return Err(Error::invalid(format!(
                     "{what} has a control character: only text, tabs and line breaks are allowed"
                 )));

@@ -25,11 +25,7 @@ impl ProfileService {
         clock: Arc<dyn Clock>,
         tokenizer: Arc<dyn Tokenizer>,
     ) -> Self {
-        Self {
-            store,
-            clock,
-            tokenizer,
-        }
+        Self { store, clock, tokenizer }
     }
 
     /// The profile that holds in `scope`: its own, or its user's where a workspace has none.
@@ -62,9 +58,7 @@ impl ProfileService {
                 None => Precondition::IfAbsent(RecordKey::Profile),
             };
             let changed =
-                current
-                    .unwrap_or_default()
-                    .changed(change.clone(), now, &*self.tokenizer)?;
+                current.unwrap_or_default().changed(change.clone(), now, &*self.tokenizer)?;
             let batch = WriteBatch::new(scope.clone(), now)
                 .with_precondition(precondition)
                 .with(Write::PutProfile(changed.clone()));

@@ -42,11 +42,7 @@ pub fn prepare(
     };
     let entities = entity::extract(&message.content)
         .into_iter()
-        .map(|(kind, value)| NewEntity {
-            id: EntityId::from_uuid(ids.next()),
-            kind,
-            value,
-        })
+        .map(|(kind, value)| NewEntity { id: EntityId::from_uuid(ids.next()), kind, value })
         .collect();
     let name = message.name.filter(|name| !name.is_empty());
     Ok(PreparedMessage {
@@ -75,9 +71,7 @@ pub fn prepare(
 fn check(message: &NewMessage) -> Result<()> {
     let content = &message.content;
     if content.trim().is_empty() {
-        return Err(Error::invalid(
-            "content is empty: 1 byte to 1 MiB of text is allowed",
-        ));
+        return Err(Error::invalid("content is empty: 1 byte to 1 MiB of text is allowed"));
     }
     if content.len() > MAX_CONTENT_BYTES {
         return Err(Error::invalid(format!(
@@ -87,9 +81,7 @@ fn check(message: &NewMessage) -> Result<()> {
         )));
     }
     if content.contains('\0') {
-        return Err(Error::invalid(
-            "content has a NUL character: only text is allowed",
-        ));
+        return Err(Error::invalid("content has a NUL character: only text is allowed"));
     }
     if let Some(name) = &message.name
         && (name.len() > MAX_NAME_BYTES || name.chars().any(is_forbidden))
@@ -99,14 +91,8 @@ fn check(message: &NewMessage) -> Result<()> {
              are allowed"
         )));
     }
-    for (field, json) in [
-        ("parts", &message.parts),
-        ("attachments", &message.attachments),
-    ] {
-        if json
-            .as_ref()
-            .is_some_and(|json| json.len() > MAX_CONTENT_BYTES)
-        {
+    for (field, json) in [("parts", &message.parts), ("attachments", &message.attachments)] {
+        if json.as_ref().is_some_and(|json| json.len() > MAX_CONTENT_BYTES) {
             return Err(Error::invalid(format!(
                 "{field} is over 1 MiB, which is the most allowed"
             )));
@@ -118,11 +104,7 @@ fn check(message: &NewMessage) -> Result<()> {
 /// One unit a passage. Speaker, role and date are marks of each, so that a question that names one
 /// finds it; a passage that asks is marked, because answers follow questions.
 fn index_units(message: &NewMessage, at: Timestamp) -> Vec<IndexUnit> {
-    let mut marks = message
-        .name
-        .as_deref()
-        .map(speaker_terms)
-        .unwrap_or_default();
+    let mut marks = message.name.as_deref().map(speaker_terms).unwrap_or_default();
     marks.push(message.role.mark().to_owned());
     marks.extend(date_terms(at));
     let index = |range: Range<usize>| {
@@ -162,11 +144,7 @@ fn content_hash(
     let mut hasher = blake3::Hasher::new();
     for part in [Some(role.as_str()), name, Some(content), parts, attachments] {
         // The length keeps neighbouring parts apart; absent differs from empty.
-        hasher.update(
-            &part
-                .map_or(u64::MAX, |part| part.len() as u64)
-                .to_le_bytes(),
-        );
+        hasher.update(&part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes());
         hasher.update(part.unwrap_or_default().as_bytes());
     }
     let mut hash = [0; 16];

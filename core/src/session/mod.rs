@@ -67,16 +67,13 @@ impl FromStr for Role {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|role| role.as_str() == text)
-            .ok_or_else(|| {
-                let allowed = Self::ALL.map(Self::as_str).join(", ");
-                Error::invalid(format!(
-                    "unknown role `{}`: one of {allowed}",
-                    text.chars().take(40).collect::<String>()
-                ))
-            })
+        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| {
+            let allowed = Self::ALL.map(Self::as_str).join(", ");
+            Error::invalid(format!(
+                "unknown role `{}`: one of {allowed}",
+                text.chars().take(40).collect::<String>()
+            ))
+        })
     }
 }
 
@@ -149,8 +146,7 @@ impl Message {
         if ordinal == 0 && self.content.len() <= PASSAGE_BYTES {
             return Some(&self.content);
         }
-        self.content
-            .get(passages(&self.content).get(ordinal)?.clone())
+        self.content.get(passages(&self.content).get(ordinal)?.clone())
     }
 }
 

@@ -41,12 +41,7 @@ impl SessionService {
         ids: Arc<dyn IdGen>,
         tokenizer: Arc<dyn Tokenizer>,
     ) -> Self {
-        Self {
-            store,
-            clock,
-            ids,
-            tokenizer,
-        }
+        Self { store, clock, ids, tokenizer }
     }
 
     /// Appends messages to a session, which its first message creates. All of them are stored with
@@ -76,10 +71,7 @@ impl SessionService {
                 if count == 1 {
                     error
                 } else {
-                    Error::new(
-                        error.kind(),
-                        format!("messages[{index}]: {}", error.message()),
-                    )
+                    Error::new(error.kind(), format!("messages[{index}]: {}", error.message()))
                 }
             })?;
             prepared.push(ready);
@@ -100,9 +92,7 @@ impl SessionService {
                 applied => return applied.map(|Applied { messages }| messages),
             }
         }
-        Err(Error::internal(
-            "an append without preconditions lost a race",
-        ))
+        Err(Error::internal("an append without preconditions lost a race"))
     }
 
     /// Adds the summaries that these messages make due, under the version of the session that
@@ -114,9 +104,9 @@ impl SessionService {
         prepared: &[PreparedMessage],
     ) -> Result<()> {
         let head = self.store.session(&batch.scope, session).await?;
-        let (held, summarized, mut position) = head.as_ref().map_or((0, 0, 0), |head| {
-            (head.messages, head.summarized, head.next_position)
-        });
+        let (held, summarized, mut position) = head
+            .as_ref()
+            .map_or((0, 0, 0), |head| (head.messages, head.summarized, head.next_position));
         let waiting = held - summarized.min(held);
         if waiting + (prepared.len() as u64) < ROLL_EVERY {
             return Ok(());
@@ -128,10 +118,7 @@ impl SessionService {
         let waiting = self.store.recent_messages(&scope, session, limit).await?;
         let mut sources: Vec<RolledFrom<'_>> = waiting.iter().map(RolledFrom::of_stored).collect();
         for message in prepared {
-            let known = message
-                .external_id
-                .as_ref()
-                .is_some_and(|id| replayed.contains(id));
+            let known = message.external_id.as_ref().is_some_and(|id| replayed.contains(id));
             if !known {
                 sources.push(RolledFrom::of_prepared(message, position));
                 position += u32::try_from(message.units.len()).unwrap_or(u32::MAX);
@@ -161,21 +148,13 @@ impl SessionService {
         session: &SessionId,
         prepared: &[PreparedMessage],
     ) -> Result<HashSet<ExternalId>> {
-        let ids: Vec<ExternalId> = prepared
-            .iter()
-            .filter_map(|message| message.external_id.clone())
-            .collect();
+        let ids: Vec<ExternalId> =
+            prepared.iter().filter_map(|message| message.external_id.clone()).collect();
         if ids.is_empty() {
             return Ok(HashSet::new());
         }
-        let held = self
-            .store
-            .messages_by_external_id(scope, session, &ids)
-            .await?;
-        Ok(held
-            .into_iter()
-            .filter_map(|message| message.external_id)
-            .collect())
+        let held = self.store.messages_by_external_id(scope, session, &ids).await?;
+        Ok(held.into_iter().filter_map(|message| message.external_id).collect())
     }
 
     /// The session under the caller's id.

@@ -77,10 +77,7 @@ pub fn roll(
     let mut candidates: Vec<Candidate> = Vec::new();
     let held = previous.map_or(&[][..], |summary| &summary.lines);
     for line in held {
-        let said = line
-            .text
-            .split_once(": ")
-            .map_or(line.text.as_str(), |(_, said)| said);
+        let said = line.text.split_once(": ").map_or(line.text.as_str(), |(_, said)| said);
         candidates.push(Candidate {
             terms: query_terms(said),
             weight: 1.0 + value_bonus(said),
@@ -98,16 +95,10 @@ pub fn roll(
         .iter()
         .enumerate()
         .map(|(index, candidate)| {
-            let shared: f32 = candidate
-                .terms
-                .iter()
-                .map(|term| (1.0 + frequency[term.as_str()]).ln())
-                .sum();
+            let shared: f32 =
+                candidate.terms.iter().map(|term| (1.0 + frequency[term.as_str()]).ln()).sum();
             // Dividing by the root keeps long sentences from winning by length alone.
-            (
-                index,
-                candidate.weight * shared / (candidate.terms.len() as f32).sqrt(),
-            )
+            (index, candidate.weight * shared / (candidate.terms.len() as f32).sqrt())
         })
         .collect();
     ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -172,26 +163,21 @@ fn message_candidates(message: &RolledFrom<'_>) -> impl Iterator<Item = Candidat
     };
     let source = message.id;
     // A megabyte of log is not what a summary is for: its beginning stands for it.
-    sentences(message.content)
-        .take(64)
-        .filter_map(move |sentence| {
-            if !SENTENCE_CHARS.contains(&sentence.chars().count()) {
-                return None;
-            }
-            let terms = query_terms(sentence);
-            if terms.len() < 3 {
-                return None;
-            }
-            let asked = if is_question(sentence) { 0.3 } else { 1.0 };
-            Some(Candidate {
-                line: SummaryLine {
-                    source,
-                    text: format!("{speaker}: {}", fold_spaces(sentence)),
-                },
-                terms,
-                weight: of_role * asked * (1.0 + value_bonus(sentence)),
-            })
+    sentences(message.content).take(64).filter_map(move |sentence| {
+        if !SENTENCE_CHARS.contains(&sentence.chars().count()) {
+            return None;
+        }
+        let terms = query_terms(sentence);
+        if terms.len() < 3 {
+            return None;
+        }
+        let asked = if is_question(sentence) { 0.3 } else { 1.0 };
+        Some(Candidate {
+            line: SummaryLine { source, text: format!("{speaker}: {}", fold_spaces(sentence)) },
+            terms,
+            weight: of_role * asked * (1.0 + value_bonus(sentence)),
         })
+    })
 }
 
 fn value_bonus(sentence: &str) -> f32 {

@@ -16,18 +16,8 @@ const MAX_TERM_CHARS: usize = 64;
 
 /// English months, lower case; index 0 is January.
 const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
 ];
 
 /// The terms of a text in order, function words left out.
@@ -113,11 +103,7 @@ fn fold(word: &str) -> String {
 pub fn analyze(text: &str, marks: &[String]) -> IndexUnit {
     let own = terms(text);
     let length = u16::try_from(own.len()).unwrap_or(u16::MAX);
-    let mut ids: Vec<TermId> = own
-        .iter()
-        .chain(marks)
-        .map(|term| TermId::of(term))
-        .collect();
+    let mut ids: Vec<TermId> = own.iter().chain(marks).map(|term| TermId::of(term)).collect();
     ids.sort_unstable();
     let mut counted: Vec<(TermId, u16)> = Vec::with_capacity(ids.len());
     for id in ids {
@@ -126,10 +112,7 @@ pub fn analyze(text: &str, marks: &[String]) -> IndexUnit {
             _ => counted.push((id, 1)),
         }
     }
-    IndexUnit {
-        terms: counted,
-        length,
-    }
+    IndexUnit { terms: counted, length }
 }
 
 /// The mark of a message that asks something. Marks begin with `@` and cannot collide with words.
@@ -138,21 +121,14 @@ pub const QUESTION_TERM: &str = "@?";
 /// The marks of a speaker: one for each word of the name.
 #[must_use]
 pub fn speaker_terms(name: &str) -> Vec<String> {
-    terms(name)
-        .iter()
-        .map(|term| format!("@by:{term}"))
-        .collect()
+    terms(name).iter().map(|term| format!("@by:{term}")).collect()
 }
 
 /// The marks of the date of a message: its month, its year, and both together.
 #[must_use]
 pub fn date_terms(at: Timestamp) -> [String; 3] {
     let (year, month, _) = at.date();
-    [
-        format!("@{month:02}"),
-        format!("@{year}"),
-        format!("@{year}-{month:02}"),
-    ]
+    [format!("@{month:02}"), format!("@{year}"), format!("@{year}-{month:02}")]
 }
 
 /// The date marks that a question names: any of its months, in any of its years. `May 2023` gives
@@ -186,11 +162,7 @@ pub fn asked_dates(question: &str) -> Vec<String> {
         (true, _) => years.iter().map(|year| format!("@{year}")).collect(),
         (false, false) => years
             .iter()
-            .flat_map(|year| {
-                months
-                    .iter()
-                    .map(move |month| format!("@{year}-{month:02}"))
-            })
+            .flat_map(|year| months.iter().map(move |month| format!("@{year}-{month:02}")))
             .collect(),
     };
     marks.sort_unstable();
@@ -204,10 +176,7 @@ pub fn is_first_person(question: &str) -> bool {
     question.unicode_words().any(|word| {
         let lower = word.to_lowercase();
         let head = lower.split(['\'', '\u{2019}']).next().unwrap_or_default();
-        matches!(
-            head,
-            "i" | "my" | "me" | "mine" | "we" | "our" | "us" | "ours"
-        )
+        matches!(head, "i" | "my" | "me" | "mine" | "we" | "our" | "us" | "ours")
     })
 }
 
@@ -248,15 +217,9 @@ mod tests {
     #[test]
     fn words_become_terms() {
         let table: &[(&str, &[&str])] = &[
-            (
-                "What did Caroline's friends paint?",
-                &["carolin", "friend", "paint"],
-            ),
+            ("What did Caroline's friends paint?", &["carolin", "friend", "paint"]),
             ("Ticket OPS-4121 failed", &["ticket", "op", "4121", "fail"]),
-            (
-                "max_retry_count = 3.5",
-                &["max", "retri", "count", "max_retry_count", "3.5"],
-            ),
+            ("max_retry_count = 3.5", &["max", "retri", "count", "max_retry_count", "3.5"]),
             ("Café déjà", &["cafe", "deja"]),
             ("今日は", &["今", "今日", "日は"]),
             ("the of and", &[]),
@@ -285,10 +248,7 @@ mod tests {
 
     #[test]
     fn keys_ignore_how_a_value_is_written() {
-        assert_eq!(
-            fold_key(&["The Harbor, Kitchen"]),
-            fold_key(&["harbor  kitchen"])
-        );
+        assert_eq!(fold_key(&["The Harbor, Kitchen"]), fold_key(&["harbor  kitchen"]));
         assert_ne!(fold_key(&["a", "b c"]), fold_key(&["a b", "c"]));
         assert_ne!(fold_key(&["8443"]), fold_key(&["8444"]));
     }

@@ -61,7 +61,7 @@ pub fn squeeze(text: &str, how: Squeeze) -> Option<String> {
         // A protected span has no line break, so this leaves all of them as they are.
         squeezed = squeezed.replace(['\n', '\r'], " ");
     }
-    (squeezed.len() * 4 <= text.len() * 3).then_some(squeezed)
+    (squeezed.len() * 4 <= text.len() * 3 && !squeezed.is_empty()).then_some(squeezed)
 }
 
 /// Byte offset of the last word boundary within the first `chars` characters.
@@ -69,10 +69,10 @@ fn word_boundary(text: &str, chars: usize) -> usize {
     let Some((end, _)) = text.char_indices().nth(chars) else {
         return text.len();
     };
-    text[..end]
-        .rfind(char::is_whitespace)
-        .filter(|at| *at * 2 > end)
-        .unwrap_or(end)
+    if text[end..].starts_with(char::is_whitespace) {
+        return end;
+    }
+    text[..end].rfind(char::is_whitespace).filter(|at| *at * 2 > end).unwrap_or(end)
 }
 
 /// Byte offset of the first word boundary within the last `chars` characters.
@@ -108,11 +108,7 @@ mod tests {
 
     #[test]
     fn what_cannot_shrink_stays_whole() {
-        for text in [
-            "",
-            "short",
-            "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22",
-        ] {
+        for text in ["", "short", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22"] {
             assert_eq!(squeeze(text, Squeeze::OneLine), None, "{text:?}");
         }
     }

@@ -36,15 +36,9 @@ pub fn clip(text: &str, max: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(max) else {
         return text.to_owned();
     };
-    let keep = text
-        .char_indices()
-        .nth(max.saturating_sub(1))
-        .map_or(end, |(at, _)| at);
+    let keep = text.char_indices().nth(max.saturating_sub(1)).map_or(end, |(at, _)| at);
     let head = &text[..keep];
-    let cut = head
-        .rfind(char::is_whitespace)
-        .filter(|at| *at * 4 > keep * 3)
-        .unwrap_or(keep);
+    let cut = head.rfind(char::is_whitespace).filter(|at| *at * 4 > keep * 3).unwrap_or(keep);
     format!("{}…", head[..cut].trim_end())
 }
 

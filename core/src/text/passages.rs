@@ -10,6 +10,10 @@ pub const PASSAGE_BYTES: usize = 1_200;
 /// Where a passage is closed once it has this much, at the end of a sentence or line.
 const TARGET_BYTES: usize = 600;
 
+/// Longest stretch that sentence boundaries are looked for in at once: one of the rules of UAX #29
+/// looks ahead without bound, and a hostile text would make that quadratic.
+const STRETCH_BYTES: usize = 2_048;
+
 /// The passages of a message: ranges that follow each other and together hold all of its text. At
 /// least one, also of an empty text. Cuts are made between sentences or lines where there are any.
 #[must_use]
@@ -19,16 +23,15 @@ pub fn passages(content: &str) -> Vec<Range<usize>> {
     }
     let mut ranges = Vec::new();
     let mut start = 0;
-    let mut end = 0;
-    for (at, sentence) in content.split_sentence_bound_indices() {
-        if at - start >= TARGET_BYTES || (at > start && at + sentence.len() - start > PASSAGE_BYTES)
+    for sentence in sentence_ranges(content) {
+        if sentence.start - start >= TARGET_BYTES
+            || (sentence.start > start && sentence.end - start > PASSAGE_BYTES)
         {
-            ranges.push(start..at);
-            start = at;
+            ranges.push(start..sentence.start);
+            start = sentence.start;
         }
-        end = at + sentence.len();
         // One endless sentence (a log, a blob) is cut at the last space that fits, else anywhere.
-        while end - start > PASSAGE_BYTES {
+        while sentence.end - start > PASSAGE_BYTES {
             let limit = content.floor_char_boundary(start + PASSAGE_BYTES);
             let window = &content[start..limit];
             let cut = window
@@ -39,17 +42,37 @@ pub fn passages(content: &str) -> Vec<Range<usize>> {
             start = cut;
         }
     }
-    if end > start {
-        ranges.push(start..end);
+    if content.len() > start {
+        ranges.push(start..content.len());
     }
     ranges
 }
 
 /// The sentences of a text, trimmed, empty ones left out. A line break ends a sentence.
 pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split_sentence_bounds()
-        .map(str::trim)
-        .filter(|sentence| !sentence.is_empty())
+    sentence_ranges(text).map(|range| text[range].trim()).filter(|sentence| !sentence.is_empty())
+}
+
+/// Sentences with the white space that follows them; together they are the whole text.
+fn sentence_ranges(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    let stretches = std::iter::from_fn(move || {
+        let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+        let limit = rest.floor_char_boundary(STRETCH_BYTES);
+        let length = match rest[..limit].rfind('\n') {
+            Some(at) if limit < rest.len() => at + 1,
+            _ => limit,
+        };
+        let stretch = start..start + length;
+        start = stretch.end;
+        Some(stretch)
+    });
+    stretches.flat_map(move |stretch| {
+        let offset = stretch.start;
+        text[stretch]
+            .split_sentence_bound_indices()
+            .map(move |(at, sentence)| offset + at..offset + at + sentence.len())
+    })
 }
 
 /// Whether a text ends in a question.
@@ -72,6 +95,7 @@ mod tests {
             "x".repeat(10_000),
             "ключ ".repeat(3_000),
             format!("{}\n{}", "word ".repeat(500), "é".repeat(5_000)),
+            format!("a.{}", ")".repeat(1 << 20)),
         ];
         for text in texts {
             let ranges = passages(&text);

@@ -31,11 +31,7 @@ pub fn decode_postings(block: &[u8], postings: &mut Vec<Posting>) -> Result<(), 
         key = key.wrapping_add(take(&mut rest)?);
         let count = u16::try_from(take(&mut rest)?).map_err(|_| PostingsError)?;
         let length = u16::try_from(take(&mut rest)?).map_err(|_| PostingsError)?;
-        postings.push(Posting {
-            key: UnitKey::from_bits(key),
-            count,
-            length,
-        });
+        postings.push(Posting { key: UnitKey::from_bits(key), count, length });
     }
     Ok(())
 }

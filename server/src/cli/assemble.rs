@@ -35,22 +35,16 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let turn = match args.turn.as_str() {
         "-" => {
             let mut text = String::new();
-            std::io::stdin()
-                .read_to_string(&mut text)
-                .map_err(|error| {
-                    Error::invalid(format!("standard input is not UTF-8 text: {error}"))
-                })?;
+            std::io::stdin().read_to_string(&mut text).map_err(|error| {
+                Error::invalid(format!("standard input is not UTF-8 text: {error}"))
+            })?;
             text.trim_end().to_owned()
         }
         turn => turn.to_owned(),
     };
     let scope = config.scope()?;
     let request = AssembleRequest {
-        intent: args
-            .intent
-            .as_deref()
-            .map(str::parse::<Intent>)
-            .transpose()?,
+        intent: args.intent.as_deref().map(str::parse::<Intent>).transpose()?,
         tier: args.tier.as_deref().map(str::parse::<Tier>).transpose()?,
         token_budget: args.budget,
         ..AssembleRequest::new(SessionId::new(&args.session)?, turn)
@@ -60,10 +54,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let now = engine.clock.now();
     let spent = UsageCounters::of_context(&context);
     let usage = Write::AddUsage(UsageDay::of(now), spent);
-    engine
-        .store
-        .apply(WriteBatch::new(scope, now).with(usage))
-        .await?;
+    engine.store.apply(WriteBatch::new(scope, now).with(usage)).await?;
     output.result(&AssembledContextJson::from(&context), || human(&context))
 }
 

@@ -39,9 +39,7 @@ pub(super) async fn backup(args: &BackupArgs, config: &Config, output: &Output) 
     .await?;
     bar.finish_and_clear();
     let file = args.to.display().to_string();
-    output.result(&Done { file: file.clone() }, || {
-        format!("{file} holds the whole store, checked")
-    })
+    output.result(&Done { file: file.clone() }, || format!("{file} holds the whole store, checked"))
 }
 
 pub(super) fn restore(args: &RestoreArgs, config: &Config, output: &Output) -> Result<()> {
@@ -51,11 +49,7 @@ pub(super) fn restore(args: &RestoreArgs, config: &Config, output: &Output) -> R
         bar.set_position(done);
     })?;
     bar.finish_and_clear();
-    let file = config
-        .data_dir
-        .join(compose::STORE_FILE)
-        .display()
-        .to_string();
+    let file = config.data_dir.join(compose::STORE_FILE).display().to_string();
     output.result(&Done { file: file.clone() }, || {
         format!("{file} is now what {} holds", args.from.display())
     })

@@ -51,17 +51,11 @@ struct ShownTurn {
 pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
     let (file, name) = match &args.file {
         Some(path) => (read_file(path, None)?, path.display().to_string()),
-        None => (
-            read_bytes(SAMPLE, "the sample conversation")?,
-            "the sample conversation".into(),
-        ),
+        None => (read_bytes(SAMPLE, "the sample conversation")?, "the sample conversation".into()),
     };
     let folder = tempfile::tempdir()
         .map_err(|error| Error::internal("no temporary folder for a store").with_source(error))?;
-    let config = Config {
-        data_dir: folder.path().to_owned(),
-        ..Config::default()
-    };
+    let config = Config { data_dir: folder.path().to_owned(), ..Config::default() };
     let engine = Engine::open(&config)?;
     let mut shown = Vec::new();
     let mut example = None;
@@ -70,10 +64,7 @@ pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
     let each = TURNS.div_ceil(conversations.len().max(1)).max(2);
     for (user, sessions, turns) in conversations {
         let scope = Scope::new("demo", &user, None)?;
-        let total = sessions
-            .iter()
-            .map(|session| session.messages.len() as u64)
-            .sum();
+        let total = sessions.iter().map(|session| session.messages.len() as u64).sum();
         let bar = output.progress(total, "importing");
         import(&engine, &scope, sessions, |done| bar.set_position(done)).await?;
         bar.finish_and_clear();
@@ -85,9 +76,7 @@ pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
             example.get_or_insert(context);
         }
     }
-    output.result(&shown, || {
-        human(&name, counts, &shown, example.as_ref(), args.budget)
-    })
+    output.result(&shown, || human(&name, counts, &shown, example.as_ref(), args.budget))
 }
 
 /// Each sample is a user of their own; a file without samples is one user.
@@ -98,28 +87,16 @@ fn conversations(file: &ImportFile) -> Vec<(String, &[ImportSession], Vec<Turn>)
     let samples = file.samples.iter().map(|sample| {
         let last = sample.sessions.last().map(|session| session.id.clone());
         let new = SessionId::new("a new session").ok();
-        let turns = sample
-            .questions
-            .iter()
-            .enumerate()
-            .filter_map(|(index, question)| {
-                // Every third question goes on in the last session, so that history is seen, too.
-                let session = if index % 3 == 2 {
-                    last.clone()
-                } else {
-                    new.clone()
-                };
-                Some(Turn {
-                    text: question.question.clone(),
-                    session: session?,
-                    evidence: question.evidence.clone(),
-                })
-            });
-        (
-            sample.id.clone(),
-            sample.sessions.as_slice(),
-            turns.collect(),
-        )
+        let turns = sample.questions.iter().enumerate().filter_map(|(index, question)| {
+            // Every third question goes on in the last session, so that history is seen, too.
+            let session = if index % 3 == 2 { last.clone() } else { new.clone() };
+            Some(Turn {
+                text: question.question.clone(),
+                session: session?,
+                evidence: question.evidence.clone(),
+            })
+        });
+        (sample.id.clone(), sample.sessions.as_slice(), turns.collect())
     });
     samples.collect()
 }
@@ -129,10 +106,7 @@ fn own_turns(sessions: &[ImportSession]) -> Vec<Turn> {
     sessions
         .iter()
         .filter_map(|session| {
-            let last = session
-                .messages
-                .iter()
-                .rfind(|message| message.role == Role::User)?;
+            let last = session.messages.iter().rfind(|message| message.role == Role::User)?;
             Some(Turn {
                 text: last.content.clone(),
                 session: session.id.clone(),
@@ -146,12 +120,7 @@ fn own_turns(sessions: &[ImportSession]) -> Vec<Turn> {
 fn pick(turns: Vec<Turn>, count: usize) -> Vec<Turn> {
     let total = turns.len();
     let wanted: Vec<usize> = (0..count).map(|n| n * total / count.max(1)).collect();
-    turns
-        .into_iter()
-        .enumerate()
-        .filter(|(at, _)| wanted.contains(at))
-        .map(|(_, t)| t)
-        .collect()
+    turns.into_iter().enumerate().filter(|(at, _)| wanted.contains(at)).map(|(_, t)| t).collect()
 }
 
 async fn show(
@@ -213,16 +182,8 @@ fn human(
         grouped(budget.into())
     );
     let heading = [
-        "the user asks",
-        "whole history",
-        "sent",
-        "saved",
-        "header",
-        "summary",
-        "history",
-        "recalled",
-        "evidence in it",
-        "ms",
+        "the user asks", "whole history", "sent", "saved", "header", "summary", "history",
+        "recalled", "evidence in it", "ms",
     ];
     let rows = shown.iter().map(|line| {
         let section = |section: Section| line.by_section[section.as_str()].to_string();
@@ -243,17 +204,9 @@ fn human(
     if let Some(context) = example {
         text.push_str("\n\nWhat the first of these turns sends, shortened:\n");
         for message in context.payload() {
-            text.push_str(&format!(
-                "\n── {} ──\n{}\n",
-                message.role,
-                shortened(&message.content)
-            ));
+            text.push_str(&format!("\n── {} ──\n{}\n", message.role, shortened(&message.content)));
         }
-        let dropped = context
-            .items
-            .iter()
-            .filter(|item| item.span.is_none())
-            .count();
+        let dropped = context.items.iter().filter(|item| item.span.is_none()).count();
         text.push_str(&format!(
             "\nThe account names {} candidates; {dropped} of them were left out or are part of the \
              header, each with its reason.\n\

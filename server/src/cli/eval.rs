@@ -50,23 +50,15 @@ pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
             args.data.display()
         )));
     }
-    let variants = if args.no_ablation {
-        &Variant::ALL[3..]
-    } else {
-        &Variant::ALL[..]
-    };
+    let variants = if args.no_ablation { &Variant::ALL[3..] } else { &Variant::ALL[..] };
     let bar = output.progress((asked * variants.len()) as u64, "asking");
-    let reports = retrieval(&file.samples, args.budget, variants, |done| {
-        bar.set_position(done)
-    })
-    .await?;
+    let reports =
+        retrieval(&file.samples, args.budget, variants, |done| bar.set_position(done)).await?;
     bar.finish_and_clear();
     let Some((shipped, ablation)) = reports.split_last() else {
         return Err(Error::internal("an evaluation without a report"));
     };
-    output.result(&Evaluation { shipped, ablation }, || {
-        human(shipped, &reports)
-    })
+    output.result(&Evaluation { shipped, ablation }, || human(shipped, &reports))
 }
 
 fn human(shipped: &Report, reports: &[Report]) -> String {

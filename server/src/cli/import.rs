@@ -40,21 +40,11 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let engine = Engine::open(config)?;
     let mut imported = Vec::new();
     for (path, file) in files {
-        let total = file
-            .sessions
-            .iter()
-            .map(|session| session.messages.len() as u64)
-            .sum();
+        let total = file.sessions.iter().map(|session| session.messages.len() as u64).sum();
         let bar = output.progress(total, "importing");
-        let report = import(&engine, &scope, &file.sessions, |done| {
-            bar.set_position(done)
-        })
-        .await?;
+        let report = import(&engine, &scope, &file.sessions, |done| bar.set_position(done)).await?;
         bar.finish_and_clear();
-        imported.push(Imported {
-            file: path.display().to_string(),
-            report,
-        });
+        imported.push(Imported { file: path.display().to_string(), report });
     }
     output.result(&imported, || {
         let lines: Vec<String> = imported

@@ -35,17 +35,11 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
             0 => "no problems".to_owned(),
             count => format!("{count} problems:\n{}", report.problems.join("\n")),
         };
-        format!(
-            "{}, schema {}: {state}",
-            report.backend, report.schema_version
-        )
+        format!("{}, schema {}: {state}", report.backend, report.schema_version)
     })?;
     if report.problems.is_empty() {
         Ok(())
     } else {
-        Err(Error::new(
-            ErrorKind::Corrupt,
-            "the store is damaged: restore a backup",
-        ))
+        Err(Error::new(ErrorKind::Corrupt, "the store is damaged: restore a backup"))
     }
 }

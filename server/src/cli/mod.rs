@@ -119,10 +119,7 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
     if let Some(data_dir) = &cli.global.data_dir {
         flags.push(("data_dir".to_owned(), data_dir.display().to_string()));
     }
-    let layers = Layers {
-        file: cli.global.config,
-        flags,
-    };
+    let layers = Layers { file: cli.global.config, flags };
     if let Command::Config(command) = &cli.command {
         return config::run(command, &layers, output);
     }
@@ -155,9 +152,7 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
 fn start_log(log: &LogConfig) -> Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_new(&log.level)
         .map_err(|error| Error::invalid(format!("log.level: {error}")))?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match log.format {
         LogFormat::Human => builder.init(),
         LogFormat::Json => builder.json().init(),

@@ -93,17 +93,14 @@ pub(super) fn table<T: Display>(
     rows: impl IntoIterator<Item = Vec<T>>,
 ) -> String {
     let mut table = Table::new();
-    table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
-        .set_header(heading);
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(heading);
     for row in rows {
         table.add_row(row.iter().map(ToString::to_string).collect::<Vec<_>>());
     }
     for index in 1..heading.len() {
         let numeric = table.row_iter().all(|row| {
             row.cell_iter().nth(index).is_none_or(|cell| {
-                cell.content()
-                    .starts_with(|c: char| c.is_ascii_digit() || c == '-')
+                cell.content().starts_with(|c: char| c.is_ascii_digit() || c == '-')
             })
         });
         if numeric && let Some(column) = table.column_mut(index) {
@@ -123,7 +120,7 @@ pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -137,12 +134,7 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), text);
         }
     }

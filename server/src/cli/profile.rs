@@ -36,34 +36,15 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
     let profile = match command {
         Command::Show => engine.profiles.get(&scope).await?,
         Command::Set { rules, card } => {
-            let change = ProfileChange {
-                rules: rules.clone(),
-                card: card.clone(),
-            };
+            let change = ProfileChange { rules: rules.clone(), card: card.clone() };
             engine.profiles.change(&scope, change).await?
         }
     };
-    let Profile {
-        rules,
-        card,
-        version,
-        ..
-    } = &profile;
-    output.result(
-        &ProfileJson {
-            rules,
-            card,
-            version: *version,
-        },
-        || {
-            let or_none = |text: &str| {
-                if text.is_empty() {
-                    "(none)".into()
-                } else {
-                    text.to_owned()
-                }
-            };
-            format!("rules:\n{}\n\ncard:\n{}", or_none(rules), or_none(card))
-        },
-    )
+    let Profile { rules, card, version, .. } = &profile;
+    output.result(&ProfileJson { rules, card, version: *version }, || {
+        let or_none = |text: &str| {
+            if text.is_empty() { "(none)".into() } else { text.to_owned() }
+        };
+        format!("rules:\n{}\n\ncard:\n{}", or_none(rules), or_none(card))
+    })
 }

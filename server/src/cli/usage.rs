@@ -57,16 +57,9 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
                 grouped(day.messages),
                 grouped(day.contexts),
                 grouped(day.context_tokens),
-                if day.contexts == 0 {
-                    "-".into()
-                } else {
-                    percent(saved)
-                },
+                if day.contexts == 0 { "-".into() } else { percent(saved) },
             ]
         });
-        table(
-            &["day", "messages", "contexts", "tokens sent", "saved"],
-            rows,
-        )
+        table(&["day", "messages", "contexts", "tokens sent", "saved"], rows)
     })
 }

@@ -110,10 +110,7 @@ impl Default for Config {
                 readers: 4,
                 busy_timeout_ms: 5_000,
             },
-            log: LogConfig {
-                level: "warn".into(),
-                format: LogFormat::Human,
-            },
+            log: LogConfig { level: "warn".into(), format: LogFormat::Human },
         }
     }
 }
@@ -124,11 +121,7 @@ impl Config {
     /// # Errors
     /// `InvalidInput` that names the key.
     pub fn scope(&self) -> Result<Scope> {
-        let Identity {
-            tenant,
-            user,
-            workspace,
-        } = &self.identity;
+        let Identity { tenant, user, workspace } = &self.identity;
         let workspace = Some(workspace.as_str()).filter(|name| !name.is_empty());
         Scope::new(tenant, user, workspace)
             .map_err(|error| Error::invalid(format!("identity: {error}")))
@@ -161,9 +154,7 @@ impl Layers {
     /// # Errors
     /// `InvalidInput` that names key and layer and what is allowed.
     pub fn load(&self) -> Result<Config> {
-        self.figment()?
-            .extract()
-            .map_err(|error| explain_error(&error))
+        self.figment()?.extract().map_err(|error| explain_error(&error))
     }
 
     /// Every key with its value and layer.
@@ -176,15 +167,10 @@ impl Layers {
         let value = Value::serialize(config).map_err(|error| explain_error(&error))?;
         let mut explained = Vec::new();
         for key in leaf_keys("", &value) {
-            let layer = figment
-                .find_metadata(&key)
-                .map_or("default".to_owned(), |metadata| {
-                    layer_name(&metadata.name, metadata.source.as_ref())
-                });
-            let value = value
-                .clone()
-                .find(&key)
-                .map_or(String::new(), |value| show(&value));
+            let layer = figment.find_metadata(&key).map_or("default".to_owned(), |metadata| {
+                layer_name(&metadata.name, metadata.source.as_ref())
+            });
+            let value = value.clone().find(&key).map_or(String::new(), |value| show(&value));
             explained.push(Explained { key, value, layer });
         }
         Ok(explained)
@@ -194,10 +180,7 @@ impl Layers {
         let mut figment = Figment::from(Serialized::defaults(Config::default()));
         let file = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
         if self.file.is_some() && !file.is_file() {
-            return Err(Error::not_found(format!(
-                "{} does not exist",
-                file.display()
-            )));
+            return Err(Error::not_found(format!("{} does not exist", file.display())));
         }
         if file.is_file() {
             figment = figment.merge(Toml::file_exact(file));
@@ -232,11 +215,7 @@ fn leaf_keys(prefix: &str, value: &Value) -> Vec<String> {
         Value::Dict(_, dict) => dict
             .iter()
             .flat_map(|(key, value)| {
-                let path = if prefix.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{prefix}.{key}")
-                };
+                let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
                 leaf_keys(&path, value)
             })
             .collect(),
@@ -247,9 +226,9 @@ fn leaf_keys(prefix: &str, value: &Value) -> Vec<String> {
 fn show(value: &Value) -> String {
     match value {
         Value::String(_, text) => format!("{text:?}"),
-        Value::Num(_, number) => number
-            .to_u128()
-            .map_or_else(|| format!("{number:?}"), |number| number.to_string()),
+        Value::Num(_, number) => {
+            number.to_u128().map_or_else(|| format!("{number:?}"), |number| number.to_string())
+        }
         Value::Bool(_, flag) => flag.to_string(),
         other => format!("{other:?}"),
     }
@@ -266,10 +245,7 @@ fn layer_name(name: &str, source: Option<&Source>) -> String {
 
 fn explain_error(error: &figment::Error) -> Error {
     let layer = error.metadata.as_ref().map_or(String::new(), |metadata| {
-        format!(
-            " ({})",
-            layer_name(&metadata.name, metadata.source.as_ref())
-        )
+        format!(" ({})", layer_name(&metadata.name, metadata.source.as_ref()))
     });
     let path = error.path.join(".");
     let message = match &error.kind {
@@ -285,9 +261,7 @@ fn explain_error(error: &figment::Error) -> Error {
                 .max_by(|a, b| {
                     strsim::jaro_winkler(a, field).total_cmp(&strsim::jaro_winkler(b, field))
                 })
-                .map_or(String::new(), |nearest| {
-                    format!(": did you mean `{nearest}`?")
-                });
+                .map_or(String::new(), |nearest| format!(": did you mean `{nearest}`?"));
             format!("unknown configuration key `{full}`{layer}{nearest}")
         }
         kind => format!("configuration key `{path}`{layer}: {kind}"),

@@ -8,36 +8,21 @@ use super::*;
 fn with_file(text: &str, flags: &[(&str, &str)]) -> (Layers, tempfile::NamedTempFile) {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    let flags = flags
-        .iter()
-        .map(|(key, value)| ((*key).into(), (*value).into()))
-        .collect();
-    (
-        Layers {
-            file: Some(file.path().to_owned()),
-            flags,
-        },
-        file,
-    )
+    let flags = flags.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+    (Layers { file: Some(file.path().to_owned()), flags }, file)
 }
 
 #[test]
 fn later_layers_win_and_are_named() {
-    let (layers, _file) = with_file(
-        "[sqlite]\nreaders = 2\ndurability = \"normal\"\n",
-        &[("sqlite.readers", "8")],
-    );
+    let (layers, _file) =
+        with_file("[sqlite]\nreaders = 2\ndurability = \"normal\"\n", &[("sqlite.readers", "8")]);
     let config = layers.load().unwrap();
     assert_eq!(config.sqlite.readers, 8);
     assert_eq!(config.sqlite.durability, Durability::Normal);
     assert_eq!(config.sqlite.busy_timeout_ms, 5_000);
     let explained = layers.explain().unwrap();
     let layer = |key: &str| {
-        explained
-            .iter()
-            .find(|line| line.key == key)
-            .map(|line| line.layer.clone())
-            .unwrap()
+        explained.iter().find(|line| line.key == key).map(|line| line.layer.clone()).unwrap()
     };
     assert_eq!(layer("sqlite.readers"), "flag");
     assert!(layer("sqlite.durability").ends_with(".toml"));
@@ -59,15 +44,6 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         let error = layers.load().unwrap_err();
         assert!(error.message().contains(expected), "{text}: {error}");
     }
-    let missing = Layers {
-        file: Some("/nowhere/throughline.toml".into()),
-        flags: Vec::new(),
-    };
-    assert!(
-        missing
-            .load()
-            .unwrap_err()
-            .message()
-            .contains("does not exist")
-    );
+    let missing = Layers { file: Some("/nowhere/throughline.toml".into()), flags: Vec::new() };
+    assert!(missing.load().unwrap_err().message().contains("does not exist"));
 }

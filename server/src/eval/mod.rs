@@ -61,19 +61,12 @@ pub async fn retrieval(
         let folder = tempfile::tempdir().map_err(|error| {
             throughline_core::Error::internal("no temporary folder for a store").with_source(error)
         })?;
-        let config = Config {
-            data_dir: folder.path().to_owned(),
-            ..Config::default()
-        };
+        let config = Config { data_dir: folder.path().to_owned(), ..Config::default() };
         let engine = Engine::open(&config)?;
         let scope = Scope::new("eval", &sample.id, None)?;
         import(&engine, &scope, &sample.sessions, |_| {}).await?;
         for (variant, asked) in variants.iter().zip(&mut asked) {
-            for question in sample
-                .questions
-                .iter()
-                .filter(|asked| !asked.evidence.is_empty())
-            {
+            for question in sample.questions.iter().filter(|asked| !asked.evidence.is_empty()) {
                 asked.push(ask(&engine, &scope, sample, question, budget, *variant).await?);
                 done += 1;
                 progress(done);
@@ -102,12 +95,8 @@ pub enum Variant {
 
 impl Variant {
     /// From the least to what is shipped.
-    pub const ALL: [Self; 4] = [
-        Self::LastMessages,
-        Self::SingleMessages,
-        Self::WithNeighbours,
-        Self::WithFacts,
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::LastMessages, Self::SingleMessages, Self::WithNeighbours, Self::WithFacts];
 
     /// Its name in reports.
     #[must_use]
@@ -123,19 +112,9 @@ impl Variant {
     fn options(self) -> RecallOptions {
         let whole = RecallOptions::default();
         match self {
-            Self::LastMessages => RecallOptions {
-                enabled: false,
-                ..whole
-            },
-            Self::SingleMessages => RecallOptions {
-                neighbours: false,
-                facts: false,
-                ..whole
-            },
-            Self::WithNeighbours => RecallOptions {
-                facts: false,
-                ..whole
-            },
+            Self::LastMessages => RecallOptions { enabled: false, ..whole },
+            Self::SingleMessages => RecallOptions { neighbours: false, facts: false, ..whole },
+            Self::WithNeighbours => RecallOptions { facts: false, ..whole },
             Self::WithFacts => whole,
         }
     }
@@ -226,11 +205,7 @@ fn last_messages(
 ) -> (Vec<(String, String)>, u32) {
     let mut used = context.budget.used;
     let mut shown = Vec::new();
-    let messages = sample
-        .sessions
-        .iter()
-        .rev()
-        .flat_map(|session| session.messages.iter().rev());
+    let messages = sample.sessions.iter().rev().flat_map(|session| session.messages.iter().rev());
     for message in messages {
         let tokens = engine.tokenizer.count(&message.content) + 2;
         if used + tokens > budget {
@@ -255,26 +230,18 @@ fn holds(rendered: &str, content: &str) -> bool {
     // Any window of the passage length will do; a step of a word's length finds it if it is there.
     let starts: Vec<usize> = content.char_indices().map(|(at, _)| at).collect();
     (0..=length - PASSAGE_CHARS).step_by(8).any(|first| {
-        let end = starts
-            .get(first + PASSAGE_CHARS)
-            .copied()
-            .unwrap_or(content.len());
+        let end = starts.get(first + PASSAGE_CHARS).copied().unwrap_or(content.len());
         rendered.contains(&content[starts[first]..end])
     })
 }
 
 fn fate(context: &AssembledContext, id: &str) -> String {
-    let item = context.items.iter().find(|item| {
-        item.external_id
-            .as_ref()
-            .is_some_and(|external| external.as_str() == id)
-    });
+    let item = context
+        .items
+        .iter()
+        .find(|item| item.external_id.as_ref().is_some_and(|external| external.as_str() == id));
     item.map_or("not a candidate".to_owned(), |item| {
-        format!(
-            "{} {:.2}",
-            item.reason.as_str(),
-            item.score.unwrap_or_default()
-        )
+        format!("{} {:.2}", item.reason.as_str(), item.score.unwrap_or_default())
     })
 }
 
@@ -296,11 +263,7 @@ mod tests {
             (&other, &long, false),
         ];
         for (rendered, content, expected) in table {
-            assert_eq!(
-                holds(rendered, content),
-                expected,
-                "{rendered:.40} / {content:.40}"
-            );
+            assert_eq!(holds(rendered, content), expected, "{rendered:.40} / {content:.40}");
         }
     }
 }

@@ -85,15 +85,9 @@ const WORST: usize = 20;
 impl Report {
     pub(super) fn new(variant: Variant, budget: u32, asked: Vec<Asked>) -> Self {
         let score = |select: &dyn Fn(&Asked) -> bool| {
-            let selected: Vec<f64> = asked
-                .iter()
-                .filter(|one| select(one))
-                .map(|one| one.recall)
-                .collect();
-            Score {
-                questions: selected.len(),
-                evidence_recall: mean(&selected),
-            }
+            let selected: Vec<f64> =
+                asked.iter().filter(|one| select(one)).map(|one| one.recall).collect();
+            Score { questions: selected.len(), evidence_recall: mean(&selected) }
         };
         let names = |of: &dyn Fn(&Asked) -> String| {
             let mut names: Vec<String> = asked.iter().map(of).collect();
@@ -115,9 +109,7 @@ impl Report {
         milliseconds.sort_by(f64::total_cmp);
         let mut worst: Vec<&Asked> = asked.iter().filter(|one| one.recall < 1.0).collect();
         worst.sort_by(|a, b| {
-            a.recall
-                .total_cmp(&b.recall)
-                .then(b.missed.len().cmp(&a.missed.len()))
+            a.recall.total_cmp(&b.recall).then(b.missed.len().cmp(&a.missed.len()))
         });
         let whole = asked.iter().filter(|one| one.recall == 1.0).count();
         Self {

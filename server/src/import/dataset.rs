@@ -88,10 +88,7 @@ pub(super) fn samples(text: &str) -> Result<ImportFile, Problem> {
     for (index, sample) in parsed.into_iter().enumerate() {
         samples.push(read_sample(index, sample)?);
     }
-    let sessions = samples
-        .iter()
-        .flat_map(|sample| sample.sessions.clone())
-        .collect();
+    let sessions = samples.iter().flat_map(|sample| sample.sessions.clone()).collect();
     Ok(ImportFile { sessions, samples })
 }
 
@@ -136,9 +133,5 @@ fn read_sample(index: usize, sample: FileSample) -> Result<Sample, Problem> {
             category: asked.category,
         })
         .collect();
-    Ok(Sample {
-        id: sample.sample_id,
-        sessions: sessions.into_file().sessions,
-        questions,
-    })
+    Ok(Sample { id: sample.sample_id, sessions: sessions.into_file().sessions, questions })
 }

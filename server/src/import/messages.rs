@@ -57,17 +57,13 @@ impl<'de> Deserialize<'de> for Content {
         match serde_json::Value::deserialize(deserializer)? {
             serde_json::Value::String(text) => Ok(Self::Text(text)),
             serde_json::Value::Array(parts) => {
-                let texts: Vec<&str> = parts
-                    .iter()
-                    .filter_map(|part| part.get("text")?.as_str())
-                    .collect();
+                let texts: Vec<&str> =
+                    parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
                 let joined = texts.join("\n");
                 let raw = serde_json::to_string(&parts).map_err(de::Error::custom)?;
                 Ok(Self::Parts(joined, raw))
             }
-            _ => Err(de::Error::custom(
-                "must be text, or an array of parts with text",
-            )),
+            _ => Err(de::Error::custom("must be text, or an array of parts with text")),
         }
     }
 }
@@ -85,18 +81,14 @@ pub(super) fn external_id<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<ExternalId>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
-    text.map(ExternalId::new)
-        .transpose()
-        .map_err(de::Error::custom)
+    text.map(ExternalId::new).transpose().map_err(de::Error::custom)
 }
 
 pub(super) fn session_id<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SessionId>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
-    text.map(SessionId::new)
-        .transpose()
-        .map_err(de::Error::custom)
+    text.map(SessionId::new).transpose().map_err(de::Error::custom)
 }
 
 /// A time as text, or as seconds since the Unix epoch.
@@ -122,10 +114,7 @@ pub(super) fn checked(content: String) -> Result<String, String> {
     if content.trim().is_empty() {
         Err("content is empty: 1 byte to 1 MiB of text is allowed".to_owned())
     } else if content.len() > MAX_CONTENT_BYTES {
-        Err(format!(
-            "content has {} bytes: at most 1 MiB is allowed",
-            content.len()
-        ))
+        Err(format!("content has {} bytes: at most 1 MiB is allowed", content.len()))
     } else if content.contains('\0') {
         Err("content has a NUL character: only text is allowed".to_owned())
     } else {
@@ -219,10 +208,7 @@ pub(super) struct Sessions {
 impl Sessions {
     pub(super) fn add(&mut self, id: SessionId, message: NewMessage) -> Result<(), String> {
         let at = *self.at.entry(id.clone()).or_insert_with(|| {
-            self.order.push(ImportSession {
-                id,
-                messages: Vec::new(),
-            });
+            self.order.push(ImportSession { id, messages: Vec::new() });
             self.order.len() - 1
         });
         let messages = &mut self.order[at].messages;
@@ -241,9 +227,6 @@ impl Sessions {
     }
 
     pub(super) fn into_file(self) -> ImportFile {
-        ImportFile {
-            sessions: self.order,
-            samples: Vec::new(),
-        }
+        ImportFile { sessions: self.order, samples: Vec::new() }
     }
 }

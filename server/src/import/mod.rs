@@ -44,11 +44,7 @@ pub struct ImportFile {
 pub fn read_file(path: &Path, session: Option<&SessionId>) -> Result<ImportFile> {
     let bytes = std::fs::read(path)
         .map_err(|error| Error::not_found(format!("{}: {error}", path.display())))?;
-    let stem = path
-        .file_stem()
-        .and_then(|stem| stem.to_str())
-        .unwrap_or("import")
-        .to_owned();
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("import").to_owned();
     let default = match session {
         Some(session) => session.clone(),
         None => SessionId::new(stem)?,
@@ -74,39 +70,21 @@ struct Problem {
 
 impl Problem {
     fn new(line: Option<usize>, field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            line,
-            field: field.into(),
-            message: message.into(),
-        }
+        Self { line, field: field.into(), message: message.into() }
     }
 
     fn of(self, file: &str) -> Error {
-        let Self {
-            line,
-            field,
-            message,
-        } = self;
+        let Self { line, field, message } = self;
         let line = line.map_or(String::new(), |line| format!(":{line}"));
-        let field = if field.is_empty() {
-            field
-        } else {
-            format!("{field}: ")
-        };
-        Error::invalid(format!(
-            "{file}{line}: {field}{message}; nothing of this file was imported"
-        ))
+        let field = if field.is_empty() { field } else { format!("{field}: ") };
+        Error::invalid(format!("{file}{line}: {field}{message}; nothing of this file was imported"))
     }
 }
 
 fn parse(bytes: &[u8], default: &SessionId) -> std::result::Result<ImportFile, Problem> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = line_of(bytes, error.valid_up_to());
-        Problem::new(
-            Some(line),
-            "",
-            "not UTF-8: save the file with that encoding",
-        )
+        Problem::new(Some(line), "", "not UTF-8: save the file with that encoding")
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let digest = blake3::hash(bytes).to_hex();
@@ -134,31 +112,20 @@ fn json<T: DeserializeOwned>(text: &str, before: usize) -> std::result::Result<T
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
-        let field = if path == "." { String::new() } else { path };
+        let field = if matches!(path.as_str(), "." | "?") { String::new() } else { path };
         // serde_json ends its message with the position, which we put in front.
         let message = inner.to_string();
-        let message = message
-            .split(" at line ")
-            .next()
-            .unwrap_or_default()
-            .to_owned();
+        let message = message.split(" at line ").next().unwrap_or_default().to_owned();
         Problem::new(Some(before + inner.line().max(1)), field, message)
     })?;
     reader.end().map_err(|error| {
-        Problem::new(
-            Some(before + error.line().max(1)),
-            "",
-            "something follows the JSON value",
-        )
+        Problem::new(Some(before + error.line().max(1)), "", "something follows the JSON value")
     })?;
     Ok(value)
 }
 
 fn line_of(bytes: &[u8], offset: usize) -> usize {
-    1 + bytes[..offset.min(bytes.len())]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
+    1 + bytes[..offset.min(bytes.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
 #[cfg(test)]

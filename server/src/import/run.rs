@@ -40,17 +40,11 @@ pub async fn import(
     for session in sessions {
         check_conflicts(engine, scope, session).await?;
     }
-    let mut report = ImportReport {
-        sessions: sessions.len(),
-        ..ImportReport::default()
-    };
+    let mut report = ImportReport { sessions: sessions.len(), ..ImportReport::default() };
     let mut done = 0;
     for session in sessions {
         for batch in session.messages.chunks(BATCH) {
-            let applied = engine
-                .sessions
-                .append(scope, &session.id, batch.to_vec())
-                .await?;
+            let applied = engine.sessions.append(scope, &session.id, batch.to_vec()).await?;
             for message in applied {
                 if message.replayed {
                     report.replayed += 1;
@@ -75,10 +69,7 @@ async fn check_conflicts(engine: &Engine, scope: &Scope, session: &ImportSession
             .filter_map(|message| Some((message.external_id.as_ref()?, message)))
             .collect();
         let ids: Vec<ExternalId> = new.keys().map(|id| (*id).clone()).collect();
-        let held = engine
-            .store
-            .messages_by_external_id(scope, &session.id, &ids)
-            .await?;
+        let held = engine.store.messages_by_external_id(scope, &session.id, &ids).await?;
         for message in held {
             let Some(id) = &message.external_id else {
                 continue;

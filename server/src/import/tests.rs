@@ -11,30 +11,17 @@ fn three_forms_are_told_apart() {
     let lines = "{\"role\":\"user\",\"content\":\"a\",\"session\":\"s\",\"id\":\"1\"}\n\n\
                  {\"role\":\"assistant\",\"content\":\"b\",\"created_at\":\"2026-03-02\"}\n";
     let file = read(lines).unwrap();
-    let ids: Vec<&str> = file
-        .sessions
-        .iter()
-        .map(|session| session.id.as_str())
-        .collect();
+    let ids: Vec<&str> = file.sessions.iter().map(|session| session.id.as_str()).collect();
     assert_eq!(ids, ["s", "file"]);
     let array = r#"[{"role":"system","content":"x"},
         {"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{}}]},
         {"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},
         {"role":"tool","content":"done","tool_call_id":"c"}]"#;
     let file = read(array).unwrap();
-    let contents: Vec<&str> = file.sessions[0]
-        .messages
-        .iter()
-        .map(|message| message.content.as_str())
-        .collect();
+    let contents: Vec<&str> =
+        file.sessions[0].messages.iter().map(|message| message.content.as_str()).collect();
     assert_eq!(contents, ["x", "see", "called f({})", "done"]);
-    assert!(
-        file.sessions[0].messages[1]
-            .parts
-            .as_ref()
-            .unwrap()
-            .contains("image_url")
-    );
+    assert!(file.sessions[0].messages[1].parts.as_ref().unwrap().contains("image_url"));
     let samples = r#"[{"sample_id":"c","sessions":[{"started_at":"1:56 pm on 8 May, 2023",
         "messages":[{"id":"D1:1","role":"user","name":"Ana","content":"hi"}]}],
         "qa":[{"question":"?","answer":3,"evidence":["D1:1"],"category":"single_hop"}]}]"#;
@@ -54,10 +41,7 @@ fn an_import_without_ids_is_the_same_messages_each_time() {
 #[test]
 fn problems_name_line_and_field() {
     let good = r#"{"role":"user","content":"a"}"#;
-    let long = format!(
-        r#"{{"role":"user","content":"{}"}}"#,
-        "x".repeat((1 << 20) + 1)
-    );
+    let long = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat((1 << 20) + 1));
     let table: &[(&str, Option<usize>, &str, &str)] = &[
         ("", None, "", "empty"),
         (
@@ -75,18 +59,8 @@ fn problems_name_line_and_field() {
         (&format!("{good}\n{{\"role\":\"user\""), Some(2), "", "EOF"),
         (r#"{"content":"a"}"#, Some(1), "", "role"),
         (&long, Some(1), "content", "1 MiB"),
-        (
-            r#"{"role":"user","content":"a","id":"a\u0007"}"#,
-            Some(1),
-            "id",
-            "control",
-        ),
-        (
-            r#"{"role":"user","content":"a","created_at":"soon"}"#,
-            Some(1),
-            "created_at",
-            "RFC 3339",
-        ),
+        (r#"{"role":"user","content":"a","id":"a\u0007"}"#, Some(1), "id", "control"),
+        (r#"{"role":"user","content":"a","created_at":"soon"}"#, Some(1), "created_at", "RFC 3339"),
         (r#"{"role":"user","content":7}"#, Some(1), "content", "text"),
         (
             "[{\"role\":\"user\",\n\"content\":\"a\"},\n{\"role\":\"x\",\"content\":\"\"}]",

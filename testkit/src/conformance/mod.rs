@@ -26,14 +26,17 @@ pub struct Skip {
 ///
 /// # Panics
 /// With the names of all scenarios that failed, or of skips that no scenario has.
-pub async fn store(make: impl AsyncFn() -> Arc<dyn Store>, skips: &[Skip]) {
-    runner::run("Store", &store::table(), make, skips).await;
+pub async fn store<S: Store + 'static>(make: impl AsyncFn() -> S, skips: &[Skip]) {
+    let table = store::table();
+    let make = async || Arc::new(make().await) as Arc<dyn Store>;
+    runner::run("Store", &table, make, skips).await;
 }
 
 /// Runs the table of the `VectorIndex` port. `make` opens a fresh, empty index for each scenario.
 ///
 /// # Panics
 /// With the names of all scenarios that failed, or of skips that no scenario has.
-pub async fn vector_index(make: impl AsyncFn() -> Arc<dyn VectorIndex>, skips: &[Skip]) {
+pub async fn vector_index<I: VectorIndex + 'static>(make: impl AsyncFn() -> I, skips: &[Skip]) {
+    let make = async || Arc::new(make().await) as Arc<dyn VectorIndex>;
     runner::run("VectorIndex", vectors::TABLE, make, skips).await;
 }

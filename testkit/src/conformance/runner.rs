@@ -1,7 +1,11 @@
-//! Runs a table: all of it, each scenario as a task of its own.
+//! Runs a table: all of it, whatever its scenarios do.
 
-use std::pin::Pin;
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::Skip;
@@ -9,7 +13,7 @@ use super::Skip;
 /// A scenario that is still running after this has hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Running = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A name and what it runs on a port.
 pub(super) type Scenario<P> = (&'static str, fn(Arc<P>) -> Running);
@@ -23,7 +27,7 @@ macro_rules! scenarios {
 }
 pub(super) use scenarios;
 
-pub(super) async fn run<P: ?Sized + Send + Sync + 'static>(
+pub(super) async fn run<P: ?Sized>(
     port: &str,
     table: &[Scenario<P>],
     make: impl AsyncFn() -> Arc<P>,
@@ -46,15 +50,11 @@ pub(super) async fn run<P: ?Sized + Send + Sync + 'static>(
         if skips.iter().any(|skip| skip.name == *name) {
             continue;
         }
-        let running = tokio::spawn(scenario(make().await));
-        let abort = running.abort_handle();
+        let running = caught(scenario(make().await));
         match tokio::time::timeout(PATIENCE, running).await {
             Ok(Ok(())) => {}
-            Ok(Err(ended)) => failures.push(format!("{name}: {}", said(ended))),
-            Err(_) => {
-                abort.abort();
-                failures.push(format!("{name}: still running after {PATIENCE:?}"));
-            }
+            Ok(Err(said)) => failures.push(format!("{name}: {said}")),
+            Err(_) => failures.push(format!("{name}: still running after {PATIENCE:?}")),
         }
     }
     assert!(
@@ -66,11 +66,20 @@ pub(super) async fn run<P: ?Sized + Send + Sync + 'static>(
     );
 }
 
-/// What a scenario panicked with.
-fn said(ended: tokio::task::JoinError) -> String {
-    let Ok(panic) = ended.try_into_panic() else {
-        return "it was cancelled".to_owned();
-    };
+/// Runs a future; what it panics with is an error.
+async fn caught(running: impl Future<Output = ()>) -> Result<(), String> {
+    let mut running = pin!(running);
+    poll_fn(|context| {
+        // A future that panicked is not polled again, and nothing else looks into it.
+        match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context))) {
+            Ok(polled) => polled.map(Ok),
+            Err(panic) => Poll::Ready(Err(said(&*panic))),
+        }
+    })
+    .await
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
     panic
         .downcast_ref::<String>()
         .cloned()
@@ -92,16 +101,21 @@ mod tests {
 
     const TABLE: &[Scenario<str>] = scenarios!["tried": fails, passes, fails_too];
 
-    async fn outcome(skips: &'static [Skip]) -> Result<(), String> {
-        let run = run("str", TABLE, async || Arc::from("port"), skips);
-        tokio::spawn(run).await.map_err(said)
+    async fn outcome(skips: &[Skip]) -> Result<(), String> {
+        caught(run("str", TABLE, async || Arc::from("port"), skips)).await
     }
 
     #[tokio::test]
     async fn every_failure_is_named_at_once() {
         let said = outcome(&[]).await.unwrap_err();
-        assert!(said.starts_with("2 of 3 scenarios of str failed:"), "{said}");
-        assert!(said.contains("tried::fails: ") && said.contains("as it should"), "{said}");
+        assert!(
+            said.starts_with("2 of 3 scenarios of str failed:"),
+            "{said}"
+        );
+        assert!(
+            said.contains("tried::fails: ") && said.contains("as it should"),
+            "{said}"
+        );
         assert!(said.contains("tried::fails_too: also"), "{said}");
     }
 
@@ -109,13 +123,16 @@ mod tests {
     async fn skips_are_named_and_reasoned() {
         const REASON: &str = "it cannot";
         let skip = |name, reason| Skip { name, reason };
-        let both = vec![skip("tried::fails", REASON), skip("tried::fails_too", REASON)];
-        assert_eq!(outcome(both.leak()).await, Ok(()));
+        let both = [
+            skip("tried::fails", REASON),
+            skip("tried::fails_too", REASON),
+        ];
+        assert_eq!(outcome(&both).await, Ok(()));
         for (skips, expected) in [
-            (vec![skip("tried::gone", REASON)], "names no scenario"),
-            (vec![skip("tried::fails", " ")], "has no reason"),
+            ([skip("tried::gone", REASON)], "names no scenario"),
+            ([skip("tried::fails", " ")], "has no reason"),
         ] {
-            let said = outcome(skips.leak()).await.unwrap_err();
+            let said = outcome(&skips).await.unwrap_err();
             assert!(said.contains(expected), "{said}");
         }
     }

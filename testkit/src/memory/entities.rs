@@ -47,8 +47,7 @@ impl EntityRepo for MemoryStore {
     ) -> Result<Vec<Entity>> {
         Ok(self.read(scope, |held| {
             let of_session = |entity: &&Entity| entity.session == *session;
-            let mut found: Vec<Entity> =
-                held.entities.iter().filter(of_session).cloned().collect();
+            let mut found: Vec<Entity> = held.entities.iter().filter(of_session).cloned().collect();
             found.sort_by(|a, b| {
                 let ties = || (a.kind.as_str(), &a.value).cmp(&(b.kind.as_str(), &b.value));
                 b.last_at.cmp(&a.last_at).then_with(ties)

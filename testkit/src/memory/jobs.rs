@@ -44,9 +44,8 @@ pub(super) fn finish(
     outcome: &Outcome,
     now: Timestamp,
 ) -> Result<()> {
-    let running = |job: &&mut Job| {
-        job.id == id && job.scope == *scope && job.state == JobState::Running
-    };
+    let running =
+        |job: &&mut Job| job.id == id && job.scope == *scope && job.state == JobState::Running;
     let job = jobs
         .iter_mut()
         .find(running)
@@ -87,7 +86,9 @@ impl JobRepo for MemoryStore {
 
     async fn jobs(&self, scope: &Scope, request: &PageRequest) -> Result<Page<Job>> {
         let state = self.state();
-        let rows = (1..).zip(&state.jobs).filter(|(_, job)| job.scope == *scope);
+        let rows = (1..)
+            .zip(&state.jobs)
+            .filter(|(_, job)| job.scope == *scope);
         let rows = rows.map(|(ordinal, job): (u64, &Job)| (ordinal, job.clone()));
         Ok(page(rows, request))
     }

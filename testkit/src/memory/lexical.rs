@@ -1,9 +1,7 @@
 //! The lexical index: a look through all units.
 
 use async_trait::async_trait;
-use throughline_core::ports::{
-    IndexStats, LexicalIndex, Namespace, Posting, PostingLists, TermId,
-};
+use throughline_core::ports::{IndexStats, LexicalIndex, Namespace, Posting, PostingLists, TermId};
 use throughline_core::{Result, Scope};
 
 use super::MemoryStore;

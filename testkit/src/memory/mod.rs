@@ -20,9 +20,7 @@ use async_trait::async_trait;
 use throughline_core::entity::Entity;
 use throughline_core::ids::SessionId;
 use throughline_core::job::Job;
-use throughline_core::ports::{
-    Applied, Health, IndexUnit, Namespace, Store, UnitKey, WriteBatch,
-};
+use throughline_core::ports::{Applied, Health, IndexUnit, Namespace, Store, UnitKey, WriteBatch};
 use throughline_core::scope::Profile;
 use throughline_core::summary::Summary;
 use throughline_core::usage::{UsageCounters, UsageDay};

@@ -99,7 +99,10 @@ impl Stored {
 
 impl ScopeState {
     fn messages_of(&self, session: &SessionId) -> &[Stored] {
-        let thread = self.sessions.iter().find(|thread| thread.head.id == *session);
+        let thread = self
+            .sessions
+            .iter()
+            .find(|thread| thread.head.id == *session);
         thread.map_or(&[], |thread| &thread.messages)
     }
 
@@ -178,7 +181,10 @@ impl SessionRepo for MemoryStore {
         ids: &[ExternalId],
     ) -> Result<Vec<Message>> {
         Ok(self.read(scope, |held| {
-            let all = held.messages_of(session).iter().map(|stored| &stored.message);
+            let all = held
+                .messages_of(session)
+                .iter()
+                .map(|stored| &stored.message);
             let asked = all.filter(|message| {
                 let id = message.external_id.as_ref();
                 id.is_some_and(|id| ids.contains(id))
@@ -189,7 +195,11 @@ impl SessionRepo for MemoryStore {
 
     async fn totals(&self, scope: &Scope) -> Result<ScopeTotals> {
         Ok(self.read(scope, |held| ScopeTotals {
-            messages: held.sessions.iter().map(|thread| thread.head.messages).sum(),
+            messages: held
+                .sessions
+                .iter()
+                .map(|thread| thread.head.messages)
+                .sum(),
             tokens: held.sessions.iter().map(|thread| thread.head.tokens).sum(),
             last_seq: held.last_seq,
         }))

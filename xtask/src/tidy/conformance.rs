@@ -1,11 +1,8 @@
 //! Every adapter runs the conformance tables of testkit.
 
 use crate::tidy::Finding;
-use crate::tidy::scan::lines;
+use crate::tidy::scan::{has_word, lines};
 use crate::tidy::tree::Tree;
-
-/// What the test of an adapter calls.
-const TABLES: &str = "throughline_testkit::conformance::";
 
 /// Checks the crates that are adapters by name.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -14,16 +11,23 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         .filter(|package| package.is_adapter())
         .filter(|package| {
             let tests = format!("{}/tests/", package.dir);
-            !tree
-                .sources()
-                .filter(|(path, _)| path.starts_with(&tests))
-                .any(|(_, text)| lines(text).iter().any(|line| line.code.contains(TABLES)))
+            !tree.sources().any(|(path, text)| path.starts_with(&tests) && calls_a_table(text))
         })
         .map(|package| {
-            let message = format!("no file in {}/tests calls {TABLES}", package.dir);
+            let message = format!(
+                "no file in {}/tests calls throughline_testkit::conformance::",
+                package.dir
+            );
             Finding::new(&package.manifest(), 1, message)
         })
         .collect()
+}
+
+/// By its full path, or by `conformance::` after a `use` of testkit.
+fn calls_a_table(text: &str) -> bool {
+    let lines = lines(text);
+    let has = |word: &str| lines.iter().any(|line| has_word(&line.code, word));
+    has("throughline_testkit") && has("conformance::")
 }
 
 #[cfg(test)]
@@ -42,14 +46,10 @@ mod tests {
             |files: &[(&str, &str)]| check(&Tree::of(files).with(vec![adapter.clone()])).len();
         let calls = "throughline_testkit::conformance::store(&factory);";
         assert_eq!(found(&[("store-a/tests/conformance.rs", calls)]), 0);
+        let imports = "use throughline_testkit::{build, conformance};\nconformance::store(&f);";
+        assert_eq!(found(&[("store-a/tests/conformance.rs", imports)]), 0);
         assert_eq!(found(&[("store-a/src/lib.rs", calls)]), 1);
-        assert_eq!(
-            found(&[(
-                "store-a/tests/a.rs",
-                "// throughline_testkit::conformance::x"
-            )]),
-            1
-        );
+        assert_eq!(found(&[("store-a/tests/a.rs", "// throughline_testkit::conformance::x")]), 1);
         assert_eq!(found(&[]), 1);
     }
 }

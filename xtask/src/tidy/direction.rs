@@ -43,15 +43,9 @@ const COMPOSITION: &[&str] = &["server/src/compose.rs", "server/src/compose/"];
 
 /// Checks manifests, and the server's source.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let mut findings: Vec<_> = tree
-        .packages()
-        .iter()
-        .flat_map(|package| manifest(tree, package))
-        .collect();
-    for (path, text) in tree
-        .sources()
-        .filter(|(path, _)| path.starts_with("server/src/"))
-    {
+    let mut findings: Vec<_> =
+        tree.packages().iter().flat_map(|package| manifest(tree, package)).collect();
+    for (path, text) in tree.sources().filter(|(path, _)| path.starts_with("server/src/")) {
         if COMPOSITION.iter().any(|home| path.starts_with(home)) {
             continue;
         }
@@ -69,11 +63,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn manifest(tree: &Tree, package: &Package) -> Vec<Finding> {
-    let members: Vec<_> = tree
-        .packages()
-        .iter()
-        .map(|member| member.name.as_str())
-        .collect();
+    let members: Vec<_> = tree.packages().iter().map(|member| member.name.as_str()).collect();
     package
         .dependencies
         .iter()
@@ -82,11 +72,7 @@ fn manifest(tree: &Tree, package: &Package) -> Vec<Finding> {
             let why = objection(package, dependency, member)?;
             let path = package.manifest();
             let line = tree.file(&path).map_or(1, |text| line_of(text, dependency));
-            Some(Finding::new(
-                &path,
-                line,
-                format!("depends on {}: {why}", dependency.name),
-            ))
+            Some(Finding::new(&path, line, format!("depends on {}: {why}", dependency.name)))
         })
         .collect()
 }
@@ -138,134 +124,68 @@ mod tests {
     fn package(name: &str, dependencies: &[(&str, bool)]) -> Package {
         let dependencies = dependencies
             .iter()
-            .map(|(name, dev)| Dependency {
-                name: (*name).into(),
-                dev: *dev,
-            })
+            .map(|(name, dev)| Dependency { name: (*name).into(), dev: *dev })
             .collect();
         let dir = name.trim_start_matches("throughline-").into();
-        Package {
-            name: name.into(),
-            dir,
-            published: false,
-            dependencies,
-        }
+        Package { name: name.into(), dir, published: false, dependencies }
     }
 
     fn found(dependent: Package) -> usize {
-        let mut packages: Vec<_> = [
-            "core",
-            "testkit",
-            "store-a",
-            "store-b",
-            "provider-a",
-            "server",
-        ]
-        .iter()
-        .map(|name| package(&format!("throughline-{name}"), &[]))
-        .filter(|member| member.name != dependent.name)
-        .collect();
+        let mut packages: Vec<_> =
+            ["core", "testkit", "store-a", "store-b", "provider-a", "server"]
+                .iter()
+                .map(|name| package(&format!("throughline-{name}"), &[]))
+                .filter(|member| member.name != dependent.name)
+                .collect();
         packages.push(dependent);
         check(&Tree::of(&[]).with(packages)).len()
     }
 
     #[test]
     fn core_is_free_of_the_outside() {
-        let dev = [
-            ("throughline-testkit", true),
-            ("tokio", true),
-            ("regex", false),
-        ];
+        let dev = [("throughline-testkit", true), ("tokio", true), ("regex", false)];
         assert_eq!(found(package("throughline-core", &dev)), 0);
-        for broken in [
-            "tokio",
-            "serde",
-            "rusqlite",
-            "throughline-store-a",
-            "throughline-testkit",
-        ] {
-            assert_eq!(
-                found(package("throughline-core", &[(broken, false)])),
-                1,
-                "{broken}"
-            );
+        for broken in ["tokio", "serde", "rusqlite", "throughline-store-a", "throughline-testkit"] {
+            assert_eq!(found(package("throughline-core", &[(broken, false)])), 1, "{broken}");
         }
     }
 
     #[test]
     fn adapters_know_core_only() {
-        let fine = [
-            ("throughline-core", false),
-            ("throughline-testkit", true),
-            ("tokio", false),
-        ];
+        let fine = [("throughline-core", false), ("throughline-testkit", true), ("tokio", false)];
         assert_eq!(found(package("throughline-store-a", &fine)), 0);
-        for broken in [
-            "throughline-store-b",
-            "throughline-provider-a",
-            "throughline-server",
-        ] {
+        for broken in ["throughline-store-b", "throughline-provider-a", "throughline-server"] {
             for dev in [false, true] {
-                assert_eq!(
-                    found(package("throughline-store-a", &[(broken, dev)])),
-                    1,
-                    "{broken}"
-                );
+                assert_eq!(found(package("throughline-store-a", &[(broken, dev)])), 1, "{broken}");
             }
         }
     }
 
     #[test]
     fn testkit_stays_in_tests_and_xtask_outside() {
-        let testkit = package(
-            "throughline-testkit",
-            &[("throughline-core", false), ("tokio", false)],
-        );
+        let testkit =
+            package("throughline-testkit", &[("throughline-core", false), ("tokio", false)]);
         assert_eq!(found(testkit), 0);
         let knows_a_store = package("throughline-testkit", &[("throughline-store-a", true)]);
         assert_eq!(found(knows_a_store), 1);
-        assert_eq!(
-            found(package(
-                "throughline-server",
-                &[("throughline-testkit", false)]
-            )),
-            1
-        );
-        assert_eq!(
-            found(package("xtask", &[("throughline-testkit", false)])),
-            0
-        );
+        assert_eq!(found(package("throughline-server", &[("throughline-testkit", false)])), 1);
+        assert_eq!(found(package("xtask", &[("throughline-testkit", false)])), 0);
         assert_eq!(found(package("xtask", &[("throughline-server", false)])), 1);
     }
 
     #[test]
     fn only_composition_names_adapters() {
         let names = "use throughline_store_sqlite::SqliteStore;\n// throughline_store_x\n";
-        let tree = Tree::of(&[
-            ("server/src/compose.rs", names),
-            ("server/src/main.rs", names),
-        ]);
+        let tree = Tree::of(&[("server/src/compose.rs", names), ("server/src/main.rs", names)]);
         let findings = check(&tree);
         assert_eq!(findings.len(), 1);
-        assert_eq!(
-            findings[0].to_string().split(": ").next(),
-            Some("server/src/main.rs:1")
-        );
+        assert_eq!(findings[0].to_string().split(": ").next(), Some("server/src/main.rs:1"));
     }
 
     #[test]
     fn a_finding_points_at_the_dependency() {
         let manifest = "[dependencies]\na.workspace = true\n\n[dev-dependencies]\ntokio = \"1\"\n";
-        let tokio = |dev| Dependency {
-            name: "tokio".into(),
-            dev,
-        };
-        assert_eq!(
-            (
-                line_of(manifest, &tokio(true)),
-                line_of(manifest, &tokio(false))
-            ),
-            (5, 1)
-        );
+        let tokio = |dev| Dependency { name: "tokio".into(), dev };
+        assert_eq!((line_of(manifest, &tokio(true)), line_of(manifest, &tokio(false))), (5, 1));
     }
 }

@@ -1,7 +1,8 @@
 //! Documents name nothing that is gone: paths, links, crates and commands exist.
 //!
 //! A name with a placeholder (`<name>`, `*`, `{}`) is not checked, nor are older sections of the
-//! changelog. Commands of `throughline` are read from the variants of the command line's enums.
+//! changelog. Commands of `throughline` are read from the variants of the command line's enums. In
+//! source, the documents under `docs` that a message or a comment names are checked.
 
 use std::collections::BTreeSet;
 
@@ -21,11 +22,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let names = Names::of(tree);
     let mut findings = Vec::new();
     for (path, text) in tree.files().filter(|(path, _)| is_document(path)) {
-        let text = if path == "CHANGELOG.md" {
-            newest_section(text)
-        } else {
-            text
-        };
+        let text = if path == "CHANGELOG.md" { newest_section(text) } else { text };
         for piece in pieces(text) {
             let mut gone = match piece.kind {
                 Kind::Link => names.dead_link(path, &piece.text),
@@ -40,25 +37,35 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             }
         }
     }
+    // The names in this crate are examples.
+    for (path, text) in tree.sources().filter(|(path, _)| !path.starts_with("xtask/")) {
+        for (index, line) in text.lines().enumerate() {
+            if let Some(document) = named_document(line).filter(|name| !tree.exists(name)) {
+                let message = format!("`{document}` does not exist");
+                findings.push(Finding::new(path, index + 1, message));
+            }
+        }
+    }
     findings
 }
 
+/// The document that a message or a comment sends its reader to.
+fn named_document(line: &str) -> Option<&str> {
+    let from = &line[line.find("docs/")?..];
+    let end = from.find(".md")? + ".md".len();
+    let name = &from[..end];
+    name.chars().all(|char| char.is_ascii_alphanumeric() || "_./-".contains(char)).then_some(name)
+}
+
 fn is_document(path: &str) -> bool {
-    let known = [
-        "README.md",
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-        "CHANGELOG.md",
-    ];
+    let known = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
     known.contains(&path) || (path.starts_with("docs/") && path.ends_with(".md"))
 }
 
 /// Up to the second heading of a release.
 fn newest_section(changelog: &str) -> &str {
     let mut releases = changelog.match_indices("\n## ").skip(1);
-    releases
-        .next()
-        .map_or(changelog, |(second, _)| &changelog[..second])
+    releases.next().map_or(changelog, |(second, _)| &changelog[..second])
 }
 
 /// What exists and can be named.
@@ -72,33 +79,20 @@ struct Names<'a> {
 
 impl<'a> Names<'a> {
     fn of(tree: &'a Tree) -> Self {
-        let tops = tree
-            .files()
-            .filter_map(|(path, _)| Some(path.split_once('/')?.0))
-            .collect();
+        let tops = tree.files().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
         let cli = Cli::command();
-        let mut tasks: BTreeSet<_> = cli
-            .get_subcommands()
-            .map(|task| task.get_name().to_owned())
-            .collect();
+        let mut tasks: BTreeSet<_> =
+            cli.get_subcommands().map(|task| task.get_name().to_owned()).collect();
         tasks.insert("help".to_owned());
         let commands = tree.file(PRODUCT_CLI).map(subcommands).unwrap_or_default();
-        Self {
-            tree,
-            tops,
-            tasks,
-            commands,
-        }
+        Self { tree, tops, tasks, commands }
     }
 
     /// What is wrong with inline code that names a path or a crate.
     fn dead_name(&self, code: &str) -> Option<String> {
         let path = code.strip_prefix("./").unwrap_or(code);
         let path = without_line_number(path);
-        if path.is_empty()
-            || !path
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c))
+        if path.is_empty() || !path.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c))
         {
             return None;
         }
@@ -107,17 +101,12 @@ impl<'a> Names<'a> {
             return (ours && !self.tree.exists(path)).then(|| format!("`{path}` does not exist"));
         }
         if path.starts_with("throughline-") && !path.contains(['.', '_']) {
-            let known = self
-                .tree
-                .packages()
-                .iter()
-                .any(|package| package.name == path);
+            let known = self.tree.packages().iter().any(|package| package.name == path);
             return (!known).then(|| format!("`{path}` is not a crate of the workspace"));
         }
-        let document = path.strip_suffix(".md").is_some_and(|stem| {
-            stem.chars()
-                .all(|char| char.is_ascii_uppercase() || char == '_')
-        });
+        let document = path
+            .strip_suffix(".md")
+            .is_some_and(|stem| stem.chars().all(|char| char.is_ascii_uppercase() || char == '_'));
         let missing = (document || path == "xtask") && !self.tree.exists(path);
         missing.then(|| format!("`{path}` does not exist"))
     }
@@ -152,10 +141,7 @@ impl<'a> Names<'a> {
 
     /// What is wrong with a command.
     fn dead_command(&self, text: &str) -> Option<String> {
-        let words: Vec<_> = text
-            .split_whitespace()
-            .filter(|word| *word != "$")
-            .collect();
+        let words: Vec<_> = text.split_whitespace().filter(|word| *word != "$").collect();
         for (at, pair) in words.windows(2).enumerate() {
             let Some(name) = command_name(pair[1]) else {
                 continue;
@@ -178,10 +164,8 @@ impl<'a> Names<'a> {
 
 /// A directory that holds a crate or documents, whether it still exists or not.
 fn is_area(top: &str) -> bool {
-    matches!(
-        top,
-        "core" | "testkit" | "server" | "xtask" | "docs" | "e2e"
-    ) || top.starts_with("store-")
+    matches!(top, "core" | "testkit" | "server" | "xtask" | "docs" | "e2e")
+        || top.starts_with("store-")
         || top.starts_with("provider-")
 }
 
@@ -193,9 +177,7 @@ fn is_product(word: &str, position: usize) -> bool {
 fn command_name(word: &str) -> Option<&str> {
     let word = word.trim_end_matches([',', ';', '.', ':', ')']);
     let fits = word.starts_with(|char: char| char.is_ascii_lowercase())
-        && word
-            .chars()
-            .all(|char| char.is_ascii_lowercase() || char == '-');
+        && word.chars().all(|char| char.is_ascii_lowercase() || char == '-');
     fits.then_some(word)
 }
 
@@ -221,19 +203,10 @@ fn subcommands(source: &str) -> BTreeSet<String> {
                 found.insert("help".to_owned());
             }
         } else if depth == 1 && code.starts_with("#[command(") {
-            renamed = raw
-                .split_once("name = \"")
-                .and_then(|(_, rest)| rest.split('"').next());
+            renamed = raw.split_once("name = \"").and_then(|(_, rest)| rest.split('"').next());
         } else if depth == 1 && code.starts_with(|char: char| char.is_ascii_uppercase()) {
-            let variant: String = code
-                .chars()
-                .take_while(char::is_ascii_alphanumeric)
-                .collect();
-            found.insert(
-                renamed
-                    .take()
-                    .map_or_else(|| kebab(&variant), str::to_owned),
-            );
+            let variant: String = code.chars().take_while(char::is_ascii_alphanumeric).collect();
+            found.insert(renamed.take().map_or_else(|| kebab(&variant), str::to_owned));
         }
         if inside {
             for char in code.chars() {

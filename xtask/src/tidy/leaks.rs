@@ -4,12 +4,8 @@ use crate::tidy::Finding;
 use crate::tidy::tree::Tree;
 
 /// Directories of one machine, written in two parts so that this file passes.
-const DIRECTORIES: &[&str] = &[
-    concat!("/ro", "ot/"),
-    concat!("/ho", "me/"),
-    concat!("/wo", "rk/"),
-    concat!("/Use", "rs/"),
-];
+const DIRECTORIES: &[&str] =
+    &[concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/Use", "rs/")];
 
 /// Where crates come from, and the only such place.
 const CRATES_IO: &str = "https://github.com/rust-lang/crates.io-index";
@@ -23,17 +19,8 @@ const REGISTRIES: &[&str] = &[
 ];
 
 /// First labels of hosts that mirror packages.
-const MIRRORS: &[&str] = &[
-    "artifactory",
-    "index",
-    "mirror",
-    "mirrors",
-    "nexus",
-    "proxy",
-    "pypi",
-    "registry",
-    "static",
-];
+const MIRRORS: &[&str] =
+    &["artifactory", "index", "mirror", "mirrors", "nexus", "proxy", "pypi", "registry", "static"];
 
 /// Checks every text file of the repository.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -95,28 +82,13 @@ mod tests {
 
     #[test]
     fn other_registries_are_found() {
-        assert_eq!(
-            found("Cargo.lock", &format!("source = \"registry+{CRATES_IO}\"")),
-            0
-        );
+        assert_eq!(found("Cargo.lock", &format!("source = \"registry+{CRATES_IO}\"")), 0);
         for broken in REGISTRIES {
-            assert_eq!(
-                found("Cargo.lock", &format!("{broken}s://crates.example.com/x")),
-                1
-            );
+            assert_eq!(found("Cargo.lock", &format!("{broken}s://crates.example.com/x")), 1);
         }
         for host in MIRRORS {
-            assert_eq!(
-                found(".ci/run", &format!("curl https://me@{host}.example.com/x")),
-                1
-            );
+            assert_eq!(found(".ci/run", &format!("curl https://me@{host}.example.com/x")), 1);
         }
-        assert_eq!(
-            found(
-                "README.md",
-                "https://docs.rs/static.x and https://registry/"
-            ),
-            0
-        );
+        assert_eq!(found("README.md", "https://docs.rs/static.x and https://registry/"), 0);
     }
 }

@@ -30,12 +30,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 fn has(manifest: &str, section: &str, setting: &str) -> bool {
     let mut inside = false;
     manifest.lines().any(|line| {
-        let line: String = line
-            .split('#')
-            .next()
-            .unwrap_or("")
-            .split_whitespace()
-            .collect();
+        let line: String = line.split('#').next().unwrap_or("").split_whitespace().collect();
         if line.starts_with('[') {
             inside = line == section;
         }
@@ -51,12 +46,8 @@ mod tests {
     const FINE: &str = "[package]\nlicense.workspace = true\n\n[lints]\nworkspace = true # all\n";
 
     fn found(manifest: &str, published: bool) -> usize {
-        let package = Package {
-            name: "a".into(),
-            dir: "a".into(),
-            published,
-            dependencies: Vec::new(),
-        };
+        let package =
+            Package { name: "a".into(), dir: "a".into(), published, dependencies: Vec::new() };
         check(&Tree::of(&[("a/Cargo.toml", manifest)]).with(vec![package])).len()
     }
 
@@ -66,9 +57,6 @@ mod tests {
         assert_eq!(found(FINE, true), 1);
         assert_eq!(found(&FINE.replace("license", "licence"), false), 1);
         assert_eq!(found(&FINE.replace("[lints]", "[other]"), false), 1);
-        assert_eq!(
-            found("[lints]\nlicense.workspace = true\nworkspace = true", false),
-            1
-        );
+        assert_eq!(found("[lints]\nlicense.workspace = true\nworkspace = true", false), 1);
     }
 }

@@ -27,19 +27,13 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     for (index, line) in text.lines().enumerate() {
         let line_number = index + 1;
         let trimmed = line.trim_start();
-        let marker = ["```", "~~~"]
-            .into_iter()
-            .find(|marker| trimmed.starts_with(marker));
+        let marker = ["```", "~~~"].into_iter().find(|marker| trimmed.starts_with(marker));
         match (fence, marker) {
             (None, Some(marker)) => fence = Some(marker),
             (Some(open), Some(marker)) if open == marker => fence = None,
             (Some(_), _) => {
                 let text = trimmed.to_owned();
-                pieces.push(Piece {
-                    line: line_number,
-                    kind: Kind::Fenced,
-                    text,
-                });
+                pieces.push(Piece { line: line_number, kind: Kind::Fenced, text });
             }
             (None, None) => inline(line_number, line, &mut pieces),
         }
@@ -50,20 +44,13 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece> {
 fn inline(line_number: usize, line: &str, pieces: &mut Vec<Piece>) {
     let mut push = |kind, text: &str| {
         let text = text.trim().to_owned();
-        pieces.push(Piece {
-            line: line_number,
-            kind,
-            text,
-        });
+        pieces.push(Piece { line: line_number, kind, text });
     };
     // Code first: what is in it is no link.
     let mut prose = String::new();
     let mut rest = line;
     while let Some(start) = rest.find('`') {
-        let ticks = rest[start..]
-            .chars()
-            .take_while(|char| *char == '`')
-            .count();
+        let ticks = rest[start..].chars().take_while(|char| *char == '`').count();
         let inner = &rest[start + ticks..];
         let Some(end) = inner.find(&rest[start..start + ticks]) else {
             break;
@@ -91,10 +78,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<(usize, Kind, String)> {
-        pieces(text)
-            .into_iter()
-            .map(|piece| (piece.line, piece.kind, piece.text))
-            .collect()
+        pieces(text).into_iter().map(|piece| (piece.line, piece.kind, piece.text)).collect()
     }
 
     #[test]
@@ -116,10 +100,7 @@ mod tests {
     fn fences_hold_lines() {
         assert_eq!(
             read("```sh\ncargo x `y`\n```\n`z`\n"),
-            [
-                (2, Kind::Fenced, "cargo x `y`".into()),
-                (4, Kind::Code, "z".into())
-            ]
+            [(2, Kind::Fenced, "cargo x `y`".into()), (4, Kind::Code, "z".into())]
         );
     }
 }

@@ -32,11 +32,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     }
     for (path, (line, _)) in &recorded {
         if tree.file(path).is_none() {
-            findings.push(Finding::new(
-                LOCK,
-                *line,
-                format!("{path} is gone: restore it"),
-            ));
+            findings.push(Finding::new(LOCK, *line, format!("{path} is gone: restore it")));
         }
     }
     findings
@@ -55,10 +51,8 @@ pub(crate) fn bless(root: &Path) -> Result<Vec<String>> {
 /// The record with what it lacks; what is recorded stays as it is.
 fn blessed(tree: &Tree) -> (String, Vec<String>) {
     let recorded = recorded(tree);
-    let mut lines: BTreeMap<&str, String> = recorded
-        .iter()
-        .map(|(path, (_, hash))| (*path, (*hash).to_owned()))
-        .collect();
+    let mut lines: BTreeMap<&str, String> =
+        recorded.iter().map(|(path, (_, hash))| (*path, (*hash).to_owned())).collect();
     let mut added = Vec::new();
     for (path, text) in migrations(tree) {
         if !recorded.contains_key(path) {
@@ -66,16 +60,12 @@ fn blessed(tree: &Tree) -> (String, Vec<String>) {
             added.push(path.to_owned());
         }
     }
-    let lock = lines
-        .iter()
-        .map(|(path, hash)| format!("{hash}  {path}\n"))
-        .collect();
+    let lock = lines.iter().map(|(path, hash)| format!("{hash}  {path}\n")).collect();
     (lock, added)
 }
 
 fn migrations(tree: &Tree) -> impl Iterator<Item = (&str, &str)> {
-    tree.files()
-        .filter(|(path, _)| path.contains("/migrations/") && path.ends_with(".sql"))
+    tree.files().filter(|(path, _)| path.contains("/migrations/") && path.ends_with(".sql"))
 }
 
 /// Line and hash by path.
@@ -92,9 +82,7 @@ fn recorded(tree: &Tree) -> BTreeMap<&str, (usize, &str)> {
 
 /// Line endings are git's business, not a change.
 fn hash_of(text: &str) -> String {
-    blake3::hash(text.replace("\r\n", "\n").as_bytes())
-        .to_hex()
-        .to_string()
+    blake3::hash(text.replace("\r\n", "\n").as_bytes()).to_hex().to_string()
 }
 
 #[cfg(test)]
@@ -119,11 +107,7 @@ mod tests {
         let (lock, _) = blessed(&Tree::of(&[(SQL, "create table a (b);")]));
         let changed = Tree::of(&[(SQL, "create table a (c);"), (LOCK, &lock)]);
         assert_eq!(check(&changed).len(), 1);
-        assert_eq!(
-            blessed(&changed),
-            (lock, Vec::new()),
-            "bless does not excuse a change"
-        );
+        assert_eq!(blessed(&changed), (lock, Vec::new()), "bless does not excuse a change");
     }
 
     #[test]

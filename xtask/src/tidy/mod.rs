@@ -34,11 +34,7 @@ pub(crate) struct Finding {
 
 impl Finding {
     fn new(path: &str, line: usize, message: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line: line.max(1),
-            message: message.into(),
-        }
+        Self { path: path.to_owned(), line: line.max(1), message: message.into() }
     }
 }
 
@@ -56,38 +52,14 @@ pub(crate) struct Rule {
 }
 
 const RULES: &[Rule] = &[
-    Rule {
-        name: "direction",
-        check: direction::check,
-    },
-    Rule {
-        name: "sizes",
-        check: sizes::check,
-    },
-    Rule {
-        name: "documents",
-        check: documents::check,
-    },
-    Rule {
-        name: "conformance",
-        check: conformance::check,
-    },
-    Rule {
-        name: "sources",
-        check: sources::check,
-    },
-    Rule {
-        name: "manifests",
-        check: manifests::check,
-    },
-    Rule {
-        name: "leaks",
-        check: leaks::check,
-    },
-    Rule {
-        name: "migrations",
-        check: migrations::check,
-    },
+    Rule { name: "direction", check: direction::check },
+    Rule { name: "sizes", check: sizes::check },
+    Rule { name: "documents", check: documents::check },
+    Rule { name: "conformance", check: conformance::check },
+    Rule { name: "sources", check: sources::check },
+    Rule { name: "manifests", check: manifests::check },
+    Rule { name: "leaks", check: leaks::check },
+    Rule { name: "migrations", check: migrations::check },
 ];
 
 /// Runs every rule and prints what it finds; true when nothing was found.
@@ -115,12 +87,7 @@ pub(crate) fn run(bless: bool) -> Result<bool> {
     if total > 0 {
         println!();
     }
-    println!(
-        "{} files, {} rules:\n{}",
-        tree.len(),
-        RULES.len(),
-        summary.trim_end()
-    );
+    println!("{} files, {} rules:\n{}", tree.len(), RULES.len(), summary.trim_end());
     Ok(total == 0)
 }
 
@@ -146,15 +113,9 @@ mod tests {
         let found: Vec<_> = check_all(&tree)
             .into_iter()
             .flat_map(|(rule, findings)| {
-                findings
-                    .into_iter()
-                    .map(move |finding| format!("{finding} [{rule}]"))
+                findings.into_iter().map(move |finding| format!("{finding} [{rule}]"))
             })
             .collect();
-        assert!(
-            found.is_empty(),
-            "cargo xtask tidy finds:\n{}",
-            found.join("\n")
-        );
+        assert!(found.is_empty(), "cargo xtask tidy finds:\n{}", found.join("\n"));
     }
 }

@@ -55,10 +55,7 @@ pub(crate) fn packages(metadata: &Value) -> Result<Vec<Package>> {
                 .iter()
                 .map(|dependency| {
                     let name = text(dependency, "name")?.to_owned();
-                    Ok(Dependency {
-                        name,
-                        dev: dependency["kind"] == "dev",
-                    })
+                    Ok(Dependency { name, dev: dependency["kind"] == "dev" })
                 })
                 .collect::<Result<_>>()?;
             Ok(Package {
@@ -73,15 +70,11 @@ pub(crate) fn packages(metadata: &Value) -> Result<Vec<Package>> {
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
-    value[key]
-        .as_str()
-        .ok_or_else(|| format!("cargo metadata has no {key}").into())
+    value[key].as_str().ok_or_else(|| format!("cargo metadata has no {key}").into())
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
-    value[key]
-        .as_array()
-        .ok_or_else(|| format!("cargo metadata has no {key}").into())
+    value[key].as_array().ok_or_else(|| format!("cargo metadata has no {key}").into())
 }
 
 #[cfg(test)]

@@ -15,11 +15,8 @@ pub(crate) struct Line {
 
 /// Splits a file.
 pub(crate) fn lines(source: &str) -> Vec<Line> {
-    let mut scanner = Scanner {
-        chars: source.chars().peekable(),
-        lines: vec![Line::default()],
-        last: ' ',
-    };
+    let mut scanner =
+        Scanner { chars: source.chars().peekable(), lines: vec![Line::default()], last: ' ' };
     while let Some(char) = scanner.chars.next() {
         scanner.step(char);
     }
@@ -93,16 +90,13 @@ impl Scanner<'_> {
 
     fn string(&mut self) {
         self.code('"');
-        while let Some(char) = self.chars.next() {
-            match char {
-                '"' => break,
-                '\n' => self.code('\n'),
-                '\\' => {
-                    if self.chars.next() == Some('\n') {
-                        self.code('\n');
-                    }
-                }
-                _ => {}
+        while let Some(mut char) = self.chars.next().filter(|char| *char != '"') {
+            if char == '\\' {
+                // Whatever it is, it does not end the string; it may be the end of a line.
+                char = self.chars.next().unwrap_or(' ');
+            }
+            if char == '\n' {
+                self.code('\n');
             }
         }
         self.code('"');
@@ -236,10 +230,7 @@ mod tests {
         let source = "let a = \"todo!() \\\" // x\"; // why\nlet b = r#\"dbg!(\"\n)\"#; /* c\nd */ let c = '\"';\n";
         let lines = lines(source);
         let code: Vec<_> = lines.iter().map(|line| line.code.as_str()).collect();
-        assert_eq!(
-            code,
-            ["let a = \"\"; ", "let b = \"", "\"; ", " let c = '';"]
-        );
+        assert_eq!(code, ["let a = \"\"; ", "let b = \"", "\"; ", " let c = '';"]);
         assert!(lines[0].comment.ends_with("why"));
         assert!(lines[2].comment.contains('c') && lines[3].comment.contains('d'));
     }
@@ -247,10 +238,7 @@ mod tests {
     #[test]
     fn lifetimes_and_raw_identifiers_are_code() {
         let lines = lines("fn f<'a>(x: &'a str, r#type: char) { x == '\\'' }");
-        assert_eq!(
-            lines[0].code,
-            "fn f<'a>(x: &'a str, rtype: char) { x == '' }"
-        );
+        assert_eq!(lines[0].code, "fn f<'a>(x: &'a str, rtype: char) { x == '' }");
     }
 
     #[test]
@@ -264,22 +252,12 @@ mod tests {
     fn blocks_of_tests_are_found() {
         let source = "fn a() {}\n#[cfg(test)]\nmod tests;\nfn b() {}\n#[cfg(test)]\nmod more {\n    fn c() {}\n}\nfn d() {}\n";
         let blocks = test_blocks(&lines(source));
-        assert_eq!(
-            blocks,
-            [
-                TestBlock { start: 1, end: 3 },
-                TestBlock { start: 4, end: 8 }
-            ]
-        );
+        assert_eq!(blocks, [TestBlock { start: 1, end: 3 }, TestBlock { start: 4, end: 8 }]);
     }
 
     #[test]
     fn files_of_tests_are_known_by_name() {
-        for path in [
-            "core/tests/a.rs",
-            "core/src/a/tests.rs",
-            "core/src/tests/a.rs",
-        ] {
+        for path in ["core/tests/a.rs", "core/src/a/tests.rs", "core/src/tests/a.rs"] {
             assert!(is_test_file(path), "{path}");
         }
         assert!(!is_test_file("core/src/a.rs"));

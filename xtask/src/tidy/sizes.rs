@@ -51,12 +51,8 @@ fn distribution(mut sizes: Vec<(usize, &str)>) -> Vec<Finding> {
         let Some((size, _)) = sizes.get(rank).filter(|(size, _)| *size > limit) else {
             continue;
         };
-        let largest: Vec<_> = sizes
-            .iter()
-            .rev()
-            .take(5)
-            .map(|(size, path)| format!("{path} {size}"))
-            .collect();
+        let largest: Vec<_> =
+            sizes.iter().rev().take(5).map(|(size, path)| format!("{path} {size}")).collect();
         let message = format!(
             "production lines of all source files: {name} is {size}, at most {limit}; the \
              largest: {}",

@@ -11,10 +11,7 @@ const CODE: &[(&str, &str)] = &[
     ("todo!", "write it, or leave it out"),
     ("unimplemented!", "write it, or leave it out"),
     ("dbg!", "remove it, or trace"),
-    (
-        "#[ignore",
-        "a test runs, or is removed; a skip is declared in the conformance table",
-    ),
+    ("#[ignore", "a test runs, or is removed; a skip is declared in the conformance table"),
 ];
 
 /// Marks of unfinished work.
@@ -28,11 +25,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.sources() {
         if !text.starts_with("//!") {
-            findings.push(Finding::new(
-                path,
-                1,
-                "begin the module with `//!`: what it is for",
-            ));
+            findings.push(Finding::new(path, 1, "begin the module with `//!`: what it is for"));
         }
         let lines = lines(text);
         for (index, line) in lines.iter().enumerate() {
@@ -66,13 +59,8 @@ fn sleeps(path: &str, lines: &[Line]) -> Vec<Finding> {
     let whole = is_test_file(path) || path.starts_with("testkit/");
     let mut findings = Vec::new();
     for (index, line) in lines.iter().enumerate() {
-        let tests = whole
-            || blocks
-                .iter()
-                .any(|block| (block.start..block.end).contains(&index));
-        let sleeps = ["thread::sleep", "time::sleep"]
-            .iter()
-            .any(|call| line.code.contains(call));
+        let tests = whole || blocks.iter().any(|block| (block.start..block.end).contains(&index));
+        let sleeps = ["thread::sleep", "time::sleep"].iter().any(|call| line.code.contains(call));
         if !tests || !sleeps {
             continue;
         }
@@ -94,10 +82,7 @@ mod tests {
 
     fn found(path: &str, body: &str) -> Vec<String> {
         let text = format!("//! A module.\n{body}\n");
-        check(&Tree::of(&[(path, &text)]))
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        check(&Tree::of(&[(path, &text)])).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -125,10 +110,7 @@ mod tests {
     #[test]
     fn marks_of_unfinished_work_are_found() {
         for mark in MARKS {
-            assert_eq!(
-                found("core/src/a.rs", &format!("fn a() {{}} // {mark}: later")).len(),
-                1
-            );
+            assert_eq!(found("core/src/a.rs", &format!("fn a() {{}} // {mark}: later")).len(), 1);
         }
     }
 
@@ -137,20 +119,11 @@ mod tests {
         let sleep = "std::thread::sleep(d);";
         let inline = format!("#[cfg(test)]\nmod tests {{\n    fn a() {{ {sleep} }}\n}}");
         assert_eq!(found("core/tests/a.rs", sleep).len(), 1);
-        assert_eq!(
-            found("core/tests/a.rs", "tokio::time::sleep(d).await;").len(),
-            1
-        );
+        assert_eq!(found("core/tests/a.rs", "tokio::time::sleep(d).await;").len(), 1);
         assert_eq!(found("core/src/a.rs", &inline).len(), 1);
-        assert!(
-            found("server/src/a.rs", sleep).is_empty(),
-            "production may wait"
-        );
+        assert!(found("server/src/a.rs", sleep).is_empty(), "production may wait");
         let excused = format!("{sleep} // tidy: sleep: the kernel offers no event");
         assert!(found("core/tests/a.rs", &excused).is_empty());
-        assert_eq!(
-            found("core/tests/a.rs", &format!("{sleep} // tidy: sleep")).len(),
-            1
-        );
+        assert_eq!(found("core/tests/a.rs", &format!("{sleep} // tidy: sleep")).len(), 1);
     }
 }

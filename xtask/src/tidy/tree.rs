@@ -26,10 +26,7 @@ impl Tree {
             };
             files.insert(path, String::from_utf8(bytes).unwrap_or_default());
         }
-        Ok(Self {
-            files,
-            packages: packages(&cargo_metadata()?)?,
-        })
+        Ok(Self { files, packages: packages(&cargo_metadata()?)? })
     }
 
     /// How many files there are.
@@ -39,9 +36,7 @@ impl Tree {
 
     /// All files, by path.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.files
-            .iter()
-            .map(|(path, text)| (path.as_str(), text.as_str()))
+        self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
     /// The files of Rust source.
@@ -74,13 +69,7 @@ impl Tree {
 
 fn list(root: &Path) -> Result<Vec<String>> {
     let mut git = Command::new("git");
-    git.current_dir(root).args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]);
+    git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     if root.join(".git").exists()
         && let Ok(listed) = output(&mut git)
     {
@@ -96,11 +85,7 @@ fn walk(root: &Path, dir: &str, found: &mut Vec<String>) -> Result<()> {
     for entry in std::fs::read_dir(root.join(dir))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let path = if dir.is_empty() {
-            name.clone()
-        } else {
-            format!("{dir}/{name}")
-        };
+        let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
         if entry.file_type()?.is_dir() {
             if !matches!(path.as_str(), "target" | "data" | ".git") {
                 walk(root, &path, found)?;
@@ -116,14 +101,8 @@ fn walk(root: &Path, dir: &str, found: &mut Vec<String>) -> Result<()> {
 impl Tree {
     /// A tree of these files.
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let files = files
-            .iter()
-            .map(|(path, text)| ((*path).into(), (*text).into()))
-            .collect();
-        Self {
-            files,
-            packages: Vec::new(),
-        }
+        let files = files.iter().map(|(path, text)| ((*path).into(), (*text).into())).collect();
+        Self { files, packages: Vec::new() }
     }
 
     /// The same with these packages.

@@ -8,9 +8,7 @@ use super::patterns::{ADDRESS, DATE, EMAIL, ID, MONEY, PHONE, PROJECT, URL, UUID
 use crate::entity::EntityKind;
 
 /// What follows "project" in a title and is no name.
-const NO_PROJECTS: &[&str] = &[
-    "Budget", "I", "Lead", "Manager", "Owner", "Page", "Plan", "Team",
-];
+const NO_PROJECTS: &[&str] = &["Budget", "I", "Lead", "Manager", "Owner", "Page", "Plan", "Team"];
 
 /// Prefixes of standards and the like that look like tickets.
 const NO_TICKETS: &[&str] = &[
@@ -53,35 +51,25 @@ pub(super) fn claim(part: &str, claims: &mut Claims) {
         all(&EMAIL, EntityKind::Email, &|_, _, _| true);
     }
     if digits > 6 {
-        all(&UUID, EntityKind::Id, &|before, _, after| {
-            apart(before, after)
-        });
+        all(&UUID, EntityKind::Id, &|before, _, after| apart(before, after));
         all(&PHONE, EntityKind::Phone, &is_phone);
     }
     if digits > 0 {
-        all(&MONEY, EntityKind::Money, &|before, _, after| {
-            apart(before, after)
-        });
-        all(&DATE, EntityKind::Date, &|before, value, after| {
-            is_date(before, value, after)
-        });
+        all(&MONEY, EntityKind::Money, &|before, _, after| apart(before, after));
+        all(&DATE, EntityKind::Date, &|before, value, after| is_date(before, value, after));
         all(&ADDRESS, EntityKind::Address, &|before, _, _| {
             !before.ends_with(char::is_alphanumeric)
         });
     } else if has_weekday(part) {
-        all(&DATE, EntityKind::Date, &|before, _, after| {
-            apart(before, after)
-        });
+        all(&DATE, EntityKind::Date, &|before, _, after| apart(before, after));
     }
     if digits > 0 || slash || dot || part.contains("ERR") {
         all(&ID, EntityKind::Id, &is_id);
     }
     if part.contains("roject") || part.contains("ode") {
         for found in PROJECT.captures_iter(part) {
-            let name = found
-                .name("after")
-                .or_else(|| found.name("code"))
-                .or_else(|| found.name("before"));
+            let name =
+                found.name("after").or_else(|| found.name("code")).or_else(|| found.name("before"));
             if let (Some(name), Some(whole)) = (name, found.get(0)) {
                 let first = name.as_str().split(' ').next().unwrap_or_default();
                 if !NO_PROJECTS.contains(&first) {
@@ -141,21 +129,16 @@ fn is_phone(before: &str, value: &str, after: &str) -> bool {
     if digits == value.len() && !value.starts_with("00") {
         let near = &before[before.floor_char_boundary(before.len().saturating_sub(28))..];
         let near = near.to_ascii_lowercase();
-        return [
-            "phone", "call", "tel", "mobile", "whatsapp", "cell", "fax", "dial",
-        ]
-        .iter()
-        .any(|word| near.contains(word));
+        return ["phone", "call", "tel", "mobile", "whatsapp", "cell", "fax", "dial"]
+            .iter()
+            .any(|word| near.contains(word));
     }
     let date = value.split(['-', '/', '.']).map(str::len);
     !date.eq([2, 2, 4])
 }
 
 fn is_date(before: &str, value: &str, after: &str) -> bool {
-    let hour = value
-        .split(':')
-        .next()
-        .and_then(|hour| hour.parse::<u8>().ok());
+    let hour = value.split(':').next().and_then(|hour| hour.parse::<u8>().ok());
     let port = value.contains(':') && !value.contains('-') && before.ends_with(['.', ':', '/']);
     apart(before, after)
         && !before.ends_with(['-', '_', '$', '€'])
@@ -164,8 +147,7 @@ fn is_date(before: &str, value: &str, after: &str) -> bool {
 }
 
 fn has_weekday(part: &str) -> bool {
-    part.match_indices("day")
-        .any(|(at, _)| part[..at].ends_with(['n', 's', 'i', 'r']))
+    part.match_indices("day").any(|(at, _)| part[..at].ends_with(['n', 's', 'i', 'r']))
 }
 
 fn is_id(before: &str, value: &str, after: &str) -> bool {
@@ -179,9 +161,7 @@ fn is_id(before: &str, value: &str, after: &str) -> bool {
     let letter = value.contains(|c: char| c.is_ascii_alphabetic());
     if value.contains(['/', '\\']) {
         let rooted = value.starts_with(['/', '~', '.']) || value[1..].starts_with(":\\");
-        let network = value
-            .split(['.', '/'])
-            .all(|octet| octet.parse::<u8>().is_ok());
+        let network = value.split(['.', '/']).all(|octet| octet.parse::<u8>().is_ok());
         return letter && (rooted || value.contains('.')) || network && value.contains('.');
     }
     let Some((head, tail)) = value.split_once('-').filter(|_| !value.contains('.')) else {

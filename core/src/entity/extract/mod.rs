@@ -54,10 +54,7 @@ fn parts(line: &str) -> impl Iterator<Item = &str> {
             return (!rest.is_empty()).then(|| std::mem::take(&mut rest));
         }
         let limit = rest.floor_char_boundary(MAX_PART);
-        let cut = rest[..limit]
-            .rfind(char::is_whitespace)
-            .filter(|at| *at > 0)
-            .unwrap_or(limit);
+        let cut = rest[..limit].rfind(char::is_whitespace).filter(|at| *at > 0).unwrap_or(limit);
         let (part, tail) = rest.split_at(cut);
         rest = tail;
         Some(part)
@@ -72,26 +69,15 @@ struct Claims(Vec<(Range<usize>, EntityKind, Option<Range<usize>>)>);
 impl Claims {
     /// Claims a range unless a part of it is taken.
     fn add(&mut self, range: Range<usize>, kind: EntityKind, value: Option<Range<usize>>) {
-        let at = self
-            .0
-            .partition_point(|(claimed, ..)| claimed.end <= range.start);
-        if !range.is_empty()
-            && self
-                .0
-                .get(at)
-                .is_none_or(|(next, ..)| next.start >= range.end)
-        {
+        let at = self.0.partition_point(|(claimed, ..)| claimed.end <= range.start);
+        if !range.is_empty() && self.0.get(at).is_none_or(|(next, ..)| next.start >= range.end) {
             self.0.insert(at, (range, kind, value));
         }
     }
 
     /// Whether a part of the range is taken.
     fn overlaps(&self, range: &Range<usize>) -> bool {
-        let at = self
-            .0
-            .partition_point(|(claimed, ..)| claimed.end <= range.start);
-        self.0
-            .get(at)
-            .is_some_and(|(next, ..)| next.start < range.end)
+        let at = self.0.partition_point(|(claimed, ..)| claimed.end <= range.start);
+        self.0.get(at).is_some_and(|(next, ..)| next.start < range.end)
     }
 }

@@ -48,9 +48,8 @@ const COMMON: &str = "\
 const TITLES: &[&str] = &["Dr", "Miss", "Mr", "Mrs", "Ms", "Mt", "Prof", "Sir", "St"];
 
 /// Words within a name that are not capitalized.
-const PARTICLES: &[&str] = &[
-    "bin", "da", "de", "del", "der", "di", "do", "dos", "du", "la", "van", "von",
-];
+const PARTICLES: &[&str] =
+    &["bin", "da", "de", "del", "der", "di", "do", "dos", "du", "la", "van", "von"];
 
 static COMMON_WORDS: LazyLock<FxHashSet<&'static str>> =
     LazyLock::new(|| COMMON.split_ascii_whitespace().collect());
@@ -141,10 +140,7 @@ fn names(part: &str, words: &[Word], run: Range<usize>) -> Vec<Range<usize>> {
         while start < end && words[start].case == Case::Particle {
             start += 1;
         }
-        let named = words[start..end]
-            .iter()
-            .filter(|word| word.case == Case::Name)
-            .count();
+        let named = words[start..end].iter().filter(|word| word.case == Case::Name).count();
         let length = end - start;
         let proven = length > 1 || length == 1 && !words[start].first;
         if named > 0 && proven && length <= MAX_WORDS {
@@ -174,10 +170,7 @@ fn words(part: &str, claims: &Claims) -> Vec<Word> {
         let start = chunk_start + chunk.len() - head.len();
         let core = head.trim_end_matches(|c: char| !c.is_alphanumeric());
         let tail = &head[core.len()..];
-        let bare = core
-            .strip_suffix("'s")
-            .or_else(|| core.strip_suffix("’s"))
-            .unwrap_or(core);
+        let bare = core.strip_suffix("'s").or_else(|| core.strip_suffix("’s")).unwrap_or(core);
         let span = start..start + bare.len();
         let opened = head.len() < chunk.len();
         let taken = claims.overlaps(&(chunk_start..chunk_start + chunk.len()));
@@ -191,12 +184,7 @@ fn words(part: &str, claims: &Claims) -> Vec<Word> {
             || numbered;
         if !core.is_empty() {
             let last = !tail.is_empty() && !abbreviated || bare.len() < core.len();
-            words.push(Word {
-                span,
-                case,
-                first: first || opened,
-                last,
-            });
+            words.push(Word { span, case, first: first || opened, last });
         }
         first = ends;
     }

@@ -6,10 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 fn compiled(pattern: &str) -> Regex {
-    #[expect(
-        clippy::expect_used,
-        reason = "constant patterns; a test compiles each of them"
-    )]
+    #[expect(clippy::expect_used, reason = "constant patterns; a test compiles each of them")]
     Regex::new(pattern).expect("the pattern is valid")
 }
 
@@ -226,9 +223,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [
-            &URL, &EMAIL, &UUID, &PHONE, &MONEY, &DATE, &ADDRESS, &ID, &PROJECT,
-        ] {
+        for pattern in [&URL, &EMAIL, &UUID, &PHONE, &MONEY, &DATE, &ADDRESS, &ID, &PROJECT] {
             assert!(!pattern.is_match(""), "{}", pattern.as_str());
         }
     }

@@ -13,37 +13,22 @@ use crate::fact::FactKind;
 /// A decision that the clause states; with the slot of what was decided, where it has one.
 pub(super) fn decision(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
     let Range { start, end } = *range;
-    if matches!(
-        s.lower(start),
-        "decision" | "decided" | "agreed" | "settled"
-    ) && s.stop(start) == Stop::Colon
+    if matches!(s.lower(start), "decision" | "decided" | "agreed" | "settled")
+        && s.stop(start) == Stop::Colon
     {
         return Some(decided(s, start + 1, end));
     }
     let we = matches!(s.lower(start), "we" | "we've" | "we're" | "we'll");
     let user = matches!(s.lower(start), "i" | "i've" | "i'm");
-    let others = s.phrase(
-        start,
-        &[
-            "the team", "our team", "everyone", "it's", "it was", "it is",
-        ],
-    );
+    let others = s.phrase(start, &["the team", "our team", "everyone", "it's", "it was", "it is"]);
     let lets = s.phrase(start, &["let's", "let us"]);
     if let Some(words) = lets {
         let verb = start + words;
         let choice = s.phrase(
             verb,
             &[
-                "go with",
-                "stick with",
-                "stick to",
-                "settle on",
-                "use",
-                "keep",
-                "call",
-                "name",
-                "pick",
-                "choose",
+                "go with", "stick with", "stick to", "settle on", "use", "keep", "call", "name",
+                "pick", "choose",
             ],
         );
         if let Some(words) = choice {
@@ -54,20 +39,14 @@ pub(super) fn decision(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
             return real.then(|| Hit::open(FactKind::Decision, PROJECT, None));
         }
         let order = changed(s, verb, end)?;
-        return Some(Hit {
-            kind: FactKind::Decision,
-            ..order
-        });
+        return Some(Hit { kind: FactKind::Decision, ..order });
     }
     if !(we || user || others.is_some()) {
         return None;
     }
     let mut verb = start + others.unwrap_or(1);
     let auxiliary = |at: usize| {
-        matches!(
-            s.lower(at),
-            "have" | "has" | "are" | "am" | "will" | "all" | "been" | "jointly"
-        )
+        matches!(s.lower(at), "have" | "has" | "are" | "am" | "will" | "all" | "been" | "jointly")
     };
     while s.is(verb, Class::Adverbs) || auxiliary(verb) {
         verb += 1;
@@ -95,10 +74,7 @@ fn decided(s: &Sentence<'_>, at: usize, end: usize) -> Hit {
         .or_else(|| statement(s, &(at..end)))
         .filter(|hit| hit.attribute.is_some());
     match inner {
-        Some(hit) => Hit {
-            kind: FactKind::Decision,
-            ..hit
-        },
+        Some(hit) => Hit { kind: FactKind::Decision, ..hit },
         None => Hit::open(FactKind::Decision, PROJECT, None),
     }
 }
@@ -123,32 +99,21 @@ pub(super) fn task(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
     let asked = s.phrase(
         at,
         &[
-            "remind me to",
-            "remind me that",
-            "remind me about",
-            "remind me of",
-            "remember to",
-            "don't forget",
-            "dont forget",
-            "do not forget",
+            "remind me to", "remind me that", "remind me about", "remind me of", "remember to",
+            "don't forget", "dont forget", "do not forget",
         ],
     );
     if let Some(words) = asked {
         return if at + words < end { hit() } else { None };
     }
-    let person = matches!(
-        s.lower(at),
-        "i" | "we" | "i'll" | "we'll" | "i've" | "we've" | "i'm" | "we're"
-    );
+    let person =
+        matches!(s.lower(at), "i" | "we" | "i'll" | "we'll" | "i've" | "we've" | "i'm" | "we're");
     if person && s.is(s.skip(at + 1, Class::Adverbs), Class::Hedges) {
         return None;
     }
     if person {
         let verb = s.skip(at + 1, Class::Adverbs);
-        let need = s.phrase(
-            verb,
-            &["need to", "have to", "must", "got to", "gotta", "ought to"],
-        );
+        let need = s.phrase(verb, &["need to", "have to", "must", "got to", "gotta", "ought to"]);
         if let Some(words) = need {
             let duty = s.skip(verb + words, Class::Adverbs);
             let epistemic =
@@ -187,11 +152,7 @@ pub(super) fn task(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
             || s.has(by, "due by")
     });
     let state = s.is(s.skip(at + 1, Class::Adverbs), Class::Copulas);
-    if order && dated && !(person && state && !s.has(at + 1, "will")) {
-        hit()
-    } else {
-        None
-    }
+    if order && dated && !(person && state && !s.has(at + 1, "will")) { hit() } else { None }
 }
 
 /// A URL with what it stands for.
@@ -208,20 +169,15 @@ pub(super) fn link(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         if article == at + 1 {
             return None;
         }
-        let end = (article..s.len())
-            .find(|at| s.stop(*at) != Stop::None)
-            .map_or(s.len(), |at| at + 1);
+        let end =
+            (article..s.len()).find(|at| s.stop(*at) != Stop::None).map_or(s.len(), |at| at + 1);
         if !matches!(s.lower(article), "my" | "our" | "the") {
             return None;
         }
         return hit(noun_within(s, article, end).and_then(|noun| noun.slot(s)));
     }
-    let lead = s.phrase(
-        range.start,
-        &[
-            "here's", "here is", "here are", "this is", "link to", "link for",
-        ],
-    );
+    let lead =
+        s.phrase(range.start, &["here's", "here is", "here are", "this is", "link to", "link for"]);
     let start = range.start + lead.unwrap_or(0);
     let start = s.skip_words(start, &["link", "to"]);
     let labelled = at > start && matches!(s.stop(at - 1), Stop::Colon | Stop::Break);
@@ -299,20 +255,13 @@ pub(super) fn entity(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
     let opinion = what.clone().any(|at| s.is(at, Class::Opinions))
         || what.clone().any(|at| s.is(at, Class::Talk));
     let special = name.len() > 1
-        || s.word(start)
-            .chars()
-            .skip(1)
-            .any(|c| c.is_uppercase() || c.is_ascii_digit());
+        || s.word(start).chars().skip(1).any(|c| c.is_uppercase() || c.is_ascii_digit());
     let possessive = s.slice(name.clone()).ends_with("'s");
     if what.is_empty() || possessive {
         return None;
     }
     match s.lower(article) {
-        "my" | "our"
-            if what
-                .clone()
-                .any(|at| matches!(s.lower(at), "favourite" | "favorite")) =>
-        {
+        "my" | "our" if what.clone().any(|at| matches!(s.lower(at), "favourite" | "favorite")) => {
             let noun = noun_within(s, article, what.end)?;
             let (owner, attribute) = noun.slot(s)?;
             Some(Hit::slot(FactKind::Fact, &owner, &attribute, s.slice(name)))
@@ -358,7 +307,5 @@ pub(super) fn apposition(s: &Sentence<'_>, end: usize) -> Option<Hit> {
 
 /// The statement of a clause, by what it begins with.
 pub(super) fn plain(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
-    first_person(s, range)
-        .or_else(|| entity(s, range))
-        .or_else(|| statement(s, range))
+    first_person(s, range).or_else(|| entity(s, range)).or_else(|| statement(s, range))
 }

@@ -1,9 +1,8 @@
 //! The lines of a message that are the user's own, and their sentences.
 
 /// Words whose full stop does not end a sentence, lower case and sorted.
-const ABBREVIATIONS: &[&str] = &[
-    "approx", "ca", "dr", "e.g", "i.e", "jr", "mr", "mrs", "ms", "mt", "prof", "sr", "st", "vs",
-];
+const ABBREVIATIONS: &[&str] =
+    &["approx", "ca", "dr", "e.g", "i.e", "jr", "mr", "mrs", "ms", "mt", "prof", "sr", "st", "vs"];
 
 /// Lines that are the user's own: without recalled memory, code blocks and quoted lines.
 pub(super) struct OwnLines<'a> {
@@ -13,10 +12,7 @@ pub(super) struct OwnLines<'a> {
 
 impl<'a> OwnLines<'a> {
     pub(super) fn of(content: &'a str) -> Self {
-        Self {
-            rest: content,
-            fenced: false,
-        }
+        Self { rest: content, fenced: false }
     }
 }
 
@@ -29,10 +25,7 @@ impl<'a> Iterator for OwnLines<'a> {
             let line = line.trim();
             if line.starts_with("<recalled") {
                 // Memory that is never closed hides the rest: recalled text must not become a fact.
-                let end = self
-                    .rest
-                    .split_once("</recalled>")
-                    .map_or("", |(_, after)| after);
+                let end = self.rest.split_once("</recalled>").map_or("", |(_, after)| after);
                 self.rest = end;
                 continue;
             }
@@ -50,14 +43,10 @@ impl<'a> Iterator for OwnLines<'a> {
 /// A line without its bullet, and whether it is an unchecked box. `None` for a checked one: that
 /// task is done.
 pub(super) fn list_item(line: &str) -> Option<(&str, bool)> {
-    let mut rest = line
-        .trim_start_matches(['-', '*', '•', '+', '#'])
-        .trim_start();
+    let mut rest = line.trim_start_matches(['-', '*', '•', '+', '#']).trim_start();
     let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit());
     if digits.len() < rest.len()
-        && let Some(item) = digits
-            .strip_prefix(". ")
-            .or_else(|| digits.strip_prefix(") "))
+        && let Some(item) = digits.strip_prefix(". ").or_else(|| digits.strip_prefix(") "))
     {
         rest = item.trim_start();
     }
@@ -115,18 +104,14 @@ fn sentence_end(text: &str) -> usize {
 }
 
 fn abbreviates(before: &str, next: &str) -> bool {
-    let word = before
-        .rsplit(|c: char| c.is_whitespace() || c == '(')
-        .next()
-        .unwrap_or_default();
+    let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
     if word.len() > 6 {
         return false;
     }
     let lower = word.to_ascii_lowercase();
     // "Main St. I live" ends a sentence, "St. Louis" does not.
-    let fresh = ["I ", "I'", "I’", "My ", "We ", "Our ", "The "]
-        .iter()
-        .any(|w| next.starts_with(w));
+    let fresh =
+        ["I ", "I'", "I’", "My ", "We ", "Our ", "The "].iter().any(|w| next.starts_with(w));
     let initial = word.len() == 1 && word != "I" && word.starts_with(char::is_uppercase);
     (!fresh && (initial || ABBREVIATIONS.binary_search(&lower.as_str()).is_ok()))
         || lower == "no" && next.starts_with(|c: char| c.is_ascii_digit())

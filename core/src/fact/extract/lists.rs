@@ -4,10 +4,7 @@ use super::words::Class;
 
 /// One entry for each class, in the order of the classes.
 pub(super) const LISTS: &[(Class, &str)] = &[
-    (
-        Class::Conjunctions,
-        "although and because but plus since so though while",
-    ),
+    (Class::Conjunctions, "although and because but plus since so though while"),
     (
         Class::ClauseStarts,
         "he her his i i'd i'll i'm i've im it it's let's my our please remind she that their \
@@ -85,10 +82,7 @@ pub(super) const LISTS: &[(Class, &str)] = &[
         "actual adjusted correct corrected current default final latest main new official overall \
          planned present primary real revised updated usual",
     ),
-    (
-        Class::Generic,
-        "address count date key limit name number rate size time",
-    ),
+    (Class::Generic, "address count date key limit name number rate size time"),
     (
         Class::Family,
         "accountant assistant aunt baby boss boyfriend brother buddy cat child client coach \
@@ -145,10 +139,7 @@ pub(super) const LISTS: &[(Class, &str)] = &[
          nearsighted pregnant retired right-handed self-employed short-sighted trilingual \
          unemployed",
     ),
-    (
-        Class::Marital,
-        "divorced engaged married separated single widowed",
-    ),
+    (Class::Marital, "divorced engaged married separated single widowed"),
     (
         Class::Nations,
         "albanian algerian american argentinian armenian australian austrian azerbaijani \
@@ -177,10 +168,7 @@ pub(super) const LISTS: &[(Class, &str)] = &[
          please since so thanks then though tomorrow-ish unless until when whereas which while \
          who",
     ),
-    (
-        Class::PlaceEnds,
-        "after and as before during every for from near since to where with",
-    ),
+    (Class::PlaceEnds, "after and as before during every for from near since to where with"),
     (
         Class::Changes,
         "adjusted brought bumped changed corrected cut decreased delayed doubled dropped extended \
@@ -255,10 +243,7 @@ pub(super) const LISTS: &[(Class, &str)] = &[
          req/s requests requests/s rooms rows rps s sec second seconds secs steps tb tib tokens \
          tps us users v volts w watts week weeks words year years °c °f µs",
     ),
-    (
-        Class::NumberWords,
-        "billion bn hundred k m million thousand trillion",
-    ),
+    (Class::NumberWords, "billion bn hundred k m million thousand trillion"),
     (
         Class::Abouts,
         "about almost an approx approx. approximately around at average currently exactly just \

@@ -56,22 +56,12 @@ struct Hit {
 impl Hit {
     fn slot(kind: FactKind, subject: &str, attribute: &str, value: &str) -> Self {
         let (attribute, value) = (Some(attribute.to_owned()), Some(fold_spaces(value)));
-        Self {
-            kind,
-            subject: subject.to_owned(),
-            attribute,
-            value,
-        }
+        Self { kind, subject: subject.to_owned(), attribute, value }
     }
 
     /// One that replaces none: without an attribute.
     fn open(kind: FactKind, subject: &str, value: Option<&str>) -> Self {
-        Self {
-            kind,
-            subject: subject.to_owned(),
-            attribute: None,
-            value: value.map(fold_spaces),
-        }
+        Self { kind, subject: subject.to_owned(), attribute: None, value: value.map(fold_spaces) }
     }
 }
 
@@ -129,9 +119,7 @@ fn read_sentence(s: &Sentence<'_>, text: &str, open_task: bool, found: &mut Vec<
     if open_task && end == s.len() && s.len() > 0 {
         hits.push(Hit::open(FactKind::Task, phrase::USER, None));
     }
-    let hedge = (0..end)
-        .find(|at| !s.is_quoted(*at) && hedges(s, *at))
-        .unwrap_or(usize::MAX);
+    let hedge = (0..end).find(|at| !s.is_quoted(*at) && hedges(s, *at)).unwrap_or(usize::MAX);
     let report = (0..end).find(|at| reports(s, *at)).unwrap_or(usize::MAX);
     // "The port is 80, Tom said" is Tom's word throughout.
     let reported = report != usize::MAX && (report + 3 >= end || s.lower(report) == "according");
@@ -141,20 +129,14 @@ fn read_sentence(s: &Sentence<'_>, text: &str, open_task: bool, found: &mut Vec<
         if clause.is_empty() || hedge < clause.start || report < clause.start {
             continue;
         }
-        let hit = acts::decision(s, &clause)
-            .or_else(|| acts::task(s, &clause))
-            .or_else(|| {
-                let others = reported || report < clause.end;
-                if others || hedge == clause.start {
-                    return None;
-                }
-                let corrected = previous
-                    .as_ref()
-                    .and_then(|old| statement::corrected(s, old, &clause));
-                corrected
-                    .or_else(|| acts::link(s, &clause))
-                    .or_else(|| acts::plain(s, &clause))
-            });
+        let hit = acts::decision(s, &clause).or_else(|| acts::task(s, &clause)).or_else(|| {
+            let others = reported || report < clause.end;
+            if others || hedge == clause.start {
+                return None;
+            }
+            let corrected = previous.as_ref().and_then(|old| statement::corrected(s, old, &clause));
+            corrected.or_else(|| acts::link(s, &clause)).or_else(|| acts::plain(s, &clause))
+        });
         hits.extend(hit);
         previous = Some(clause);
     }
@@ -240,8 +222,7 @@ fn question_start(s: &Sentence<'_>) -> Option<usize> {
 
 fn hedges(s: &Sentence<'_>, at: usize) -> bool {
     s.is(at, Class::Hedges)
-        || s.phrase(at, &["let's say", "for example", "for instance", "in case"])
-            .is_some()
+        || s.phrase(at, &["let's say", "for example", "for instance", "in case"]).is_some()
 }
 
 fn reports(s: &Sentence<'_>, at: usize) -> bool {
@@ -253,40 +234,13 @@ fn reports(s: &Sentence<'_>, at: usize) -> bool {
 }
 
 const OPENING_PHRASES: &[&str] = &[
-    "by the way",
-    "just so you know",
-    "for the record",
-    "to be clear",
-    "as i said",
-    "like i said",
-    "as i mentioned",
-    "in fact",
-    "as of today",
-    "for context",
-    "please note that",
-    "please remember that",
-    "remember that",
-    "note that",
-    "keep in mind that",
-    "scratch that",
-    "i meant",
-    "my mistake",
-    "my bad",
-    "first of all",
-    "good morning",
-    "about me",
-    "to correct myself",
-    "small correction",
-    "quick correction",
-    "one correction",
-    "quick update",
-    "you should know that",
-    "fun fact",
-    "for your information",
-    "not anymore",
-    "i'm sorry",
-    "excuse me",
-    "of course",
+    "by the way", "just so you know", "for the record", "to be clear", "as i said", "like i said",
+    "as i mentioned", "in fact", "as of today", "for context", "please note that",
+    "please remember that", "remember that", "note that", "keep in mind that", "scratch that",
+    "i meant", "my mistake", "my bad", "first of all", "good morning", "about me",
+    "to correct myself", "small correction", "quick correction", "one correction", "quick update",
+    "you should know that", "fun fact", "for your information", "not anymore", "i'm sorry",
+    "excuse me", "of course",
 ];
 
 /// The first word of a clause that is part of what it states.
@@ -297,11 +251,7 @@ fn without_openers(s: &Sentence<'_>, mut at: usize) -> usize {
             || comma && s.is(at, Class::SpokenOpeners)
             || comma && matches!(s.lower(at), "remember" | "reminder")
             || s.lower(at) == "now" && s.is(at + 1, Class::ClauseStarts);
-        let skipped = if single {
-            Some(1)
-        } else {
-            s.phrase(at, OPENING_PHRASES)
-        };
+        let skipped = if single { Some(1) } else { s.phrase(at, OPENING_PHRASES) };
         let Some(skipped) = skipped else { return at };
         at += skipped;
     }
@@ -314,9 +264,7 @@ fn tags(s: &Sentence<'_>) -> Vec<String> {
         let word = s.lower(at);
         if let Some(tag) = word.strip_prefix('#')
             && tag.starts_with(char::is_alphabetic)
-            && tag
-                .chars()
-                .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+            && tag.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
         {
             tags.push(format!("#{tag}"));
         }
@@ -327,12 +275,8 @@ fn tags(s: &Sentence<'_>) -> Vec<String> {
             && s.stop(at) == Stop::None
             && !s.is(at + 1, Class::ProjectNouns)
         {
-            let end = (at + 1..at + 4)
-                .find(|at| !s.is_name(*at))
-                .unwrap_or(at + 4);
-            let comma = (at + 1..end)
-                .find(|at| s.stop(*at) != Stop::None)
-                .map_or(end, |at| at + 1);
+            let end = (at + 1..at + 4).find(|at| !s.is_name(*at)).unwrap_or(at + 4);
+            let comma = (at + 1..end).find(|at| s.stop(*at) != Stop::None).map_or(end, |at| at + 1);
             at + 1..comma
         } else {
             let start = (at.saturating_sub(3)..at)

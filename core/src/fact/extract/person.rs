@@ -26,11 +26,7 @@ pub(super) fn first_person(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit
         "i'm" | "im" | "we're" => being(s, start + 1, end),
         "i've" | "we've" => {
             let verb = s.skip(start + 1, Class::Adverbs);
-            if s.lower(verb) == "got" {
-                having(s, verb + 1, end)
-            } else {
-                perfect(s, verb, end)
-            }
+            if s.lower(verb) == "got" { having(s, verb + 1, end) } else { perfect(s, verb, end) }
         }
         "my" if s.lower(start + 1) == "name's" => slot("name", s, names(s, start + 2, end)),
         "work" | "live"
@@ -61,9 +57,7 @@ fn open(s: &Sentence<'_>, value: Range<usize>) -> Option<Hit> {
 }
 
 fn names(s: &Sentence<'_>, start: usize, end: usize) -> Range<usize> {
-    let last = (start..end.min(start + 4))
-        .find(|at| !s.is_name(*at))
-        .unwrap_or(end.min(start + 4));
+    let last = (start..end.min(start + 4)).find(|at| !s.is_name(*at)).unwrap_or(end.min(start + 4));
     start..last
 }
 
@@ -116,17 +110,9 @@ fn acting(s: &Sentence<'_>, verb: usize, end: usize) -> Option<Hit> {
             (!idle && next + 1 < end).then(|| Hit::open(FactKind::Fact, USER, None))
         }
         ("use" | "run" | "deploy" | "host" | "store" | "switched", _) => {
-            let used = value(
-                s,
-                s.skip_words(next, &["to", "on", "our", "my", "all", "the"]),
-                end,
-                false,
-            );
-            let owner = if s.lower(verb - 1).starts_with("we") {
-                PROJECT
-            } else {
-                USER
-            };
+            let used =
+                value(s, s.skip_words(next, &["to", "on", "our", "my", "all", "the"]), end, false);
+            let owner = if s.lower(verb - 1).starts_with("we") { PROJECT } else { USER };
             (is_specific(s, used.clone()) && is_value(s, &used))
                 .then(|| Hit::open(FactKind::Fact, owner, Some(s.slice(used))))
         }
@@ -155,11 +141,10 @@ fn perfect(s: &Sentence<'_>, verb: usize, end: usize) -> Option<Hit> {
             slot("works_at", s, value(s, next + 2, end, true))
                 .filter(|_| !s.word(next + 2).starts_with(|c: char| c.is_ascii_digit()))
         }
-        ("been", "to") | ("visited", _) => open(
-            s,
-            value(s, next + usize::from(s.lower(next) == "to"), end, false),
-        )
-        .filter(|_| is_specific(s, next..end)),
+        ("been", "to") | ("visited", _) => {
+            open(s, value(s, next + usize::from(s.lower(next) == "to"), end, false))
+                .filter(|_| is_specific(s, next..end))
+        }
         ("been", "working") if s.lower(next + 1) == "as" => {
             slot("works_as", s, occupation(s, next + 2, end))
         }
@@ -175,9 +160,7 @@ fn perfect(s: &Sentence<'_>, verb: usize, end: usize) -> Option<Hit> {
 /// "I have a daughter", "we have 12,000 customers".
 fn having(s: &Sentence<'_>, at: usize, end: usize) -> Option<Hit> {
     let owned = value(s, at, end.min(at + 8), false);
-    let lasting = owned
-        .clone()
-        .any(|at| s.is(at, Class::Owned) || s.is(at, Class::Animals));
+    let lasting = owned.clone().any(|at| s.is(at, Class::Owned) || s.is(at, Class::Animals));
     if lasting {
         let future = s.is(at, Class::TaskNot) || s.lower(at) == "to";
         return (!future).then(|| Hit::open(FactKind::Fact, USER, Some(s.slice(owned))));
@@ -199,11 +182,7 @@ fn past(s: &Sentence<'_>, verb: usize, end: usize) -> Option<Hit> {
     let at = verb + 3;
     if s.has(verb + 1, "born in") {
         let year = s.word(at).starts_with(|c: char| c.is_ascii_digit());
-        slot(
-            if year { "born_on" } else { "born_in" },
-            s,
-            value(s, at, end, true),
-        )
+        slot(if year { "born_on" } else { "born_in" }, s, value(s, at, end, true))
     } else if s.has(verb + 1, "born on") {
         slot("born_on", s, value(s, at, end, true))
     } else if s.has(verb + 1, "raised in") {
@@ -237,11 +216,7 @@ fn being(s: &Sentence<'_>, at: usize, end: usize) -> Option<Hit> {
         | ("allergic" | "intolerant" | "addicted" | "sensitive", "to")
         | ("afraid" | "scared" | "terrified", "of")
         | ("moving" | "relocating", "to") => {
-            let from = if matches!(s.lower(at), "studying" | "learning") {
-                next
-            } else {
-                next + 1
-            };
+            let from = if matches!(s.lower(at), "studying" | "learning") { next } else { next + 1 };
             open(s, value(s, from, end, false))
         }
         ("in", "charge") => open(s, value(s, next + 2, end, false)),
@@ -249,17 +224,10 @@ fn being(s: &Sentence<'_>, at: usize, end: usize) -> Option<Hit> {
         ("a" | "an", _) => role(s, at, end),
         ("the", _) => {
             let rest = value(s, next, end, false);
-            let titled = rest
-                .clone()
-                .any(|at| matches!(s.lower(at), "of" | "at" | "for"));
+            let titled = rest.clone().any(|at| matches!(s.lower(at), "of" | "at" | "for"));
             let work = rest.clone().any(|at| is_occupation(s, at)) || s.is(next, Class::Owned);
             (titled && work).then(|| {
-                Hit::slot(
-                    FactKind::Fact,
-                    USER,
-                    "works_as",
-                    s.slice(occupation(s, next, end)),
-                )
+                Hit::slot(FactKind::Fact, USER, "works_as", s.slice(occupation(s, next, end)))
             })
         }
         (number, after) if number.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -301,10 +269,7 @@ fn introduces(s: &Sentence<'_>, at: usize, end: usize) -> bool {
             || s.is(at, Class::MonthsDays)
             || s.is(at, Class::NotNouns)
             || s.lower(at).ends_with("ing")
-            || matches!(
-                s.lower(at),
-                "sorry" | "happy" | "glad" | "sure" | "tired" | "afraid"
-            )
+            || matches!(s.lower(at), "sorry" | "happy" | "glad" | "sure" | "tired" | "afraid")
     });
     let ended = next >= end
         || matches!(s.lower(next), "from" | "and" | "the" | "a" | "an" | "at")
@@ -348,17 +313,13 @@ fn occupation(s: &Sentence<'_>, start: usize, end: usize) -> Range<usize> {
                 | "specializing"
         )
     });
-    let comma = all
-        .clone()
-        .find(|at| s.stop(*at) != Stop::None)
-        .map(|at| at + 1);
+    let comma = all.clone().find(|at| s.stop(*at) != Stop::None).map(|at| at + 1);
     all.start..cut.unwrap_or(all.end).min(comma.unwrap_or(all.end))
 }
 
 pub(super) fn is_occupation(s: &Sentence<'_>, at: usize) -> bool {
     let word = s.lower(at);
-    let ending = ["er", "or", "ist", "ian", "yst", "eer"]
-        .iter()
-        .any(|ending| word.ends_with(ending));
+    let ending =
+        ["er", "or", "ist", "ian", "yst", "eer"].iter().any(|ending| word.ends_with(ending));
     s.is(at, Class::Occupations) || ending && word.len() > 4 && !s.is(at, Class::NotOccupations)
 }

@@ -39,10 +39,7 @@ pub(super) fn noun(s: &Sentence<'_>, at: usize, ends: impl Fn(usize) -> bool) ->
         "the" | "a" | "an" => Determiner::The,
         _ => Determiner::None,
     };
-    let start = s.skip(
-        at + usize::from(determiner != Determiner::None),
-        Class::Fresh,
-    );
+    let start = s.skip(at + usize::from(determiner != Determiner::None), Class::Fresh);
     let limit = if determiner == Determiner::None { 5 } else { 9 };
     let mut end = start;
     // "of" and "for" lead to the owner: "the port of the staging server".
@@ -64,10 +61,7 @@ pub(super) fn noun(s: &Sentence<'_>, at: usize, ends: impl Fn(usize) -> bool) ->
         linked |= link;
         end += 1;
     }
-    (start < end).then_some(Noun {
-        words: start..end,
-        determiner,
-    })
+    (start < end).then_some(Noun { words: start..end, determiner })
 }
 
 /// The noun phrase that is all of `start..end`.
@@ -116,10 +110,7 @@ impl Noun {
 
     /// The last word before any "of": what the phrase speaks of.
     pub(super) fn head(&self, s: &Sentence<'_>) -> usize {
-        let link = self
-            .words
-            .clone()
-            .find(|at| matches!(s.lower(*at), "of" | "for"));
+        let link = self.words.clone().find(|at| matches!(s.lower(*at), "of" | "for"));
         link.unwrap_or(self.words.end) - 1
     }
 }
@@ -135,10 +126,7 @@ pub(super) fn subject(s: &Sentence<'_>, words: Range<usize>) -> String {
         }
     }
     let text = s.slice(start..end);
-    text.strip_suffix("'s")
-        .or_else(|| text.strip_suffix('\''))
-        .unwrap_or(text)
-        .to_owned()
+    text.strip_suffix("'s").or_else(|| text.strip_suffix('\'')).unwrap_or(text).to_owned()
 }
 
 fn attribute(s: &Sentence<'_>, words: Range<usize>) -> Option<String> {
@@ -189,8 +177,7 @@ pub(super) fn is_value(s: &Sentence<'_>, range: &Range<usize>) -> bool {
 pub(super) fn is_specific(s: &Sentence<'_>, range: Range<usize>) -> bool {
     range.into_iter().any(|at| {
         s.is_quoted(at)
-            || s.word(at)
-                .contains(|c: char| c.is_ascii_digit() || matches!(c, '@' | '/'))
+            || s.word(at).contains(|c: char| c.is_ascii_digit() || matches!(c, '@' | '/'))
             || s.is_capital(at) && !s.lower(at).starts_with("i'") && s.lower(at) != "i"
     })
 }
@@ -227,13 +214,5 @@ pub(super) fn quantity(s: &Sentence<'_>, at: usize, end: usize) -> Option<Range<
     }
     // "100 requests per minute", "3 hours a day".
     let rate = matches!(s.lower(unit + 1), "per" | "a" | "an" | "each") && unit + 2 < end;
-    Some(
-        number
-            ..unit
-                + if rate && s.stop(unit) == Stop::None {
-                    3
-                } else {
-                    1
-                },
-    )
+    Some(number..unit + if rate && s.stop(unit) == Stop::None { 3 } else { 1 })
 }

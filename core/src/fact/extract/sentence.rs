@@ -12,9 +12,8 @@ const MAX_WORDS: usize = 64;
 const OPENING: &[char] = &['"', '\'', '(', '[', '{', '*', '_', '`', '“', '«', '„', '<'];
 
 /// What may stand after a word.
-const CLOSING: &[char] = &[
-    ',', ';', ':', '.', '!', '?', ')', ']', '}', '"', '\'', '*', '_', '`', '”', '»', '…', '>',
-];
+const CLOSING: &[char] =
+    &[',', ';', ':', '.', '!', '?', ')', ']', '}', '"', '\'', '*', '_', '`', '”', '»', '…', '>'];
 
 /// What follows a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,22 +65,16 @@ impl<'a> Sentence<'a> {
 
     /// The word at `at` in lower case; empty past the end.
     pub(super) fn lower(&self, at: usize) -> &str {
-        self.words
-            .get(at)
-            .map_or("", |word| &self.lower[word.span.clone()])
+        self.words.get(at).map_or("", |word| &self.lower[word.span.clone()])
     }
 
     /// The word at `at` as it was written; empty past the end.
     pub(super) fn word(&self, at: usize) -> &str {
-        self.words
-            .get(at)
-            .map_or("", |word| &self.text[word.span.clone()])
+        self.words.get(at).map_or("", |word| &self.text[word.span.clone()])
     }
 
     pub(super) fn is(&self, at: usize, class: Class) -> bool {
-        self.words
-            .get(at)
-            .is_some_and(|word| word.classes.has(class))
+        self.words.get(at).is_some_and(|word| word.classes.has(class))
     }
 
     pub(super) fn stop(&self, at: usize) -> Stop {
@@ -96,10 +89,7 @@ impl<'a> Sentence<'a> {
     pub(super) fn has(&self, at: usize, phrase: &str) -> bool {
         // Almost no phrase gets past its first word.
         phrase.starts_with(self.lower(at))
-            && phrase
-                .split(' ')
-                .enumerate()
-                .all(|(offset, word)| self.lower(at + offset) == word)
+            && phrase.split(' ').enumerate().all(|(offset, word)| self.lower(at + offset) == word)
     }
 
     /// How many words the first of the phrases has that stands at `at`.
@@ -110,10 +100,7 @@ impl<'a> Sentence<'a> {
 
     /// The words of a range as they were written, with what stands between them.
     pub(super) fn slice(&self, range: Range<usize>) -> &str {
-        match (
-            self.words.get(range.start),
-            self.words.get(range.end.saturating_sub(1)),
-        ) {
+        match (self.words.get(range.start), self.words.get(range.end.saturating_sub(1))) {
             (Some(first), Some(last)) if range.start < range.end => {
                 &self.text[first.span.start..last.span.end]
             }
@@ -123,10 +110,7 @@ impl<'a> Sentence<'a> {
 
     /// The part of the sentence before a word.
     pub(super) fn before(&self, at: usize) -> &str {
-        let end = self
-            .words
-            .get(at)
-            .map_or(self.text.len(), |word| word.span.start);
+        let end = self.words.get(at).map_or(self.text.len(), |word| word.span.start);
         self.text[..end].trim_end_matches([',', ' ', '-', '–', '—', ';', ':'])
     }
 
@@ -202,15 +186,9 @@ impl<'a> Sentence<'a> {
 
 /// Spans within quotation marks. Apostrophes and inch marks are none.
 fn quoted_spans(text: &str, in_quote: &mut bool) -> Vec<Range<usize>> {
-    let plain = !text
-        .bytes()
-        .any(|b| matches!(b, b'"' | b'`' | b'\'') || b >= 0x80);
+    let plain = !text.bytes().any(|b| matches!(b, b'"' | b'`' | b'\'') || b >= 0x80);
     if plain {
-        return if *in_quote {
-            std::iter::once(0..text.len()).collect()
-        } else {
-            Vec::new()
-        };
+        return if *in_quote { std::iter::once(0..text.len()).collect() } else { Vec::new() };
     }
     let last_single = text.rmatch_indices('\'').map(|(at, _)| at).find(|at| {
         !text[at + 1..].starts_with(char::is_alphanumeric) && !text[..*at].ends_with(' ')
@@ -266,11 +244,7 @@ fn words_of(text: &str, lower: &str, quotes: &[Range<usize>]) -> Vec<Word> {
         at += separator.map_or(0, char::len_utf8);
         // The bracket of "(555) 010-0142" belongs to the number.
         let number = chunk.starts_with('(') && chunk[1..].starts_with(|c: char| c.is_ascii_digit());
-        let head = if number {
-            chunk
-        } else {
-            chunk.trim_start_matches(OPENING)
-        };
+        let head = if number { chunk } else { chunk.trim_start_matches(OPENING) };
         let core = head.trim_end_matches(CLOSING);
         let aside = chunk.starts_with('(') && !number;
         let dash = matches!(core, "-" | "–" | "->");
@@ -300,12 +274,7 @@ fn words_of(text: &str, lower: &str, quotes: &[Range<usize>]) -> Vec<Word> {
         let quoted = quotes.peek().is_some_and(|span| span.contains(&start));
         let span = start..start + core.len();
         let classes = Classes::of(&lower[span.clone()]);
-        words.push(Word {
-            span,
-            classes,
-            stop,
-            quoted,
-        });
+        words.push(Word { span, classes, stop, quoted });
     }
     words
 }

@@ -38,9 +38,7 @@ pub(super) fn statement(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         "was" | "were" | "has" | "have" | "will" | "got" => {
             let next = s.skip_words(
                 verb + 1,
-                &[
-                    "been", "now", "just", "be", "since", "also", "to", "recently", "finally",
-                ],
+                &["been", "now", "just", "be", "since", "also", "to", "recently", "finally"],
             );
             if s.is(next, Class::Changes) {
                 return change(s, &subject, next, end);
@@ -49,11 +47,7 @@ pub(super) fn statement(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
                 "was" | "were" if s.lower(next) == "born" => born(s, &subject, next, end),
                 "was" | "were" => {
                     let amount = quantity(s, next, end)?;
-                    Some(Hit::open(
-                        FactKind::Metric,
-                        &subject.owner(s),
-                        Some(s.slice(amount)),
-                    ))
+                    Some(Hit::open(FactKind::Metric, &subject.owner(s), Some(s.slice(amount))))
                 }
                 "will" if s.lower(verb + 1) == "be" => assign(s, &subject, verb + 2, end),
                 "has" | "have" => measure(s, &subject, next, end),
@@ -112,11 +106,7 @@ fn is_statement(s: &Sentence<'_>, subject: &Noun, verb: usize, end: usize) -> Op
         ("based" | "located" | "hosted", "in") => third(
             s,
             subject,
-            if is_person(s, subject) {
-                "lives_in"
-            } else {
-                "located_in"
-            },
+            if is_person(s, subject) { "lives_in" } else { "located_in" },
             at + 2,
             end,
         ),
@@ -132,12 +122,7 @@ fn is_statement(s: &Sentence<'_>, subject: &Noun, verb: usize, end: usize) -> Op
                 && !number.is_empty()
                 && (after == "years" || at + 1 == end) =>
         {
-            Some(Hit::slot(
-                FactKind::Fact,
-                &subject.owner(s),
-                "age",
-                s.slice(at..at + 1),
-            ))
+            Some(Hit::slot(FactKind::Fact, &subject.owner(s), "age", s.slice(at..at + 1)))
         }
         ("running" | "listening", "on") if s.lower(at + 2) == "port" => {
             let number = s.word(at + 3).starts_with(|c: char| c.is_ascii_digit());
@@ -150,12 +135,7 @@ fn is_statement(s: &Sentence<'_>, subject: &Noun, verb: usize, end: usize) -> Op
         _ if s.is(at, Class::Changes) && (at + 1..at + 5).any(|to| s.lower(to) == "to") => {
             change(s, subject, at, end)
         }
-        _ => assign(
-            s,
-            subject,
-            s.skip_words(at, &["at", "running", "set", "to"]),
-            end,
-        ),
+        _ => assign(s, subject, s.skip_words(at, &["at", "running", "set", "to"]), end),
     }
 }
 
@@ -222,19 +202,11 @@ fn change(s: &Sentence<'_>, subject: &Noun, verb: usize, end: usize) -> Option<H
                 "up" | "down" | "back" | "forward" | "out" | "again" | "over" | "now" | "by"
             ) || (verb + 1..at + 1).any(|from| matches!(s.lower(from), "from" | "by"))
         });
-        return if between_is_plain {
-            assign(s, subject, to + 1, end)
-        } else {
-            None
-        };
+        return if between_is_plain { assign(s, subject, to + 1, end) } else { None };
     }
     let by = s.skip_words(verb + 1, &["by", "up", "down", "from"]);
     let amount = quantity(s, by, end)?;
-    Some(Hit::open(
-        FactKind::Metric,
-        &subject.owner(s),
-        Some(s.slice(amount)),
-    ))
+    Some(Hit::open(FactKind::Metric, &subject.owner(s), Some(s.slice(amount))))
 }
 
 /// "The table holds 3 million rows", "the plan costs €20 a month".
@@ -247,11 +219,7 @@ fn measure(s: &Sentence<'_>, subject: &Noun, at: usize, end: usize) -> Option<Hi
             .then(|| Hit::slot(FactKind::Metric, &subject.owner(s), "cost", s.slice(price)));
     }
     let amount = quantity(s, at, end)?;
-    Some(Hit::open(
-        FactKind::Metric,
-        &subject.owner(s),
-        Some(s.slice(amount)),
-    ))
+    Some(Hit::open(FactKind::Metric, &subject.owner(s), Some(s.slice(amount))))
 }
 
 /// "My sister lives in Porto".
@@ -278,10 +246,7 @@ pub(super) fn changed(s: &Sentence<'_>, verb: usize, end: usize) -> Option<Hit> 
         return None;
     }
     let subject = noun(s, verb + 1, |at| {
-        matches!(
-            s.lower(at),
-            "to" | "from" | "up" | "down" | "back" | "forward" | "at"
-        )
+        matches!(s.lower(at), "to" | "from" | "up" | "down" | "back" | "forward" | "at")
     })?;
     if subject.is_talk(s) {
         return None;
@@ -311,10 +276,7 @@ pub(super) fn corrected(
 }
 
 fn favourite(s: &Sentence<'_>, subject: &Noun) -> bool {
-    subject
-        .words
-        .clone()
-        .any(|at| matches!(s.lower(at), "favourite" | "favorite" | "preferred"))
+    subject.words.clone().any(|at| matches!(s.lower(at), "favourite" | "favorite" | "preferred"))
 }
 
 /// A noun phrase with an owner: "Maria's birthday", "port of Alfred".

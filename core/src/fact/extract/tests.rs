@@ -10,10 +10,7 @@ fn shape(fact: &Extracted) -> String {
     let subject = fact.subject.as_deref().unwrap_or_default();
     match (&fact.attribute, &fact.value) {
         (Some(attribute), value) => {
-            format!(
-                "{kind} {subject}/{attribute}={}",
-                value.as_deref().unwrap_or_default()
-            )
+            format!("{kind} {subject}/{attribute}={}", value.as_deref().unwrap_or_default())
         }
         (None, _) => format!("{kind} {subject}"),
     }
@@ -24,18 +21,10 @@ fn check(table: &[(&str, &[&str])]) {
     for (text, expected) in table {
         let found: Vec<String> = extract(text).iter().map(shape).collect();
         if found != *expected {
-            wrong.push(format!(
-                "{text}\n  expected {expected:?}\n  found    {found:?}"
-            ));
+            wrong.push(format!("{text}\n  expected {expected:?}\n  found    {found:?}"));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {}:\n{}",
-        wrong.len(),
-        table.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), table.len(), wrong.join("\n"));
 }
 
 #[test]
@@ -47,14 +36,8 @@ fn statements_about_the_user() {
             &["fact user/lives_in=Porto, Portugal"],
         ),
         ("i just moved to Berlin", &["fact user/lives_in=Berlin"]),
-        (
-            "I'm based in Lyon these days.",
-            &["fact user/lives_in=Lyon"],
-        ),
-        (
-            "I work at Hexagon Labs as a tester",
-            &["fact user/works_at=Hexagon Labs"],
-        ),
+        ("I'm based in Lyon these days.", &["fact user/lives_in=Lyon"]),
+        ("I work at Hexagon Labs as a tester", &["fact user/works_at=Hexagon Labs"]),
         (
             "I’m a senior backend engineer at Orbit.",
             &["fact user/works_as=senior backend engineer"],
@@ -69,10 +52,7 @@ fn statements_about_the_user() {
         ("Please call me Jo.", &["fact user/name=Jo"]),
         ("I'm 34 years old", &["fact user/age=34"]),
         ("I'm vegetarian.", &["fact user/diet=vegetarian"]),
-        (
-            "I'm Portuguese, by the way.",
-            &["fact user/nationality=Portuguese"],
-        ),
+        ("I'm Portuguese, by the way.", &["fact user/nationality=Portuguese"]),
         ("I was born in Braga in 1988.", &["fact user/born_in=Braga"]),
         ("I'm allergic to penicillin.", &["fact user"]),
         ("I prefer tea over coffee.", &["fact user"]),
@@ -84,53 +64,26 @@ fn statements_about_the_user() {
         ("I speak Dutch and a little Czech.", &["fact user"]),
         ("I'm married to Rui.", &["fact user/marital_status=married"]),
         ("My budget is €900.", &["fact user/budget=€900"]),
-        (
-            "My favourite colour is green.",
-            &["fact user/favourite colour=green"],
-        ),
+        ("My favourite colour is green.", &["fact user/favourite colour=green"]),
         ("My dog's name is Bento.", &["fact dog/name=Bento"]),
         ("My dog is called Bento.", &["fact dog"]),
         ("My boss is called \"Frida\".", &["fact boss/name=Frida"]),
-        (
-            "My sister's phone number is 555-0142.",
-            &["fact sister/phone number=555-0142"],
-        ),
-        (
-            "My wife works at the city library.",
-            &["fact wife/works_at=the city library"],
-        ),
-        (
-            "My brother lives in Oslo with two friends",
-            &["fact brother/lives_in=Oslo"],
-        ),
-        (
-            "Maria's birthday is on 3 May.",
-            &["fact Maria/birthday=3 May"],
-        ),
+        ("My sister's phone number is 555-0142.", &["fact sister/phone number=555-0142"]),
+        ("My wife works at the city library.", &["fact wife/works_at=the city library"]),
+        ("My brother lives in Oslo with two friends", &["fact brother/lives_in=Oslo"]),
+        ("Maria's birthday is on 3 May.", &["fact Maria/birthday=3 May"]),
         (
             "I live in Porto and work at Orbit",
             &["fact user/lives_in=Porto", "fact user/works_at=Orbit"],
         ),
-        (
-            "My name's Ana and I'm 29.",
-            &["fact user/name=Ana", "fact user/age=29"],
-        ),
+        ("My name's Ana and I'm 29.", &["fact user/name=Ana", "fact user/age=29"]),
         ("Please always answer in French.", &["fact user"]),
         ("From now on, use metric units", &["fact user"]),
-        (
-            "I have a budget of $3,000 for the trip.",
-            &["fact user/budget=$3,000"],
-        ),
-        (
-            "I've been working as a teacher for years",
-            &["fact user/works_as=teacher"],
-        ),
+        ("I have a budget of $3,000 for the trip.", &["fact user/budget=$3,000"]),
+        ("I've been working as a teacher for years", &["fact user/works_as=teacher"]),
         ("I recently adopted a puppy", &["fact user"]),
         ("I usually work late on Tuesdays", &["fact user"]),
-        (
-            "My budget is €900, what laptop should I buy?",
-            &["fact user/budget=€900"],
-        ),
+        ("My budget is €900, what laptop should I buy?", &["fact user/budget=€900"]),
     ]);
 }
 
@@ -139,45 +92,21 @@ fn statements_about_the_project() {
     check(&[
         ("The deadline is 14 May.", &["fact project/deadline=14 May"]),
         ("Our deadline is 14 May", &["fact project/deadline=14 May"]),
-        (
-            "Deadline is 14 May, 2026.",
-            &["fact project/deadline=14 May, 2026"],
-        ),
+        ("Deadline is 14 May, 2026.", &["fact project/deadline=14 May, 2026"]),
         ("the staging port is 8443", &["fact staging/port=8443"]),
-        (
-            "The port of the staging server is 8443.",
-            &["fact staging server/port=8443"],
-        ),
-        (
-            "The staging server listens on port 8443",
-            &["fact staging server/port=8443"],
-        ),
-        (
-            "The deadline for the Alfred project is 14 May.",
-            &["fact Alfred/deadline=14 May"],
-        ),
+        ("The port of the staging server is 8443.", &["fact staging server/port=8443"]),
+        ("The staging server listens on port 8443", &["fact staging server/port=8443"]),
+        ("The deadline for the Alfred project is 14 May.", &["fact Alfred/deadline=14 May"]),
         ("We moved the port to 8443.", &["fact project/port=8443"]),
-        (
-            "We've just changed the staging port from 80 to 8443",
-            &["fact staging/port=8443"],
-        ),
-        (
-            "our database is Postgres 16",
-            &["fact project/database=Postgres 16"],
-        ),
+        ("We've just changed the staging port from 80 to 8443", &["fact staging/port=8443"]),
+        ("our database is Postgres 16", &["fact project/database=Postgres 16"]),
         ("The CTO is Maria Silva.", &["fact project/cto=Maria Silva"]),
         ("We use Postgres for the ledger.", &["fact project"]),
         ("The latency is 45 ms.", &["metric project/latency=45 ms"]),
         ("p95 latency is 45ms", &["metric p95/latency=45ms"]),
         ("Revenue grew 12% last quarter.", &["metric Revenue"]),
-        (
-            "The orders table has 3 million rows",
-            &["metric orders table"],
-        ),
-        (
-            "Latency dropped to 30 ms after the change",
-            &["metric project/latency=30 ms"],
-        ),
+        ("The orders table has 3 million rows", &["metric orders table"]),
+        ("Latency dropped to 30 ms after the change", &["metric project/latency=30 ms"]),
         ("We have 12,000 users now", &["metric project"]),
         ("I weigh 72 kg.", &["metric user/weight=72 kg"]),
         ("A full build takes 14 minutes", &["metric full build"]),
@@ -187,86 +116,38 @@ fn statements_about_the_project() {
 #[test]
 fn corrections_fill_the_same_slot() {
     check(&[
-        (
-            "Actually, the deadline is 21 May.",
-            &["fact project/deadline=21 May"],
-        ),
+        ("Actually, the deadline is 21 May.", &["fact project/deadline=21 May"]),
         ("No, my budget is €1,500 now.", &["fact user/budget=€1,500"]),
-        (
-            "Sorry, I meant my budget is €1,500.",
-            &["fact user/budget=€1,500"],
-        ),
-        (
-            "Correction: the staging port is 9443",
-            &["fact staging/port=9443"],
-        ),
-        (
-            "The deadline is now 21 May",
-            &["fact project/deadline=21 May"],
-        ),
-        (
-            "The deadline has changed to 21 May.",
-            &["fact project/deadline=21 May"],
-        ),
-        (
-            "The deadline moved from 14 May to 21 May.",
-            &["fact project/deadline=21 May"],
-        ),
-        (
-            "My new phone number is 555-0177.",
-            &["fact user/phone number=555-0177"],
-        ),
+        ("Sorry, I meant my budget is €1,500.", &["fact user/budget=€1,500"]),
+        ("Correction: the staging port is 9443", &["fact staging/port=9443"]),
+        ("The deadline is now 21 May", &["fact project/deadline=21 May"]),
+        ("The deadline has changed to 21 May.", &["fact project/deadline=21 May"]),
+        ("The deadline moved from 14 May to 21 May.", &["fact project/deadline=21 May"]),
+        ("My new phone number is 555-0177.", &["fact user/phone number=555-0177"]),
         ("I now live in Lisbon.", &["fact user/lives_in=Lisbon"]),
-        (
-            "Actually I live in Lisbon now",
-            &["fact user/lives_in=Lisbon"],
-        ),
+        ("Actually I live in Lisbon now", &["fact user/lives_in=Lisbon"]),
         ("my budget went up to €2,000", &["fact user/budget=€2,000"]),
-        (
-            "The deadline is 21 May, not 14 May.",
-            &["fact project/deadline=21 May"],
-        ),
-        (
-            "I don't live in Porto anymore, I moved to Lisbon.",
-            &["fact user/lives_in=Lisbon"],
-        ),
-        (
-            "No, the deadline isn't 14 May, it's 21 May.",
-            &["fact project/deadline=21 May"],
-        ),
-        (
-            "My budget was €900 but now it's €1,500",
-            &["fact user/budget=€1,500"],
-        ),
+        ("The deadline is 21 May, not 14 May.", &["fact project/deadline=21 May"]),
+        ("I don't live in Porto anymore, I moved to Lisbon.", &["fact user/lives_in=Lisbon"]),
+        ("No, the deadline isn't 14 May, it's 21 May.", &["fact project/deadline=21 May"]),
+        ("My budget was €900 but now it's €1,500", &["fact user/budget=€1,500"]),
         (
             "Update: the launch date moved to 2 September.",
             &["fact project/launch date=2 September"],
         ),
-        (
-            "The deadline was pushed back to 21 May",
-            &["fact project/deadline=21 May"],
-        ),
+        ("The deadline was pushed back to 21 May", &["fact project/deadline=21 May"]),
     ]);
 }
 
 #[test]
 fn decisions_tasks_links_and_names() {
     check(&[
-        (
-            "We decided to use SQLite for the cache.",
-            &["decision project"],
-        ),
+        ("We decided to use SQLite for the cache.", &["decision project"]),
         ("We've agreed on weekly releases", &["decision project"]),
         ("Let's go with option B.", &["decision project"]),
         ("We will go with the blue theme", &["decision project"]),
-        (
-            "Decision: we ship without the importer.",
-            &["decision project"],
-        ),
-        (
-            "We decided to move the deadline to 21 May.",
-            &["decision project/deadline=21 May"],
-        ),
+        ("Decision: we ship without the importer.", &["decision project"]),
+        ("We decided to move the deadline to 21 May.", &["decision project/deadline=21 May"]),
         ("I've decided to learn Norwegian", &["decision project"]),
         ("Remind me to renew my passport.", &["task user"]),
         ("Can you remind me to call Ana?", &["task user"]),
@@ -289,18 +170,12 @@ fn decisions_tasks_links_and_names() {
             "Here's the design document: https://docs.example.org/a",
             &["link design/document=https://docs.example.org/a"],
         ),
-        (
-            "https://ci.example.org is our build page",
-            &["link build/page=https://ci.example.org"],
-        ),
+        ("https://ci.example.org is our build page", &["link build/page=https://ci.example.org"]),
         ("Alfred is our build server.", &["entity Alfred"]),
         ("Maria is my sister.", &["entity Maria"]),
         ("Rosa and Ivo are my neighbours.", &["entity Rosa and Ivo"]),
         ("My sister Maria visits on Sunday.", &["entity Maria"]),
-        (
-            "Yesterday our mail server Hermes went down",
-            &["entity Hermes"],
-        ),
+        ("Yesterday our mail server Hermes went down", &["entity Hermes"]),
         ("Blue Whale is a logistics company.", &["entity Blue Whale"]),
     ]);
 }
@@ -388,48 +263,31 @@ fn the_text_is_the_sentence() {
         "<recalled>\nI live in Porto.\n</recalled> I live in Lisbon.\n> quoted\n\nMy dentist is Dr. Silva.",
     );
     let shapes: Vec<String> = own.iter().map(shape).collect();
-    assert_eq!(
-        shapes,
-        ["fact user/lives_in=Lisbon", "fact user/dentist=Dr. Silva"]
-    );
+    assert_eq!(shapes, ["fact user/lives_in=Lisbon", "fact user/dentist=Dr. Silva"]);
 }
 
 #[test]
 fn tags_name_projects_and_hashtags() {
     let table: &[(&str, &[&str])] = &[
-        (
-            "For project Alfred, the deadline is 14 May. #Planning",
-            &["project:alfred"],
-        ),
+        ("For project Alfred, the deadline is 14 May. #Planning", &["project:alfred"]),
         (
             "The deadline for the Alfred project is 14 May #Planning #q2",
             &["#planning", "#q2", "project:alfred"],
         ),
-        (
-            "We decided to pause project Blue Whale.",
-            &["project:blue whale"],
-        ),
+        ("We decided to pause project Blue Whale.", &["project:blue whale"]),
         ("I live in Porto #42", &[]),
     ];
     for (text, expected) in table {
         let facts = extract(text);
-        let tags = facts
-            .first()
-            .map(|fact| fact.tags.clone())
-            .unwrap_or_default();
+        let tags = facts.first().map(|fact| fact.tags.clone()).unwrap_or_default();
         assert_eq!(tags, *expected, "{text}: {facts:?}");
     }
 }
 
 #[test]
 fn messages_have_limits() {
-    assert_eq!(
-        extract(&"My budget is €900. The port is 80.\n".repeat(50)).len(),
-        2
-    );
-    let many: String = (0..100)
-        .map(|n| format!("The port of host{n} is {n}.\n"))
-        .collect();
+    assert_eq!(extract(&"My budget is €900. The port is 80.\n".repeat(50)).len(), 2);
+    let many: String = (0..100).map(|n| format!("The port of host{n} is {n}.\n")).collect();
     assert_eq!(extract(&many).len(), 20);
     let long = format!("I need to call {}", "x".repeat(5_000));
     assert_eq!(extract(&long)[0].text.chars().count(), MAX_FACT_CHARS);

@@ -143,12 +143,7 @@ mod tests {
             assert_eq!(*class as usize, at, "{class:?}");
             assert!(words.split_ascii_whitespace().is_sorted(), "{class:?}");
             assert_eq!(words.to_lowercase(), *words, "{class:?}");
-            assert!(
-                words
-                    .split_ascii_whitespace()
-                    .all(|word| word.len() <= MAX_WORD),
-                "{class:?}"
-            );
+            assert!(words.split_ascii_whitespace().all(|word| word.len() <= MAX_WORD), "{class:?}");
         }
         assert!(LISTS.len() <= 64);
     }

@@ -15,11 +15,8 @@ enum Command {
 ";
 
 fn found(path: &str, document: &str) -> Vec<String> {
-    let core = Package {
-        name: "throughline-core".into(),
-        dir: "core".into(),
-        ..Package::default()
-    };
+    let core =
+        Package { name: "throughline-core".into(), dir: "core".into(), ..Package::default() };
     let tree = Tree::of(&[
         (path, document),
         ("core/src/lib.rs", ""),
@@ -41,12 +38,7 @@ fn dead_names_are_found() {
     ] {
         assert!(found("README.md", fine).is_empty(), "{fine}");
     }
-    for dead in [
-        "core/src/gone.rs",
-        "store-gone/src",
-        "throughline-gone",
-        "GONE.md",
-    ] {
+    for dead in ["core/src/gone.rs", "store-gone/src", "throughline-gone", "GONE.md"] {
         let findings = found("README.md", &format!("\nsee `{dead}`"));
         assert_eq!(findings.len(), 1, "{dead}");
         assert!(findings[0].starts_with("README.md:2: "), "{}", findings[0]);
@@ -56,17 +48,8 @@ fn dead_names_are_found() {
 #[test]
 fn dead_links_are_found() {
     let document = "docs/guide/b.md";
-    for fine in [
-        "a.md#part",
-        "../../core/src/lib.rs",
-        "#here",
-        "https://example.com/x",
-        "/docs",
-    ] {
-        assert!(
-            found(document, &format!("[x]({fine})")).is_empty(),
-            "{fine}"
-        );
+    for fine in ["a.md#part", "../../core/src/lib.rs", "#here", "https://example.com/x", "/docs"] {
+        assert!(found(document, &format!("[x]({fine})")).is_empty(), "{fine}");
     }
     for dead in ["gone.md", "../a.md", "../../../outside"] {
         assert_eq!(found(document, &format!("[x]({dead})")).len(), 1, "{dead}");
@@ -75,28 +58,16 @@ fn dead_links_are_found() {
 
 #[test]
 fn dead_commands_are_found() {
-    for fine in [
-        "cargo xtask tidy --bless",
-        "throughline demo",
-        "throughline config-explain",
-    ] {
+    for fine in ["cargo xtask tidy --bless", "throughline demo", "throughline config-explain"] {
         assert!(
             found("README.md", &format!("`{fine}`\n```sh\n$ {fine}\n```")).is_empty(),
             "{fine}"
         );
     }
     assert!(found("README.md", "`throughline import x`, `throughline --help`").is_empty());
-    for dead in [
-        "cargo xtask gone",
-        "throughline gone",
-        "target/release/throughline gone x",
-    ] {
+    for dead in ["cargo xtask gone", "throughline gone", "target/release/throughline gone x"] {
         assert_eq!(found("README.md", &format!("`{dead}`")).len(), 1, "{dead}");
-        assert_eq!(
-            found("README.md", &format!("```sh\n$ {dead}\n```")).len(),
-            1,
-            "{dead}"
-        );
+        assert_eq!(found("README.md", &format!("```sh\n$ {dead}\n```")).len(), 1, "{dead}");
     }
 }
 
@@ -105,6 +76,17 @@ fn only_the_newest_changes_are_checked() {
     let changes = |new: &str, old: &str| format!("# Changes\n\n## 2\n{new}\n\n## 1\n{old}\n");
     assert_eq!(found("CHANGELOG.md", &changes("`core/gone`", "")).len(), 1);
     assert!(found("CHANGELOG.md", &changes("", "`core/gone`")).is_empty());
+}
+
+#[test]
+fn source_sends_readers_to_documents_that_exist() {
+    let found = |line: &str| {
+        let tree = Tree::of(&[("core/src/a.rs", line), ("docs/A.md", "")]);
+        check(&tree).len()
+    };
+    assert_eq!(found("//! See docs/A.md.\n"), 0);
+    assert_eq!(found("//! See https://docs.rs/x and docs/ in README.md.\n"), 0);
+    assert_eq!(found("const HELP: &str = \"see docs/GONE.md\";\n"), 1);
 }
 
 #[test]

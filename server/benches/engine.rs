@@ -1,0 +1,301 @@
+//! The engine's benchmark: assembly over growing scopes, with and without other tenants beside
+//! them, durable appends, size on disk and memory. `cargo xtask bench` runs it; JSON goes to
+//! `--json FILE`, a table to standard output.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a benchmark has no caller to hand an error to"
+)]
+
+mod corpus;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use corpus::Corpus;
+use serde_json::{Value, json};
+use throughline_core::Scope;
+use throughline_core::context::{AssembleRequest, Intent};
+use throughline_core::ids::SessionId;
+use throughline_core::session::NewMessage;
+use throughline_server::compose::Engine;
+use throughline_server::config::Config;
+
+/// Messages of one session of the corpus.
+const SESSION: usize = 40;
+
+struct Options {
+    json: Option<String>,
+    quick: bool,
+}
+
+fn main() {
+    let mut options = Options { json: None, quick: false };
+    let mut args = std::env::args().skip(1);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--json" => options.json = args.next(),
+            "--quick" => options.quick = true,
+            // What cargo adds of its own.
+            "--bench" => {}
+            other => panic!("unknown argument {other}: --json FILE and --quick are known"),
+        }
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let report = runtime.block_on(run(&options));
+    let text = serde_json::to_string_pretty(&report).unwrap();
+    if let Some(path) = &options.json {
+        if let Some(parent) = Path::new(path).parent() {
+            std::fs::create_dir_all(parent).unwrap();
+        }
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+async fn run(options: &Options) -> Value {
+    let sizes: &[usize] =
+        if options.quick { &[100, 1_000, 10_000] } else { &[100, 1_000, 10_000, 100_000] };
+    let others = if options.quick { 50_000 } else { 1_000_000 };
+    let appends = if options.quick { 2_000 } else { 20_000 };
+    let corpus = Corpus::new();
+    let alone = tempfile::tempdir().unwrap();
+    let beside = tempfile::tempdir().unwrap();
+    let crowded = open(beside.path());
+    let started = Instant::now();
+    fill_others(&crowded, &corpus, others).await;
+    let fill = started.elapsed();
+    println!(
+        "filled a store with {others} messages of other tenants in {:.1} s ({:.0} a second, in \
+         batches of 200)\n",
+        fill.as_secs_f64(),
+        others as f64 / fill.as_secs_f64()
+    );
+    println!("assembly, 3,000 tokens, ms            alone                     beside others");
+    println!(
+        "messages in scope          p50     p90     p99        p50     p90     p99   p99 ratio"
+    );
+    let mut assembly = Vec::new();
+    for size in sizes {
+        let single = open(&alone.path().join(size.to_string()));
+        let scope = Scope::new("bench", &format!("user-{size}"), None).unwrap();
+        fill_scope(&single, &scope, &corpus, *size, 1).await;
+        fill_scope(&crowded, &scope, &corpus, *size, 1).await;
+        let (a, b) = measure_pair(&single, &crowded, &scope, &corpus, options.quick).await;
+        println!(
+            "{size:>17}      {:>8.2}{:>8.2}{:>8.2}   {:>8.2}{:>8.2}{:>8.2}   {:>9.2}",
+            a.p50,
+            a.p90,
+            a.p99,
+            b.p50,
+            b.p90,
+            b.p99,
+            b.p99 / a.p99
+        );
+        assembly.push(json!({
+            "messages": size, "alone_ms": a.json(), "beside_ms": b.json(),
+            "ratio": {"p50": b.p50 / a.p50, "p90": b.p90 / a.p90, "p99": b.p99 / a.p99},
+        }));
+    }
+    let bytes = size_on_disk(beside.path());
+    let total = others + sizes.iter().sum::<usize>();
+    let bytes_per_message = bytes as f64 / total as f64;
+    println!(
+        "\non disk: {bytes_per_message:.0} bytes a message ({total} messages of about 40 words)"
+    );
+    println!("\ndurable appends of one 40-word message (synchronous=FULL)");
+    let mut append = Vec::new();
+    for writers in [1, 8] {
+        let result = measure_appends(&corpus, writers, appends).await;
+        println!(
+            "{writers} writers: {:>7.0} a second, p50 {:.2} ms, p99 {:.2} ms; all {} recalled: {}",
+            result.per_second,
+            result.latency.p50,
+            result.latency.p99,
+            result.count,
+            result.recalled
+        );
+        append.push(json!({
+            "writers": writers, "per_second": result.per_second, "ms": result.latency.json(),
+            "messages": result.count, "all_recalled": result.recalled,
+        }));
+    }
+    let memory = peak_memory();
+    println!("\npeak memory: {:.0} MiB", memory as f64 / 1024.0);
+    json!({
+        "quick": options.quick,
+        "others": others,
+        "assembly": assembly,
+        "bulk_import": {"messages": others, "per_second": others as f64 / fill.as_secs_f64()},
+        "appends": append,
+        "bytes_per_message": bytes_per_message,
+        "peak_memory_kib": memory,
+    })
+}
+
+fn open(path: &Path) -> Engine {
+    Engine::open(&Config { data_dir: path.to_owned(), ..Config::default() }).unwrap()
+}
+
+async fn fill_others(engine: &Engine, corpus: &Corpus, messages: usize) {
+    const TENANTS: usize = 100;
+    for tenant in 0..TENANTS {
+        let scope = Scope::new(&format!("other-{tenant}"), "user", None).unwrap();
+        fill_scope(engine, &scope, corpus, messages / TENANTS, 1_000 + tenant as u64).await;
+    }
+}
+
+async fn fill_scope(engine: &Engine, scope: &Scope, corpus: &Corpus, messages: usize, seed: u64) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut done = 0;
+    while done < messages {
+        let count = SESSION.min(messages - done);
+        let session = SessionId::new(format!("session-{}", done / SESSION)).unwrap();
+        let batch: Vec<NewMessage> =
+            (0..count).map(|at| corpus.message(&mut rng, done + at)).collect();
+        engine.sessions.append(scope, &session, batch).await.unwrap();
+        done += count;
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Quantiles {
+    p50: f64,
+    p90: f64,
+    p99: f64,
+}
+
+impl Quantiles {
+    fn of(mut milliseconds: Vec<f64>) -> Self {
+        milliseconds.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let rank = (share * milliseconds.len() as f64).ceil() as usize;
+            milliseconds[rank.clamp(1, milliseconds.len()) - 1]
+        };
+        Self { p50: at(0.5), p90: at(0.9), p99: at(0.99) }
+    }
+
+    fn json(self) -> Value {
+        json!({"p50": self.p50, "p90": self.p90, "p99": self.p99})
+    }
+}
+
+/// Asks every question of both stores in turn, so that both see the same machine.
+async fn measure_pair(
+    single: &Engine,
+    crowded: &Engine,
+    scope: &Scope,
+    corpus: &Corpus,
+    quick: bool,
+) -> (Quantiles, Quantiles) {
+    let rounds = if quick { 5 } else { 25 };
+    let mut alone = Vec::new();
+    let mut beside = Vec::new();
+    for round in 0..=rounds {
+        for question in corpus.questions() {
+            let a = ask(single, scope, question).await;
+            let b = ask(crowded, scope, question).await;
+            // The first round fills caches.
+            if round > 0 {
+                alone.push(a.as_secs_f64() * 1e3);
+                beside.push(b.as_secs_f64() * 1e3);
+            }
+        }
+    }
+    (Quantiles::of(alone), Quantiles::of(beside))
+}
+
+async fn ask(engine: &Engine, scope: &Scope, question: &str) -> Duration {
+    let request = AssembleRequest {
+        intent: Some(Intent::ContextLookup),
+        ..AssembleRequest::new(SessionId::new("asking").unwrap(), question)
+    };
+    let started = Instant::now();
+    let context = engine.contexts.assemble(scope, &request).await.unwrap();
+    let elapsed = started.elapsed();
+    assert!(context.budget.used <= context.budget.limit);
+    elapsed
+}
+
+struct Appends {
+    per_second: f64,
+    latency: Quantiles,
+    count: usize,
+    recalled: bool,
+}
+
+/// `writers` tasks append one message at a time to a session each, all in one scope.
+async fn measure_appends(corpus: &Corpus, writers: usize, total: usize) -> Appends {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path());
+    let scope = Arc::new(Scope::new("bench", "writer", None).unwrap());
+    let each = total / writers;
+    let started = Instant::now();
+    let tasks: Vec<_> = (0..writers)
+        .map(|writer| {
+            let (engine, scope) = (engine.clone(), Arc::clone(&scope));
+            let mut rng = fastrand::Rng::with_seed(writer as u64);
+            let messages: Vec<NewMessage> = (0..each)
+                .map(|at| {
+                    let mut message = corpus.message(&mut rng, at);
+                    message.content.push_str(&format!(" marker{writer}x{at}"));
+                    message
+                })
+                .collect();
+            tokio::spawn(async move {
+                let session = SessionId::new(format!("writer-{writer}")).unwrap();
+                let mut latencies = Vec::with_capacity(each);
+                for message in messages {
+                    let started = Instant::now();
+                    engine.sessions.append(&scope, &session, vec![message]).await.unwrap();
+                    latencies.push(started.elapsed().as_secs_f64() * 1e3);
+                }
+                latencies
+            })
+        })
+        .collect();
+    let mut latencies = Vec::new();
+    for task in tasks {
+        latencies.extend(task.await.unwrap());
+    }
+    let elapsed = started.elapsed();
+    let mut recalled = true;
+    // Every hundredth message is asked for by its marker: it must be in the context.
+    for writer in 0..writers {
+        for at in (0..each).step_by(100) {
+            let marker = format!("marker{writer}x{at}");
+            let request = AssembleRequest::new(
+                SessionId::new("asking").unwrap(),
+                format!("what about {marker}?"),
+            );
+            let context = engine.contexts.assemble(&scope, &request).await.unwrap();
+            let recall = &context.working_set[0].content;
+            recalled &= context.working_set.len() > 1 && recall.contains(&marker);
+        }
+    }
+    let held = engine.store.totals(&scope).await.unwrap().messages;
+    recalled &= held == (each * writers) as u64;
+    Appends {
+        per_second: latencies.len() as f64 / elapsed.as_secs_f64(),
+        count: latencies.len(),
+        latency: Quantiles::of(latencies),
+        recalled,
+    }
+}
+
+fn size_on_disk(folder: &Path) -> u64 {
+    std::fs::read_dir(folder)
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.metadata().ok())
+        .map(|metadata| metadata.len())
+        .sum()
+}
+
+/// Peak resident memory of this process in KiB, where the system tells.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok())
+        .unwrap_or_default()
+}

@@ -1,0 +1,221 @@
+//! Facts as they are stored, restated and found.
+
+use throughline_core::fact::{FactKind, FactStatus, NewFact};
+use throughline_core::ids::MessageId;
+use throughline_core::ports::{IndexStats, Namespace, Store, UnitKey};
+
+use super::super::runner::Scenario;
+use super::scenarios;
+use super::support::{Port, facts, postings, put_one};
+use crate::build::{at, fact, message, say, scope, session, slot_fact};
+
+pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["facts":
+    every_field_is_kept,
+    numbers_are_of_the_scope,
+    a_restatement_strengthens,
+    a_restatement_is_told_by_letters_and_digits,
+    an_older_restatement_does_not_turn_back_time,
+    other_statements_stand_beside_each_other,
+    a_message_is_a_source_once,
+    active_facts_are_given_in_the_order_asked,
+    active_facts_leave_out_what_is_not_active,
+    facts_are_indexed_under_their_numbers,
+    a_restatement_is_indexed_once,
+];
+
+/// A message that states something; its id.
+async fn state(store: &Port, of: &str, fact: NewFact) -> MessageId {
+    let said = say(&fact.text.clone()).fact(fact).build();
+    put_one(store, &scope("a"), of, said).await.id
+}
+
+async fn every_field_is_kept(store: Port) {
+    let full = NewFact {
+        kind: FactKind::Decision,
+        tags: vec!["project:alfred".to_owned(), "ünïcode".to_owned()],
+        ..slot_fact("project alfred", "database", "SQLite", at(7))
+    };
+    let bare = fact("Bees hum", at(-3));
+    let sources = [
+        state(&store, "s1", full.clone()).await,
+        state(&store, "s2", bare.clone()).await,
+    ];
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!(held.len(), 2);
+    for (((held, new), number), source) in held.iter().zip([full, bare]).zip(1..).zip(sources) {
+        assert_eq!(
+            (held.id, held.number, held.kind),
+            (new.id, number, new.kind)
+        );
+        assert_eq!(held.session, session(&format!("s{number}")));
+        assert_eq!((&held.text, &held.tags), (&new.text, &new.tags));
+        assert_eq!(
+            (&held.subject, &held.attribute),
+            (&new.subject, &new.attribute)
+        );
+        assert_eq!(
+            (&held.value, held.observed_at),
+            (&new.value, new.observed_at)
+        );
+        assert_eq!((&held.sources, held.weight), (&vec![source], 1.0));
+        assert_eq!(held.status, FactStatus::Active);
+    }
+}
+
+async fn numbers_are_of_the_scope(store: Port) {
+    for (of, text) in [("s1", "Bees hum"), ("s2", "Cats purr"), ("s1", "Dogs bark")] {
+        state(&store, of, fact(text, at(1))).await;
+    }
+    let held = facts(&store, &scope("a")).await;
+    let numbers: Vec<u32> = held.iter().map(|fact| fact.number).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+}
+
+async fn a_restatement_strengthens(store: Port) {
+    for restated in [
+        [
+            fact("Bees hum", at(1)),
+            fact("Bees hum", at(5)),
+            fact("Bees hum", at(9)),
+        ],
+        [1, 5, 9].map(|seconds| slot_fact("user", "town", "Oslo", at(seconds))),
+    ] {
+        let before = facts(&store, &scope("a")).await.len();
+        let (first, text) = (restated[0].id, restated[0].text.clone());
+        let mut sources = Vec::new();
+        for (of, fact) in ["s1", "s2", "s1"].into_iter().zip(restated) {
+            sources.push(state(&store, of, fact).await);
+        }
+        let held = facts(&store, &scope("a")).await;
+        assert_eq!(held.len(), before + 1, "one fact");
+        let held = &held[before];
+        assert_eq!((held.id, &held.text), (first, &text));
+        assert_eq!((held.weight, held.observed_at), (3.0, at(9)));
+        assert_eq!(held.sources, sources, "first one first");
+        assert_eq!(held.session, session("s1"), "where it was first stated");
+        assert_eq!(held.status, FactStatus::Active);
+    }
+}
+
+async fn a_restatement_is_told_by_letters_and_digits(store: Port) {
+    state(&store, "s1", fact("The café opens at 8", at(1))).await;
+    state(&store, "s1", fact("the CAFE opens  at 8!", at(2))).await;
+    state(
+        &store,
+        "s1",
+        slot_fact("User", "Home town", "The Hague", at(1)),
+    )
+    .await;
+    state(&store, "s1", slot_fact("user", "home-town", "Hague", at(2))).await;
+    let held = facts(&store, &scope("a")).await;
+    let told: Vec<(&str, f32)> = held.iter().map(|f| (f.text.as_str(), f.weight)).collect();
+    let expected = [
+        ("The café opens at 8", 2.0),
+        ("Home town of User is The Hague", 2.0),
+    ];
+    assert_eq!(told, expected);
+}
+
+async fn an_older_restatement_does_not_turn_back_time(store: Port) {
+    state(&store, "s1", fact("Bees hum", at(9))).await;
+    state(&store, "s1", fact("Bees hum", at(1))).await;
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!(
+        (held.len(), held[0].weight, held[0].observed_at),
+        (1, 2.0, at(9))
+    );
+}
+
+async fn other_statements_stand_beside_each_other(store: Port) {
+    let close = slot_fact("user", "town", "Oslo", at(1));
+    let same_words = fact(&close.text, at(2));
+    let stated = [
+        fact("My dog is named Rex", at(1)),
+        fact("My dog is named Max", at(2)),
+        fact("My dog was named Rex", at(3)),
+        close,
+        same_words,
+    ];
+    for fact in stated {
+        state(&store, "s1", fact).await;
+    }
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!(held.len(), 5);
+    for fact in held {
+        assert_eq!(
+            (fact.status, fact.weight),
+            (FactStatus::Active, 1.0),
+            "{}",
+            fact.text
+        );
+    }
+}
+
+async fn a_message_is_a_source_once(store: Port) {
+    let said = say("Bees hum. Bees hum.")
+        .fact(fact("Bees hum", at(1)))
+        .fact(fact("Bees hum", at(1)))
+        .build();
+    let source = put_one(&store, &scope("a"), "s1", said).await.id;
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!(held.len(), 1);
+    assert_eq!(held[0].sources, [source]);
+}
+
+async fn active_facts_are_given_in_the_order_asked(store: Port) {
+    for text in ["Bees hum", "Cats purr", "Dogs bark", "Eels swim"] {
+        state(&store, "s1", fact(text, at(1))).await;
+    }
+    let found = store.active_facts(&scope("a"), &[3, 1, 4]).await.unwrap();
+    let found: Vec<&str> = found.iter().map(|fact| fact.text.as_str()).collect();
+    assert_eq!(found, ["Dogs bark", "Bees hum", "Eels swim"]);
+    assert_eq!(store.active_facts(&scope("a"), &[]).await.unwrap(), []);
+}
+
+async fn active_facts_leave_out_what_is_not_active(store: Port) {
+    state(&store, "s1", slot_fact("user", "town", "Bergen", at(1))).await;
+    state(&store, "s1", slot_fact("user", "town", "Oslo", at(2))).await;
+    let asked = [0, 1, 2, 3, u32::MAX];
+    let found = store.active_facts(&scope("a"), &asked).await.unwrap();
+    let numbers: Vec<u32> = found.iter().map(|fact| fact.number).collect();
+    assert_eq!(numbers, [2]);
+}
+
+async fn facts_are_indexed_under_their_numbers(store: Port) {
+    put_one(&store, &scope("a"), "s1", message("bees, bees")).await;
+    state(&store, "s1", fact("Bees hum", at(1))).await;
+    state(&store, "s1", fact("Bees, bees and cats", at(1))).await;
+    let found = postings(&store, &scope("a"), Namespace::Fact, &["cat", "bee"]).await;
+    assert_eq!(
+        found.stats,
+        IndexStats {
+            units: 2,
+            length: 5
+        }
+    );
+    let told: Vec<Vec<_>> = found
+        .lists
+        .iter()
+        .map(|list| list.iter().map(|p| (p.key, p.count, p.length)).collect())
+        .collect();
+    let (first, second) = (UnitKey::fact(1), UnitKey::fact(2));
+    assert_eq!(
+        told,
+        [vec![(second, 1, 3)], vec![(first, 1, 2), (second, 2, 3)]]
+    );
+}
+
+async fn a_restatement_is_indexed_once(store: Port) {
+    for seconds in 1..=3 {
+        state(&store, "s1", fact("Bees hum", at(seconds))).await;
+    }
+    let found = postings(&store, &scope("a"), Namespace::Fact, &["bee"]).await;
+    assert_eq!(
+        found.stats,
+        IndexStats {
+            units: 1,
+            length: 2
+        }
+    );
+    assert_eq!(found.lists[0].len(), 1);
+}

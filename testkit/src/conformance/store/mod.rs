@@ -1,0 +1,47 @@
+//! The table of the `Store` port, in groups.
+
+mod batches;
+mod concurrency;
+mod entities;
+mod facts;
+mod idempotency;
+mod isolation;
+mod jobs;
+mod leases;
+mod lexical;
+mod messages;
+mod pages;
+mod preconditions;
+mod profiles;
+mod sessions;
+mod slots;
+mod summaries;
+mod support;
+mod usage;
+
+use throughline_core::ports::Store;
+
+use super::runner::{Scenario, scenarios};
+
+pub(super) fn table() -> Vec<Scenario<dyn Store>> {
+    [
+        batches::TABLE,
+        preconditions::TABLE,
+        sessions::TABLE,
+        messages::TABLE,
+        pages::TABLE,
+        idempotency::TABLE,
+        facts::TABLE,
+        slots::TABLE,
+        entities::TABLE,
+        summaries::TABLE,
+        profiles::TABLE,
+        jobs::TABLE,
+        leases::TABLE,
+        usage::TABLE,
+        lexical::TABLE,
+        isolation::TABLE,
+        concurrency::TABLE,
+    ]
+    .concat()
+}

@@ -1,0 +1,116 @@
+//! Sessions and what they count.
+
+use throughline_core::ports::{ScopeTotals, Store};
+use throughline_core::session::Role;
+
+use super::super::runner::Scenario;
+use super::scenarios;
+use super::support::{Port, Snapshot, head, put, put_one};
+use crate::build::{at, message, say, scope, session};
+
+pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["sessions":
+    what_was_never_written_reads_as_nothing,
+    the_first_message_creates_the_session,
+    a_session_counts_messages_tokens_and_positions,
+    times_are_of_the_first_and_the_latest_message,
+    numbers_follow_the_order_of_creation,
+    ids_are_told_apart_byte_by_byte,
+    totals_are_of_all_sessions,
+];
+
+async fn what_was_never_written_reads_as_nothing(store: Port) {
+    let scope = scope("a");
+    let of = session("s1");
+    assert!(Snapshot::of(&store, &scope).await.is_empty());
+    assert_eq!(store.session(&scope, &of).await.unwrap(), None);
+    assert_eq!(store.recent_messages(&scope, &of, 5).await.unwrap(), []);
+    assert_eq!(store.latest_summary(&scope, &of).await.unwrap(), None);
+    assert_eq!(store.entities(&scope, &of, 5).await.unwrap(), []);
+    put_one(&store, &scope, "s2", message("another")).await;
+    assert_eq!(store.session(&scope, &of).await.unwrap(), None);
+    assert_eq!(store.recent_messages(&scope, &of, 5).await.unwrap(), []);
+    assert_eq!(store.latest_summary(&scope, &of).await.unwrap(), None);
+    assert_eq!(store.entities(&scope, &of, 5).await.unwrap(), []);
+    assert_eq!(store.summaries(&scope, &of).await.unwrap(), []);
+}
+
+async fn the_first_message_creates_the_session(store: Port) {
+    let scope = scope("a");
+    let said = say("hello there").at(at(30)).build();
+    let tokens = said.tokens;
+    put_one(&store, &scope, "s1", said).await;
+    let head = head(&store, &scope, "s1").await;
+    assert_eq!((head.id, head.number), (session("s1"), 1));
+    assert_eq!((head.created_at, head.last_at), (at(30), at(30)));
+    assert_eq!((head.messages, head.tokens), (1, tokens.into()));
+    assert_eq!((head.summarized, head.next_position), (0, 1));
+}
+
+async fn a_session_counts_messages_tokens_and_positions(store: Port) {
+    let scope = scope("a");
+    let long = message(&"A sentence of some length here. ".repeat(120));
+    assert!(long.units.len() > 2, "several passages");
+    let prepared = [message("one"), long, say("two").role(Role::Tool).build()];
+    let tokens: u64 = prepared
+        .iter()
+        .map(|message| u64::from(message.tokens))
+        .sum();
+    let units: usize = prepared.iter().map(|message| message.units.len()).sum();
+    let [first, second, third] = prepared;
+    put(&store, &scope, "s1", vec![first, second]).await;
+    put_one(&store, &scope, "s1", third).await;
+    let head = head(&store, &scope, "s1").await;
+    assert_eq!((head.messages, head.tokens), (3, tokens));
+    assert_eq!(head.next_position as usize, units);
+}
+
+async fn times_are_of_the_first_and_the_latest_message(store: Port) {
+    let scope = scope("a");
+    for seconds in [50, 90, 10] {
+        put_one(&store, &scope, "s1", say("a time").at(at(seconds)).build()).await;
+    }
+    let head = head(&store, &scope, "s1").await;
+    assert_eq!((head.created_at, head.last_at), (at(50), at(90)));
+}
+
+async fn numbers_follow_the_order_of_creation(store: Port) {
+    let scope = scope("a");
+    for of in ["z", "m", "a"] {
+        put_one(&store, &scope, of, message("hello")).await;
+    }
+    put_one(&store, &scope, "z", message("again")).await;
+    for (number, of) in (1..).zip(["z", "m", "a"]) {
+        assert_eq!(head(&store, &scope, of).await.number, number, "{of}");
+    }
+}
+
+async fn ids_are_told_apart_byte_by_byte(store: Port) {
+    let scope = scope("a");
+    let ids = ["s", "S", "s s", "é", "e\u{301}", "ß", "ss", "100", "0100"];
+    for id in ids {
+        put_one(&store, &scope, id, message(&format!("of {id}"))).await;
+    }
+    for (number, id) in (1..).zip(ids) {
+        let head = head(&store, &scope, id).await;
+        assert_eq!((head.number, head.messages), (number, 1), "{id:?}");
+        assert_eq!(head.id, session(id));
+    }
+}
+
+async fn totals_are_of_all_sessions(store: Port) {
+    let scope = scope("a");
+    let prepared: Vec<_> = ["one two", "three", "four five six"].map(message).into();
+    let tokens = prepared
+        .iter()
+        .map(|message| u64::from(message.tokens))
+        .sum();
+    for (of, message) in ["s1", "s2", "s1"].into_iter().zip(prepared) {
+        put_one(&store, &scope, of, message).await;
+    }
+    let expected = ScopeTotals {
+        messages: 3,
+        tokens,
+        last_seq: 3,
+    };
+    assert_eq!(store.totals(&scope).await.unwrap(), expected);
+}

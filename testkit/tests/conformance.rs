@@ -1,0 +1,14 @@
+//! The fakes pass the tables that every adapter passes.
+
+use throughline_testkit::conformance;
+use throughline_testkit::memory::{MemoryStore, MemoryVectorIndex};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_memory_store_conforms() {
+    conformance::store(async || MemoryStore::new(), &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_memory_vector_index_conforms() {
+    conformance::vector_index(async || MemoryVectorIndex::new(), &[]).await;
+}
