@@ -2,6 +2,9 @@
 -- to a scope is reached through an index that starts with the scope, so that the cost of a query
 -- depends on the rows of its scope.
 
+-- "thru": marks the file as ours, in the same transaction.
+PRAGMA application_id = 0x74687275;
+
 CREATE TABLE scope (
   id             INTEGER PRIMARY KEY,
   tenant         TEXT NOT NULL,

@@ -62,6 +62,7 @@ pub(crate) fn latest_schema() -> u32 {
 /// Opens the writing connection, creates what is missing and migrates what is old.
 pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
     create_private(&options.path)?;
+    let _turn = take_turn(&options.path)?;
     let mut connection = open(options, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let found = schema_version(&connection)?;
     let known = latest_schema();
@@ -100,9 +101,6 @@ pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
                 .with_source(other)
                 .during("migrate"),
         })?;
-        connection
-            .pragma_update(None, "application_id", APPLICATION_ID)
-            .map_err(|error| driver_error(error, "migrate"))?;
     }
     Ok(connection)
 }
@@ -156,16 +154,38 @@ pub(crate) fn schema_version(connection: &Connection) -> Result<u32> {
 }
 
 /// Creates the file with mode 0600 before SQLite opens it; SQLite gives `-wal` and `-shm` the mode
-/// of the file.
+/// of the file. A file that exists is not touched: opening and closing it here would release the
+/// locks that a connection of this process may hold on it.
 pub(crate) fn create_private(path: &Path) -> Result<()> {
     let mut options = std::fs::OpenOptions::new();
-    options.append(true).create(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
         Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            if path.is_dir() {
+                return Err(io_error(std::io::ErrorKind::IsADirectory.into(), path));
+            }
+            Ok(())
+        }
         Err(error) => Err(io_error(error, path)),
     }
+}
+
+/// Processes that open one file at the same time take turns, so that one of them creates or
+/// migrates it and the others find it done. The lock ends with the returned file, or its process.
+fn take_turn(path: &Path) -> Result<std::fs::File> {
+    let mut name = path.to_owned().into_os_string();
+    name.push("-open");
+    let path = PathBuf::from(name);
+    create_private(&path)?;
+    let open = || -> std::io::Result<std::fs::File> {
+        let file = std::fs::OpenOptions::new().write(true).open(&path)?;
+        file.lock()?;
+        Ok(file)
+    };
+    open().map_err(|error| io_error(error, &path))
 }
 
 /// A file error as a sentence.

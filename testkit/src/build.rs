@@ -223,8 +223,5 @@ pub fn batch(scope: &Scope) -> WriteBatch {
 /// The write that appends `message` to the session `to`.
 #[must_use]
 pub fn append(to: &str, message: PreparedMessage) -> Write {
-    Write::AppendMessage {
-        session: session(to),
-        message: Box::new(message),
-    }
+    Write::AppendMessage { session: session(to), message: Box::new(message) }
 }

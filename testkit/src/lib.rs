@@ -8,7 +8,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    clippy::panic,
     reason = "test support: a failure is the answer"
 )]
 

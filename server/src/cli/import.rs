@@ -19,6 +19,9 @@ pub(super) struct Args {
     /// Session of messages that name none [default: the file's name]
     #[arg(long)]
     session: Option<String>,
+    /// Tell of every committed batch on standard error: `committed 400 of 6000`
+    #[arg(long)]
+    commits: bool,
 }
 
 #[derive(Serialize)]
@@ -40,9 +43,15 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let engine = Engine::open(config)?;
     let mut imported = Vec::new();
     for (path, file) in files {
-        let total = file.sessions.iter().map(|session| session.messages.len() as u64).sum();
+        let total: u64 = file.sessions.iter().map(|session| session.messages.len() as u64).sum();
         let bar = output.progress(total, "importing");
-        let report = import(&engine, &scope, &file.sessions, |done| bar.set_position(done)).await?;
+        let told = |done: u64| {
+            bar.set_position(done);
+            if args.commits {
+                eprintln!("committed {done} of {total}");
+            }
+        };
+        let report = import(&engine, &scope, &file.sessions, told).await?;
         bar.finish_and_clear();
         imported.push(Imported { file: path.display().to_string(), report });
     }

@@ -39,11 +39,7 @@ pub(super) async fn run<P: ?Sized>(
             "the skip `{}` names no scenario of {port}",
             skip.name
         );
-        assert!(
-            !skip.reason.trim().is_empty(),
-            "the skip `{}` has no reason",
-            skip.name
-        );
+        assert!(!skip.reason.trim().is_empty(), "the skip `{}` has no reason", skip.name);
     }
     let mut failures = Vec::new();
     for (name, scenario) in table {
@@ -108,14 +104,8 @@ mod tests {
     #[tokio::test]
     async fn every_failure_is_named_at_once() {
         let said = outcome(&[]).await.unwrap_err();
-        assert!(
-            said.starts_with("2 of 3 scenarios of str failed:"),
-            "{said}"
-        );
-        assert!(
-            said.contains("tried::fails: ") && said.contains("as it should"),
-            "{said}"
-        );
+        assert!(said.starts_with("2 of 3 scenarios of str failed:"), "{said}");
+        assert!(said.contains("tried::fails: ") && said.contains("as it should"), "{said}");
         assert!(said.contains("tried::fails_too: also"), "{said}");
     }
 
@@ -123,10 +113,7 @@ mod tests {
     async fn skips_are_named_and_reasoned() {
         const REASON: &str = "it cannot";
         let skip = |name, reason| Skip { name, reason };
-        let both = [
-            skip("tried::fails", REASON),
-            skip("tried::fails_too", REASON),
-        ];
+        let both = [skip("tried::fails", REASON), skip("tried::fails_too", REASON)];
         assert_eq!(outcome(&both).await, Ok(()));
         for (skips, expected) in [
             ([skip("tried::gone", REASON)], "names no scenario"),

@@ -33,10 +33,7 @@ type Port = Arc<dyn VectorIndex>;
 const MESSAGES: Namespace = Namespace::Message;
 
 fn space(id: &str, dimensions: usize) -> VectorSpace {
-    VectorSpace {
-        id: id.to_owned(),
-        dimensions,
-    }
+    VectorSpace { id: id.to_owned(), dimensions }
 }
 
 fn flat() -> VectorSpace {
@@ -44,10 +41,7 @@ fn flat() -> VectorSpace {
 }
 
 fn item(position: u32, vector: &[f32]) -> VectorItem {
-    VectorItem {
-        key: key(position),
-        vector: vector.to_vec(),
-    }
+    VectorItem { key: key(position), vector: vector.to_vec() }
 }
 
 fn key(position: u32) -> UnitKey {
@@ -60,9 +54,7 @@ async fn put(index: &Port, items: &[VectorItem]) {
 }
 
 async fn search(index: &Port, query: &[f32], limit: usize) -> Vec<VectorHit> {
-    let found = index
-        .search(&scope("a"), MESSAGES, &flat(), query, limit)
-        .await;
+    let found = index.search(&scope("a"), MESSAGES, &flat(), query, limit).await;
     found.unwrap()
 }
 
@@ -73,10 +65,7 @@ async fn keys(index: &Port, query: &[f32], limit: usize) -> Vec<UnitKey> {
 
 async fn an_empty_index_finds_nothing(index: Port) {
     assert_eq!(search(&index, &[1.0, 0.0], 5).await, []);
-    let watermark = index
-        .watermark(&scope("a"), MESSAGES, &flat())
-        .await
-        .unwrap();
+    let watermark = index.watermark(&scope("a"), MESSAGES, &flat()).await.unwrap();
     assert_eq!(watermark, 0);
 }
 
@@ -94,18 +83,11 @@ async fn the_closest_come_first(index: Port) {
 }
 
 async fn scores_are_cosines_from_0_to_1(index: Port) {
-    let items = [
-        item(1, &[1.0, 0.0]),
-        item(2, &[0.0, 1.0]),
-        item(3, &[-1.0, 0.0]),
-    ];
+    let items = [item(1, &[1.0, 0.0]), item(2, &[0.0, 1.0]), item(3, &[-1.0, 0.0])];
     put(&index, &items).await;
     let hits = search(&index, &[1.0, 0.0], 10).await;
     for (hit, expected) in hits.iter().zip([1.0, 0.5, 0.0]) {
-        assert!(
-            (hit.score - expected).abs() < 1e-3,
-            "{hit:?}, not {expected}"
-        );
+        assert!((hit.score - expected).abs() < 1e-3, "{hit:?}, not {expected}");
         assert!((0.0..=1.0).contains(&hit.score), "{hit:?}");
     }
     assert_eq!(hits.len(), 3);
@@ -122,17 +104,12 @@ async fn ties_are_ordered_by_key(index: Port) {
     let items: Vec<VectorItem> = [7, 3, 9, 1, 5].map(|at| item(at, &[1.0, 0.0])).into();
     put(&index, &items[..3]).await;
     put(&index, &items[3..]).await;
-    assert_eq!(
-        keys(&index, &[1.0, 0.0], 10).await,
-        [1, 3, 5, 7, 9].map(key)
-    );
+    assert_eq!(keys(&index, &[1.0, 0.0], 10).await, [1, 3, 5, 7, 9].map(key));
     assert_eq!(keys(&index, &[1.0, 0.0], 2).await, [1, 3].map(key));
 }
 
 async fn at_most_the_limit_is_found(index: Port) {
-    let items: Vec<VectorItem> = (0..5_u16)
-        .map(|at| item(at.into(), &[1.0, at.into()]))
-        .collect();
+    let items: Vec<VectorItem> = (0..5_u16).map(|at| item(at.into(), &[1.0, at.into()])).collect();
     put(&index, &items).await;
     for (limit, expected) in [(0, 0), (1, 1), (4, 4), (5, 5), (50, 5)] {
         assert_eq!(search(&index, &[1.0, 0.0], limit).await.len(), expected);
@@ -149,43 +126,22 @@ async fn what_is_removed_is_gone_in_every_space(index: Port) {
     let other = space("other", 2);
     let items = [item(1, &[1.0, 0.0]), item(2, &[1.0, 0.0])];
     put(&index, &items).await;
-    index
-        .upsert(&scope("a"), MESSAGES, &other, &items, 1)
-        .await
-        .unwrap();
-    index
-        .remove(&scope("a"), MESSAGES, &[key(1)])
-        .await
-        .unwrap();
+    index.upsert(&scope("a"), MESSAGES, &other, &items, 1).await.unwrap();
+    index.remove(&scope("a"), MESSAGES, &[key(1)]).await.unwrap();
     for space in [flat(), other] {
-        let hits = index
-            .search(&scope("a"), MESSAGES, &space, &[1.0, 0.0], 9)
-            .await
-            .unwrap();
+        let hits = index.search(&scope("a"), MESSAGES, &space, &[1.0, 0.0], 9).await.unwrap();
         let keys: Vec<UnitKey> = hits.into_iter().map(|hit| hit.key).collect();
         assert_eq!(keys, [key(2)], "{space:?}");
     }
 }
 
 async fn removing_what_is_not_there_is_no_error(index: Port) {
-    index
-        .remove(&scope("a"), MESSAGES, &[key(1)])
-        .await
-        .unwrap();
+    index.remove(&scope("a"), MESSAGES, &[key(1)]).await.unwrap();
     put(&index, &[item(1, &[1.0, 0.0])]).await;
-    index
-        .remove(&scope("a"), MESSAGES, &[key(8), key(9)])
-        .await
-        .unwrap();
+    index.remove(&scope("a"), MESSAGES, &[key(8), key(9)]).await.unwrap();
     index.remove(&scope("a"), MESSAGES, &[]).await.unwrap();
-    index
-        .remove(&scope("b"), MESSAGES, &[key(1)])
-        .await
-        .unwrap();
-    index
-        .remove(&scope("a"), Namespace::Fact, &[key(1)])
-        .await
-        .unwrap();
+    index.remove(&scope("b"), MESSAGES, &[key(1)]).await.unwrap();
+    index.remove(&scope("a"), Namespace::Fact, &[key(1)]).await.unwrap();
     assert_eq!(keys(&index, &[1.0, 0.0], 9).await, [key(1)]);
 }
 
@@ -207,16 +163,10 @@ async fn nothing_crosses_scopes_namespaces_or_spaces(index: Port) {
     }
     for (n, (scope, namespace, space)) in (1..).zip(&places) {
         let items = [item(n, &[1.0, 0.0])];
-        index
-            .upsert(scope, *namespace, space, &items, u64::from(n) * 10)
-            .await
-            .unwrap();
+        index.upsert(scope, *namespace, space, &items, u64::from(n) * 10).await.unwrap();
     }
     for (n, (scope, namespace, space)) in (1..).zip(&places) {
-        let hits = index
-            .search(scope, *namespace, space, &[1.0, 0.0], 99)
-            .await
-            .unwrap();
+        let hits = index.search(scope, *namespace, space, &[1.0, 0.0], 99).await.unwrap();
         let keys: Vec<UnitKey> = hits.into_iter().map(|hit| hit.key).collect();
         assert_eq!(keys, [key(n)], "{scope} {namespace:?} {space:?}");
         let watermark = index.watermark(scope, *namespace, space).await.unwrap();
@@ -227,20 +177,11 @@ async fn nothing_crosses_scopes_namespaces_or_spaces(index: Port) {
 async fn the_watermark_moves_with_each_upsert(index: Port) {
     for (n, through) in (1..).zip([5, 6, 4_000_000_000_000]) {
         let items = [item(n, &[1.0, 0.0])];
-        index
-            .upsert(&scope("a"), MESSAGES, &flat(), &items, through)
-            .await
-            .unwrap();
-        let watermark = index
-            .watermark(&scope("a"), MESSAGES, &flat())
-            .await
-            .unwrap();
+        index.upsert(&scope("a"), MESSAGES, &flat(), &items, through).await.unwrap();
+        let watermark = index.watermark(&scope("a"), MESSAGES, &flat()).await.unwrap();
         assert_eq!(watermark, through);
     }
-    let other = index
-        .watermark(&scope("a"), MESSAGES, &space("other", 2))
-        .await
-        .unwrap();
+    let other = index.watermark(&scope("a"), MESSAGES, &space("other", 2)).await.unwrap();
     assert_eq!(other, 0, "another model has read nothing yet");
 }
 
@@ -248,17 +189,12 @@ async fn other_dimensions_are_refused_and_nothing_is_kept(index: Port) {
     put(&index, &[item(1, &[1.0, 0.0])]).await;
     for wrong in [&[1.0, 0.0, 0.0][..], &[1.0], &[]] {
         let items = [item(1, &[-1.0, 0.0]), item(2, &[1.0, 0.0]), item(3, wrong)];
-        let refused = index
-            .upsert(&scope("a"), MESSAGES, &flat(), &items, 9)
-            .await;
+        let refused = index.upsert(&scope("a"), MESSAGES, &flat(), &items, 9).await;
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
         let hits = search(&index, &[1.0, 0.0], 9).await;
         assert_eq!((hits.len(), hits[0].key), (1, key(1)));
         assert!(hits[0].score > 0.9, "the vector before is still there");
-        let watermark = index
-            .watermark(&scope("a"), MESSAGES, &flat())
-            .await
-            .unwrap();
+        let watermark = index.watermark(&scope("a"), MESSAGES, &flat()).await.unwrap();
         assert_eq!(watermark, 1);
     }
 }
@@ -278,42 +214,23 @@ async fn a_query_of_other_dimensions_is_refused(index: Port) {
 async fn many_vectors_are_searched(index: Port) {
     let embedder = HashEmbedder::new(64);
     let texts: Vec<String> = (0..400)
-        .map(|n| {
-            format!(
-                "harbor{n} kettle{} whistle{} lantern{}",
-                n % 50,
-                n % 41,
-                n % 7
-            )
-        })
+        .map(|n| format!("harbor{n} kettle{} whistle{} lantern{}", n % 50, n % 41, n % 7))
         .collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let vectors = embedder.embed(&texts).await.unwrap();
-    let items: Vec<VectorItem> = (0..)
-        .zip(&vectors)
-        .map(|(at, vector)| item(at, vector))
-        .collect();
+    let items: Vec<VectorItem> = (0..).zip(&vectors).map(|(at, vector)| item(at, vector)).collect();
     let space = embedder.space();
     for chunk in items.chunks(90) {
-        index
-            .upsert(&scope("a"), MESSAGES, space, chunk, 400)
-            .await
-            .unwrap();
+        index.upsert(&scope("a"), MESSAGES, space, chunk, 400).await.unwrap();
     }
     for (n, text) in texts.iter().enumerate().step_by(57) {
         let query = embedder.embed(&[text]).await.unwrap().remove(0);
-        let hits = index
-            .search(&scope("a"), MESSAGES, space, &query, 20)
-            .await
-            .unwrap();
+        let hits = index.search(&scope("a"), MESSAGES, space, &query, 20).await.unwrap();
         assert_eq!(hits.len(), 20);
         assert!(hits.is_sorted_by(
             |a, b| a.score > b.score || a.score.total_cmp(&b.score).is_eq() && a.key < b.key
         ));
         let own = hits.iter().find(|hit| hit.key == items[n].key);
-        assert!(
-            own.is_some_and(|hit| hit.score > 0.999),
-            "a text is closest to itself"
-        );
+        assert!(own.is_some_and(|hit| hit.score > 0.999), "a text is closest to itself");
     }
 }

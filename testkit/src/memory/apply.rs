@@ -29,9 +29,7 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
         match write {
             Write::AppendMessage { session, message } => {
                 let thread = scope.thread(session, message.created_at);
-                applied
-                    .messages
-                    .push(scope.append(thread, message, batch.now)?);
+                applied.messages.push(scope.append(thread, message, batch.now)?);
             }
             Write::PutSummary(summary) => {
                 let thread = scope.thread(&summary.session, summary.from_at);
@@ -70,14 +68,10 @@ impl ScopeState {
 
     /// Index of the session, which is created when there is none.
     fn thread(&mut self, id: &SessionId, created_at: Timestamp) -> usize {
-        let held = self
-            .sessions
-            .iter()
-            .position(|thread| thread.head.id == *id);
+        let held = self.sessions.iter().position(|thread| thread.head.id == *id);
         held.unwrap_or_else(|| {
             let number = u32::try_from(self.sessions.len() + 1).expect("few sessions");
-            self.sessions
-                .push(Thread::new(id.clone(), number, created_at));
+            self.sessions.push(Thread::new(id.clone(), number, created_at));
             self.sessions.len() - 1
         })
     }
@@ -112,14 +106,11 @@ impl ScopeState {
         for entity in &message.entities {
             self.see_entity(&session, message, entity);
         }
-        self.usage
-            .entry(UsageDay::of(now))
-            .or_default()
-            .add(&UsageCounters {
-                messages: 1,
-                message_tokens: message.tokens.into(),
-                ..UsageCounters::default()
-            });
+        self.usage.entry(UsageDay::of(now)).or_default().add(&UsageCounters {
+            messages: 1,
+            message_tokens: message.tokens.into(),
+            ..UsageCounters::default()
+        });
         Ok(applied)
     }
 }

@@ -43,8 +43,7 @@ impl ScopeState {
             }
         }
         let number = u32::try_from(self.facts.len() + 1).expect("few facts");
-        self.index
-            .insert((Namespace::Fact, UnitKey::fact(number)), new.unit.clone());
+        self.index.insert((Namespace::Fact, UnitKey::fact(number)), new.unit.clone());
         self.facts.push(Held {
             slot,
             statement,

@@ -46,10 +46,8 @@ pub(super) fn finish(
 ) -> Result<()> {
     let running =
         |job: &&mut Job| job.id == id && job.scope == *scope && job.state == JobState::Running;
-    let job = jobs
-        .iter_mut()
-        .find(running)
-        .ok_or_else(|| Error::not_found("the job is not running"))?;
+    let job =
+        jobs.iter_mut().find(running).ok_or_else(|| Error::not_found("the job is not running"))?;
     (job.state, job.due_at) = after_attempt(outcome, job.attempts, now);
     job.error = match outcome {
         Outcome::Done => None,
@@ -86,9 +84,7 @@ impl JobRepo for MemoryStore {
 
     async fn jobs(&self, scope: &Scope, request: &PageRequest) -> Result<Page<Job>> {
         let state = self.state();
-        let rows = (1..)
-            .zip(&state.jobs)
-            .filter(|(_, job)| job.scope == *scope);
+        let rows = (1..).zip(&state.jobs).filter(|(_, job)| job.scope == *scope);
         let rows = rows.map(|(ordinal, job): (u64, &Job)| (ordinal, job.clone()));
         Ok(page(rows, request))
     }

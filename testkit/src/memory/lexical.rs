@@ -15,10 +15,8 @@ impl LexicalIndex for MemoryStore {
         terms: &[TermId],
     ) -> Result<PostingLists> {
         Ok(self.read(scope, |held| {
-            let mut found = PostingLists {
-                stats: IndexStats::default(),
-                lists: vec![Vec::new(); terms.len()],
-            };
+            let mut found =
+                PostingLists { stats: IndexStats::default(), lists: vec![Vec::new(); terms.len()] };
             for ((within, key), unit) in &held.index {
                 if *within != namespace {
                     continue;

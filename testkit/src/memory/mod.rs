@@ -89,10 +89,6 @@ impl Store for MemoryStore {
     }
 
     async fn health(&self, _deep: bool) -> Result<Health> {
-        Ok(Health {
-            backend: "memory".to_owned(),
-            schema_version: 0,
-            problems: Vec::new(),
-        })
+        Ok(Health { backend: "memory".to_owned(), schema_version: 0, problems: Vec::new() })
     }
 }

@@ -16,12 +16,7 @@ impl HashEmbedder {
     /// An embedder whose vectors have `dimensions` values.
     #[must_use]
     pub fn new(dimensions: usize) -> Self {
-        Self {
-            space: VectorSpace {
-                id: format!("hash-{dimensions}"),
-                dimensions,
-            },
-        }
+        Self { space: VectorSpace { id: format!("hash-{dimensions}"), dimensions } }
     }
 
     fn vector(&self, text: &str) -> Vec<f32> {

@@ -39,11 +39,7 @@ impl Thread {
             next_position: 0,
             version: 0,
         };
-        Self {
-            head,
-            messages: Vec::new(),
-            changed: true,
-        }
+        Self { head, messages: Vec::new(), changed: true }
     }
 
     /// The message that bears a caller's id.
@@ -99,10 +95,7 @@ impl Stored {
 
 impl ScopeState {
     fn messages_of(&self, session: &SessionId) -> &[Stored] {
-        let thread = self
-            .sessions
-            .iter()
-            .find(|thread| thread.head.id == *session);
+        let thread = self.sessions.iter().find(|thread| thread.head.id == *session);
         thread.map_or(&[], |thread| &thread.messages)
     }
 
@@ -168,9 +161,7 @@ impl SessionRepo for MemoryStore {
         keys: &[UnitKey],
     ) -> Result<Vec<(UnitKey, Message)>> {
         Ok(self.read(scope, |held| {
-            keys.iter()
-                .filter_map(|key| Some((*key, held.message_at(*key)?)))
-                .collect()
+            keys.iter().filter_map(|key| Some((*key, held.message_at(*key)?))).collect()
         }))
     }
 
@@ -181,10 +172,7 @@ impl SessionRepo for MemoryStore {
         ids: &[ExternalId],
     ) -> Result<Vec<Message>> {
         Ok(self.read(scope, |held| {
-            let all = held
-                .messages_of(session)
-                .iter()
-                .map(|stored| &stored.message);
+            let all = held.messages_of(session).iter().map(|stored| &stored.message);
             let asked = all.filter(|message| {
                 let id = message.external_id.as_ref();
                 id.is_some_and(|id| ids.contains(id))
@@ -195,11 +183,7 @@ impl SessionRepo for MemoryStore {
 
     async fn totals(&self, scope: &Scope) -> Result<ScopeTotals> {
         Ok(self.read(scope, |held| ScopeTotals {
-            messages: held
-                .sessions
-                .iter()
-                .map(|thread| thread.head.messages)
-                .sum(),
+            messages: held.sessions.iter().map(|thread| thread.head.messages).sum(),
             tokens: held.sessions.iter().map(|thread| thread.head.tokens).sum(),
             last_seq: held.last_seq,
         }))

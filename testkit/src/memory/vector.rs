@@ -116,10 +116,7 @@ impl VectorIndex for MemoryVectorIndex {
         let mut hits: Vec<VectorHit> = vectors
             .iter()
             .flat_map(|vectors| &vectors.by_key)
-            .map(|(key, vector)| VectorHit {
-                key: *key,
-                score: score(query, vector),
-            })
+            .map(|(key, vector)| VectorHit { key: *key, score: score(query, vector) })
             .collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
         hits.truncate(limit);

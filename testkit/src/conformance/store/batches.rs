@@ -27,12 +27,7 @@ pub(super) const TABLE: &[Scenario<dyn throughline_core::ports::Store>] = scenar
 ];
 
 fn profile(rules: &str, version: u64) -> Profile {
-    Profile {
-        rules: rules.to_owned(),
-        card: "a card".to_owned(),
-        version,
-        updated_at: at(1),
-    }
+    Profile { rules: rules.to_owned(), card: "a card".to_owned(), version, updated_at: at(1) }
 }
 
 /// One write of each kind, before what fails: there is no such job.
@@ -49,10 +44,7 @@ fn doomed(batch: WriteBatch) -> WriteBatch {
         .with(Write::PutProfile(profile("never kept", 90)))
         .with(Write::AddUsage(
             UsageDay::of(at(0)),
-            UsageCounters {
-                contexts: 5,
-                ..UsageCounters::default()
-            },
+            UsageCounters { contexts: 5, ..UsageCounters::default() },
         ))
         .with(Write::EnqueueJob(job("embed", "s1")))
         .with(Write::FinishJob(JobId::from_uuid(id()), Outcome::Done))
@@ -83,9 +75,7 @@ async fn a_failing_last_write_leaves_nothing_beside_what_was_there(store: Port) 
         .fact(slot_fact("user", "kettle", "blue", at(1)))
         .entity(EntityKind::Id, "K-8443")
         .build();
-    let before = batch(&scope)
-        .with(append("s1", held))
-        .with(Write::PutProfile(profile("kept", 1)));
+    let before = batch(&scope).with(append("s1", held)).with(Write::PutProfile(profile("kept", 1)));
     store.apply(before).await.unwrap();
     let before = Snapshot::of(&store, &scope).await;
     let error = store.apply(doomed(batch(&scope))).await.unwrap_err();
@@ -102,11 +92,7 @@ async fn a_failed_batch_takes_no_sequence_number(store: Port) {
     assert_eq!((first.seq, second.seq), (1, 2));
     assert_eq!((first.position, second.position), (0, 1));
     let other = put_one(&store, &scope, "s2", message("three")).await;
-    assert_eq!(
-        head(&store, &scope, "s2").await.number,
-        2,
-        "no number is lost"
-    );
+    assert_eq!(head(&store, &scope, "s2").await.number, 2, "no number is lost");
     assert_eq!(other.seq, 3);
 }
 
@@ -159,10 +145,7 @@ async fn one_batch_writes_to_several_sessions(store: Port) {
     store.apply(mixed).await.unwrap();
     for (number, of) in (1..).zip(["s1", "s2", "s3"]) {
         let head = head(&store, &scope, of).await;
-        assert_eq!(
-            (head.number, head.messages, head.next_position),
-            (number, 4, 4)
-        );
+        assert_eq!((head.number, head.messages, head.next_position), (number, 4, 4));
         let held = messages(&store, &scope, of).await;
         let expected: Vec<String> = (0..4).map(|round| format!("{of} {round}")).collect();
         assert_eq!(contents(&held), expected);
@@ -184,17 +167,8 @@ async fn a_summary_may_come_before_its_message(store: Port) {
 async fn later_reads_see_an_applied_batch(store: Port) {
     let scope = scope("a");
     for round in 1..=40_u64 {
-        let applied = put(
-            &store,
-            &scope,
-            "s1",
-            vec![message(&format!("round {round}"))],
-        )
-        .await;
-        let recent = store
-            .recent_messages(&scope, &session("s1"), 1)
-            .await
-            .unwrap();
+        let applied = put(&store, &scope, "s1", vec![message(&format!("round {round}"))]).await;
+        let recent = store.recent_messages(&scope, &session("s1"), 1).await.unwrap();
         assert_eq!(recent[0].id, applied[0].id);
         assert_eq!(store.totals(&scope).await.unwrap().last_seq, round);
         let version = head(&store, &scope, "s1").await.version;
@@ -205,13 +179,7 @@ async fn later_reads_see_an_applied_batch(store: Port) {
 }
 
 async fn health_finds_nothing_wrong(store: Port) {
-    put(
-        &store,
-        &scope("a"),
-        "s1",
-        vec![message("one"), message("two")],
-    )
-    .await;
+    put(&store, &scope("a"), "s1", vec![message("one"), message("two")]).await;
     for deep in [false, true] {
         let health = store.health(deep).await.unwrap();
         assert_eq!(health.problems, Vec::<String>::new());

@@ -31,9 +31,7 @@ async fn together<T: Send + 'static, W: Future<Output = T> + Send + 'static>(
     store: &Port,
     work: impl Fn(Port, usize) -> W,
 ) -> Vec<T> {
-    let tasks: Vec<_> = (0..TASKS)
-        .map(|task| tokio::spawn(work(store.clone(), task)))
-        .collect();
+    let tasks: Vec<_> = (0..TASKS).map(|task| tokio::spawn(work(store.clone(), task))).collect();
     let mut results = Vec::new();
     for task in tasks {
         results.push(task.await.unwrap());
@@ -53,16 +51,9 @@ async fn sequence_numbers_have_no_gap(store: Port) {
     })
     .await;
     for mine in &applied {
-        assert!(
-            mine.is_sorted_by(|a, b| a.seq < b.seq),
-            "one writer's order is kept"
-        );
+        assert!(mine.is_sorted_by(|a, b| a.seq < b.seq), "one writer's order is kept");
     }
-    let mut seqs: Vec<u64> = applied
-        .iter()
-        .flatten()
-        .map(|message| message.seq)
-        .collect();
+    let mut seqs: Vec<u64> = applied.iter().flatten().map(|message| message.seq).collect();
     seqs.sort_unstable();
     assert_eq!(seqs, (1..=800).collect::<Vec<u64>>());
     for (task, mine) in applied.iter().enumerate() {
@@ -88,25 +79,16 @@ async fn one_session_keeps_every_message(store: Port) {
         mine
     })
     .await;
-    let mut expected: Vec<_> = applied
-        .iter()
-        .flatten()
-        .map(|m| (m.position, m.seq, m.id))
-        .collect();
+    let mut expected: Vec<_> =
+        applied.iter().flatten().map(|m| (m.position, m.seq, m.id)).collect();
     expected.sort_unstable();
     let positions: Vec<u32> = expected.iter().map(|(position, ..)| *position).collect();
     assert_eq!(positions, (0..320).collect::<Vec<u32>>());
     let held = messages(&store, &scope("a"), "s1").await;
     let held: Vec<_> = held.iter().map(|m| (m.position, m.seq, m.id)).collect();
-    assert_eq!(
-        held, expected,
-        "positions and sequence numbers grow together"
-    );
+    assert_eq!(held, expected, "positions and sequence numbers grow together");
     let head = head(&store, &scope("a"), "s1").await;
-    assert_eq!(
-        (head.number, head.messages, head.next_position),
-        (1, 320, 320)
-    );
+    assert_eq!((head.number, head.messages, head.next_position), (1, 320, 320));
     let counted = usage(&store, &scope("a")).await;
     assert_eq!((counted.len(), counted[0].1.messages), (1, 320));
     assert_eq!(store.totals(&scope("a")).await.unwrap().messages, 320);
@@ -134,9 +116,7 @@ async fn what_is_acknowledged_is_read_by_anyone(store: Port) {
 async fn equal_appends_are_one_message(store: Port) {
     for round in 0..10 {
         let applied = together(&store, |store, _| async move {
-            let said = say(&format!("round {round}"))
-                .external(&format!("x{round}"))
-                .build();
+            let said = say(&format!("round {round}")).external(&format!("x{round}")).build();
             put_one(&store, &scope("a"), "s1", said).await
         })
         .await;
@@ -166,12 +146,7 @@ async fn one_of_many_creates_what_must_be_absent(store: Port) {
         })
         .await;
         assert_eq!(won.into_iter().filter(|won| *won).count(), 1);
-        assert_eq!(
-            head(&store, &scope("a"), &format!("s{round}"))
-                .await
-                .messages,
-            1
-        );
+        assert_eq!(head(&store, &scope("a"), &format!("s{round}")).await.messages, 1);
     }
 }
 
@@ -185,13 +160,9 @@ async fn read_change_write_loses_no_change(store: Port) {
                 Some(_) => Precondition::IfVersion(RecordKey::Profile, version),
                 None => Precondition::IfAbsent(RecordKey::Profile),
             };
-            let next = Profile {
-                version: version + 1,
-                ..Profile::default()
-            };
-            let change = batch(&scope("a"))
-                .with_precondition(precondition)
-                .with(Write::PutProfile(next));
+            let next = Profile { version: version + 1, ..Profile::default() };
+            let change =
+                batch(&scope("a")).with_precondition(precondition).with(Write::PutProfile(next));
             match store.apply(change).await {
                 Ok(_) => left -= 1,
                 Err(error) => assert!(error.is_lost_race(), "{error:?}"),
@@ -206,9 +177,7 @@ async fn read_change_write_loses_no_change(store: Port) {
 async fn restatements_all_count(store: Port) {
     together(&store, |store, task| async move {
         for n in 0..10 {
-            let said = say(&format!("{task} {n}"))
-                .fact(fact("Bees hum", at(n)))
-                .build();
+            let said = say(&format!("{task} {n}")).fact(fact("Bees hum", at(n))).build();
             put_one(&store, &scope("a"), &format!("s{task}"), said).await;
         }
     })
@@ -232,10 +201,7 @@ async fn statements_of_a_slot_leave_one_value(store: Port) {
     .await;
     let held = facts(&store, &scope("a")).await;
     assert_eq!(held.len(), 80);
-    let active: Vec<_> = held
-        .iter()
-        .filter(|f| f.status == FactStatus::Active)
-        .collect();
+    let active: Vec<_> = held.iter().filter(|f| f.status == FactStatus::Active).collect();
     assert_eq!(active.len(), 1);
     assert_eq!(active[0].value.as_deref(), Some("79"), "the latest stated");
 }
@@ -253,13 +219,7 @@ async fn a_job_is_enqueued_once(store: Port) {
 
 /// Whatever an adapter commits together, each batch stands or falls by itself.
 async fn a_batch_that_fails_fails_alone(store: Port) {
-    put_one(
-        &store,
-        &scope("a"),
-        "s1",
-        say("first").external("x1").build(),
-    )
-    .await;
+    put_one(&store, &scope("a"), "s1", say("first").external("x1").build()).await;
     let kept = together(&store, |store, task| async move {
         let mut kept = 0;
         for n in 0..20 {

@@ -36,27 +36,16 @@ async fn every_field_is_kept(store: Port) {
         ..slot_fact("project alfred", "database", "SQLite", at(7))
     };
     let bare = fact("Bees hum", at(-3));
-    let sources = [
-        state(&store, "s1", full.clone()).await,
-        state(&store, "s2", bare.clone()).await,
-    ];
+    let sources =
+        [state(&store, "s1", full.clone()).await, state(&store, "s2", bare.clone()).await];
     let held = facts(&store, &scope("a")).await;
     assert_eq!(held.len(), 2);
     for (((held, new), number), source) in held.iter().zip([full, bare]).zip(1..).zip(sources) {
-        assert_eq!(
-            (held.id, held.number, held.kind),
-            (new.id, number, new.kind)
-        );
+        assert_eq!((held.id, held.number, held.kind), (new.id, number, new.kind));
         assert_eq!(held.session, session(&format!("s{number}")));
         assert_eq!((&held.text, &held.tags), (&new.text, &new.tags));
-        assert_eq!(
-            (&held.subject, &held.attribute),
-            (&new.subject, &new.attribute)
-        );
-        assert_eq!(
-            (&held.value, held.observed_at),
-            (&new.value, new.observed_at)
-        );
+        assert_eq!((&held.subject, &held.attribute), (&new.subject, &new.attribute));
+        assert_eq!((&held.value, held.observed_at), (&new.value, new.observed_at));
         assert_eq!((&held.sources, held.weight), (&vec![source], 1.0));
         assert_eq!(held.status, FactStatus::Active);
     }
@@ -73,11 +62,7 @@ async fn numbers_are_of_the_scope(store: Port) {
 
 async fn a_restatement_strengthens(store: Port) {
     for restated in [
-        [
-            fact("Bees hum", at(1)),
-            fact("Bees hum", at(5)),
-            fact("Bees hum", at(9)),
-        ],
+        [fact("Bees hum", at(1)), fact("Bees hum", at(5)), fact("Bees hum", at(9))],
         [1, 5, 9].map(|seconds| slot_fact("user", "town", "Oslo", at(seconds))),
     ] {
         let before = facts(&store, &scope("a")).await.len();
@@ -100,19 +85,11 @@ async fn a_restatement_strengthens(store: Port) {
 async fn a_restatement_is_told_by_letters_and_digits(store: Port) {
     state(&store, "s1", fact("The café opens at 8", at(1))).await;
     state(&store, "s1", fact("the CAFE opens  at 8!", at(2))).await;
-    state(
-        &store,
-        "s1",
-        slot_fact("User", "Home town", "The Hague", at(1)),
-    )
-    .await;
+    state(&store, "s1", slot_fact("User", "Home town", "The Hague", at(1))).await;
     state(&store, "s1", slot_fact("user", "home-town", "Hague", at(2))).await;
     let held = facts(&store, &scope("a")).await;
     let told: Vec<(&str, f32)> = held.iter().map(|f| (f.text.as_str(), f.weight)).collect();
-    let expected = [
-        ("The café opens at 8", 2.0),
-        ("Home town of User is The Hague", 2.0),
-    ];
+    let expected = [("The café opens at 8", 2.0), ("Home town of User is The Hague", 2.0)];
     assert_eq!(told, expected);
 }
 
@@ -120,10 +97,7 @@ async fn an_older_restatement_does_not_turn_back_time(store: Port) {
     state(&store, "s1", fact("Bees hum", at(9))).await;
     state(&store, "s1", fact("Bees hum", at(1))).await;
     let held = facts(&store, &scope("a")).await;
-    assert_eq!(
-        (held.len(), held[0].weight, held[0].observed_at),
-        (1, 2.0, at(9))
-    );
+    assert_eq!((held.len(), held[0].weight, held[0].observed_at), (1, 2.0, at(9)));
 }
 
 async fn other_statements_stand_beside_each_other(store: Port) {
@@ -142,12 +116,7 @@ async fn other_statements_stand_beside_each_other(store: Port) {
     let held = facts(&store, &scope("a")).await;
     assert_eq!(held.len(), 5);
     for fact in held {
-        assert_eq!(
-            (fact.status, fact.weight),
-            (FactStatus::Active, 1.0),
-            "{}",
-            fact.text
-        );
+        assert_eq!((fact.status, fact.weight), (FactStatus::Active, 1.0), "{}", fact.text);
     }
 }
 
@@ -186,23 +155,14 @@ async fn facts_are_indexed_under_their_numbers(store: Port) {
     state(&store, "s1", fact("Bees hum", at(1))).await;
     state(&store, "s1", fact("Bees, bees and cats", at(1))).await;
     let found = postings(&store, &scope("a"), Namespace::Fact, &["cat", "bee"]).await;
-    assert_eq!(
-        found.stats,
-        IndexStats {
-            units: 2,
-            length: 5
-        }
-    );
+    assert_eq!(found.stats, IndexStats { units: 2, length: 5 });
     let told: Vec<Vec<_>> = found
         .lists
         .iter()
         .map(|list| list.iter().map(|p| (p.key, p.count, p.length)).collect())
         .collect();
     let (first, second) = (UnitKey::fact(1), UnitKey::fact(2));
-    assert_eq!(
-        told,
-        [vec![(second, 1, 3)], vec![(first, 1, 2), (second, 2, 3)]]
-    );
+    assert_eq!(told, [vec![(second, 1, 3)], vec![(first, 1, 2), (second, 2, 3)]]);
 }
 
 async fn a_restatement_is_indexed_once(store: Port) {
@@ -210,12 +170,6 @@ async fn a_restatement_is_indexed_once(store: Port) {
         state(&store, "s1", fact("Bees hum", at(seconds))).await;
     }
     let found = postings(&store, &scope("a"), Namespace::Fact, &["bee"]).await;
-    assert_eq!(
-        found.stats,
-        IndexStats {
-            units: 1,
-            length: 2
-        }
-    );
+    assert_eq!(found.stats, IndexStats { units: 1, length: 2 });
     assert_eq!(found.lists[0].len(), 1);
 }

@@ -36,10 +36,7 @@ fn told() -> PreparedMessage {
 
 fn conflict(error: &Error) {
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
-    assert!(
-        !error.is_lost_race(),
-        "building the batch again cannot help"
-    );
+    assert!(!error.is_lost_race(), "building the batch again cannot help");
 }
 
 async fn a_replay_returns_the_first_identity(store: Port) {
@@ -50,10 +47,7 @@ async fn a_replay_returns_the_first_identity(store: Port) {
     assert!(!first.replayed);
     for _ in 0..2 {
         let again = put_one(&store, &scope, "s1", told()).await;
-        let expected = AppliedMessage {
-            replayed: true,
-            ..first
-        };
+        let expected = AppliedMessage { replayed: true, ..first };
         assert_eq!(again, expected);
     }
 }
@@ -63,15 +57,9 @@ async fn a_replay_doubles_nothing(store: Port) {
     put_one(&store, &scope, "s1", told()).await;
     let before = Snapshot::of(&store, &scope).await.without_versions();
     put_one(&store, &scope, "s1", told()).await;
-    assert_eq!(
-        Snapshot::of(&store, &scope).await.without_versions(),
-        before
-    );
+    assert_eq!(Snapshot::of(&store, &scope).await.without_versions(), before);
     assert_eq!((before.messages.len(), before.entities.len()), (1, 1));
-    assert_eq!(
-        before.facts.iter().map(|fact| fact.weight).sum::<f32>(),
-        2.0
-    );
+    assert_eq!(before.facts.iter().map(|fact| fact.weight).sum::<f32>(), 2.0);
 }
 
 async fn a_replay_leaves_the_session_as_it_is(store: Port) {
@@ -80,10 +68,7 @@ async fn a_replay_leaves_the_session_as_it_is(store: Port) {
     let before = head(&store, &scope, "s1").await;
     put_one(&store, &scope, "s1", told()).await;
     let after = head(&store, &scope, "s1").await;
-    assert_eq!(
-        after, before,
-        "a batch that writes nothing to it gives it no version"
-    );
+    assert_eq!(after, before, "a batch that writes nothing to it gives it no version");
 }
 
 async fn a_replay_stands_beside_new_messages(store: Port) {
@@ -103,10 +88,7 @@ async fn a_replay_stands_beside_new_messages(store: Port) {
 async fn a_repeat_within_one_batch_is_a_replay(store: Port) {
     let scope = scope("a");
     let applied = put(&store, &scope, "s1", vec![told(), told()]).await;
-    let expected = AppliedMessage {
-        replayed: true,
-        ..applied[0]
-    };
+    let expected = AppliedMessage { replayed: true, ..applied[0] };
     assert!(!applied[0].replayed);
     assert_eq!(applied[1], expected);
     assert_eq!(store.totals(&scope).await.unwrap().messages, 1);
@@ -157,26 +139,16 @@ async fn without_the_callers_id_equal_content_is_said_twice(store: Port) {
     let scope = scope("a");
     let applied = put(&store, &scope, "s1", vec![message("yes"), message("yes")]).await;
     assert!(applied.iter().all(|message| !message.replayed));
-    assert_eq!(
-        contents(&messages(&store, &scope, "s1").await),
-        ["yes", "yes"]
-    );
+    assert_eq!(contents(&messages(&store, &scope, "s1").await), ["yes", "yes"]);
 }
 
 async fn a_replay_is_known_among_many(store: Port) {
     let scope = scope("a");
-    let numbered = |n: u64| {
-        say(&format!("line {n}"))
-            .external(&format!("line-{n}"))
-            .build()
-    };
+    let numbered = |n: u64| say(&format!("line {n}")).external(&format!("line-{n}")).build();
     let first = put(&store, &scope, "s1", (0..60).map(numbered).collect()).await;
     let again = put(&store, &scope, "s1", (0..70).map(numbered).collect()).await;
     for (first, again) in first.iter().zip(&again) {
-        let expected = AppliedMessage {
-            replayed: true,
-            ..*first
-        };
+        let expected = AppliedMessage { replayed: true, ..*first };
         assert_eq!(*again, expected);
     }
     let new: Vec<u64> = again[60..].iter().map(|message| message.seq).collect();

@@ -57,10 +57,7 @@ fn filled(scope: &Scope) -> (WriteBatch, JobId) {
         version: 1,
         updated_at: at(0),
     };
-    let contexts = UsageCounters {
-        contexts: 1,
-        ..UsageCounters::default()
-    };
+    let contexts = UsageCounters { contexts: 1, ..UsageCounters::default() };
     let batch = batch(scope)
         .with(append("s1", said))
         .with(append("s2", message("another thread")))
@@ -85,40 +82,19 @@ async fn scopes_hold_equal_ids_side_by_side(store: Port) {
         let numbers: Vec<u32> = held.sessions.iter().map(|session| session.number).collect();
         assert_eq!(numbers, [1, 2], "{own}");
         assert_eq!(held.messages.len(), 2, "{own}");
-        assert!(
-            held.messages[0].content.contains(&format!(" {own} ")),
-            "{own}"
-        );
-        let values: Vec<_> = held
-            .facts
-            .iter()
-            .map(|f| (f.number, f.value.as_deref(), f.weight))
-            .collect();
+        assert!(held.messages[0].content.contains(&format!(" {own} ")), "{own}");
+        let values: Vec<_> =
+            held.facts.iter().map(|f| (f.number, f.value.as_deref(), f.weight)).collect();
         assert_eq!(values, [(1, Some(own.as_str()), 1.0), (2, None, 1.0)]);
         let entities: Vec<_> = held.entities.iter().map(|e| e.value.as_str()).collect();
         assert_eq!(entities, ["K-8443", own.as_str()]);
-        assert!(
-            held.entities.iter().all(|entity| entity.sources.len() == 1),
-            "{own}"
-        );
+        assert!(held.entities.iter().all(|entity| entity.sources.len() == 1), "{own}");
         assert_eq!(held.summaries.len(), 1, "{own}");
         assert_eq!(held.profile.unwrap().rules, format!("rules of {own}"));
         assert_eq!((held.jobs.len(), &held.jobs[0].scope), (1, scope));
-        assert_eq!(
-            (held.usage.len(), held.usage[0].1.contexts),
-            (1, 1),
-            "{own}"
-        );
-        assert_eq!(
-            (held.totals.messages, held.totals.last_seq),
-            (2, 2),
-            "{own}"
-        );
-        assert_eq!(
-            (held.index[0].stats.units, held.index[1].stats.units),
-            (2, 2),
-            "{own}"
-        );
+        assert_eq!((held.usage.len(), held.usage[0].1.contexts), (1, 1), "{own}");
+        assert_eq!((held.totals.messages, held.totals.last_seq), (2, 2), "{own}");
+        assert_eq!((held.index[0].stats.units, held.index[1].stats.units), (2, 2), "{own}");
         let found = postings(&store, scope, Namespace::Message, &["kettl"]).await;
         assert_eq!(found.lists[0].len(), 1, "{own}");
     }
@@ -174,13 +150,7 @@ async fn ids_of_another_scope_find_nothing(store: Port) {
         let keys = [UnitKey::message(1, 0), UnitKey::message(2, 0)];
         assert_eq!(store.messages_at(other, &keys).await.unwrap(), []);
         let ids = [external("x1")];
-        assert_eq!(
-            store
-                .messages_by_external_id(other, &of, &ids)
-                .await
-                .unwrap(),
-            []
-        );
+        assert_eq!(store.messages_by_external_id(other, &of, &ids).await.unwrap(), []);
         assert_eq!(store.active_facts(other, &[1, 2]).await.unwrap(), []);
         assert_eq!(store.facts(other, &page).await.unwrap().items, []);
         assert_eq!(store.entities(other, &of, 9).await.unwrap(), []);
@@ -215,10 +185,7 @@ async fn scopes_are_told_apart_part_by_part(store: Port) {
         put_one(&store, scope, "s1", message(&format!("message {n}"))).await;
     }
     for (n, scope) in alike.iter().enumerate() {
-        let held = store
-            .recent_messages(scope, &session("s1"), 9)
-            .await
-            .unwrap();
+        let held = store.recent_messages(scope, &session("s1"), 9).await.unwrap();
         assert_eq!(held.len(), 1, "{scope:?}");
         assert_eq!(held[0].content, format!("message {n}"));
     }

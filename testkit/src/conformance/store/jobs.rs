@@ -31,10 +31,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 async fn enqueue(store: &Port, scope: &Scope, job: NewJob) -> JobId {
     let id = job.id;
-    store
-        .apply(batch(scope).with(Write::EnqueueJob(job)))
-        .await
-        .unwrap();
+    store.apply(batch(scope).with(Write::EnqueueJob(job))).await.unwrap();
     id
 }
 
@@ -55,11 +52,7 @@ async fn only(store: &Port) -> Job {
 }
 
 async fn a_new_job_is_queued(store: Port) {
-    let new = NewJob {
-        priority: -7,
-        due_at: at(99),
-        ..job("embed", "session é/1")
-    };
+    let new = NewJob { priority: -7, due_at: at(99), ..job("embed", "session é/1") };
     enqueue(&store, &scope("a"), new.clone()).await;
     let expected = Job {
         id: new.id,
@@ -77,21 +70,14 @@ async fn a_new_job_is_queued(store: Port) {
 
 async fn a_job_is_enqueued_once_while_queued(store: Port) {
     let first = enqueue(&store, &scope("a"), job("embed", "s1")).await;
-    let again = NewJob {
-        priority: 9,
-        due_at: at(50),
-        ..job("embed", "s1")
-    };
+    let again = NewJob { priority: 9, due_at: at(50), ..job("embed", "s1") };
     enqueue(&store, &scope("a"), again).await;
     let twice = batch(&scope("a"))
         .with(Write::EnqueueJob(job("embed", "s1")))
         .with(Write::EnqueueJob(job("embed", "s1")));
     store.apply(twice).await.unwrap();
     let held = only(&store).await;
-    assert_eq!(
-        (held.id, held.priority, held.due_at),
-        (first, job("", "").priority, at(0))
-    );
+    assert_eq!((held.id, held.priority, held.due_at), (first, job("", "").priority, at(0)));
 }
 
 async fn a_job_is_enqueued_once_while_running(store: Port) {
@@ -112,27 +98,12 @@ async fn a_job_that_ended_may_be_enqueued_again(store: Port) {
     let failing = enqueue(&store, &scope("a"), job("embed", "s1")).await;
     for _ in 0..MAX_ATTEMPTS {
         assert_eq!(claim(&store, now).await.len(), 1);
-        finish(
-            &store,
-            failing,
-            Outcome::Failed("no answer".to_owned()),
-            now,
-        )
-        .await;
+        finish(&store, failing, Outcome::Failed("no answer".to_owned()), now).await;
         now = now.plus(Duration::from_secs(3_600));
     }
     enqueue(&store, &scope("a"), job("embed", "s1")).await;
-    let states: Vec<JobState> = jobs(&store, &scope("a"))
-        .await
-        .iter()
-        .map(|j| j.state)
-        .collect();
-    let expected = [
-        JobState::Done,
-        JobState::Skipped,
-        JobState::Failed,
-        JobState::Queued,
-    ];
+    let states: Vec<JobState> = jobs(&store, &scope("a")).await.iter().map(|j| j.state).collect();
+    let expected = [JobState::Done, JobState::Skipped, JobState::Failed, JobState::Queued];
     assert_eq!(states, expected);
 }
 
@@ -162,13 +133,7 @@ async fn a_job_that_is_done_stays_done(store: Port) {
 async fn a_skipped_job_tells_why(store: Port) {
     let id = enqueue(&store, &scope("a"), job("embed", "s1")).await;
     claim(&store, at(1)).await;
-    finish(
-        &store,
-        id,
-        Outcome::Skipped("over the quota".to_owned()),
-        at(2),
-    )
-    .await;
+    finish(&store, id, Outcome::Skipped("over the quota".to_owned()), at(2)).await;
     let held = only(&store).await;
     assert_eq!(held.state, JobState::Skipped);
     assert_eq!(held.error.as_deref(), Some("over the quota"));
@@ -180,13 +145,7 @@ async fn a_failed_attempt_is_tried_again_after_a_wait(store: Port) {
     let mut now = at(1);
     for attempt in 1..MAX_ATTEMPTS {
         assert_eq!(claim(&store, now).await[0].attempts, attempt);
-        finish(
-            &store,
-            id,
-            Outcome::Failed(format!("failure {attempt}")),
-            now,
-        )
-        .await;
+        finish(&store, id, Outcome::Failed(format!("failure {attempt}")), now).await;
         let held = only(&store).await;
         assert_eq!((held.state, held.attempts), (JobState::Queued, attempt));
         assert_eq!(held.due_at, now.plus(backoff(attempt)));
@@ -206,10 +165,7 @@ async fn a_job_is_given_up_after_its_last_attempt(store: Port) {
         now = now.plus(Duration::from_secs(3_600));
     }
     let held = only(&store).await;
-    assert_eq!(
-        (held.state, held.attempts),
-        (JobState::Failed, MAX_ATTEMPTS)
-    );
+    assert_eq!((held.state, held.attempts), (JobState::Failed, MAX_ATTEMPTS));
     assert_eq!(held.error.as_deref(), Some("no answer"));
     assert_eq!(claim(&store, at(1_000_000)).await, []);
 }

@@ -29,17 +29,11 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["leases":
 const MINUTE: Duration = Duration::from_secs(60);
 
 async fn enqueue(store: &Port, scope: &Scope, job: NewJob) {
-    store
-        .apply(batch(scope).with(Write::EnqueueJob(job)))
-        .await
-        .unwrap();
+    store.apply(batch(scope).with(Write::EnqueueJob(job))).await.unwrap();
 }
 
 async fn claimed(store: &Port, now: Timestamp, limit: usize) -> Vec<String> {
-    let jobs = store
-        .claim_jobs(&["embed"], now, MINUTE, limit)
-        .await
-        .unwrap();
+    let jobs = store.claim_jobs(&["embed"], now, MINUTE, limit).await.unwrap();
     jobs.into_iter().map(|job| job.subject).collect()
 }
 
@@ -57,11 +51,7 @@ async fn higher_priority_goes_first_then_the_longer_due(store: Port) {
         ("top", i16::MAX, 9),
     ];
     for (subject, priority, due) in queue {
-        let new = NewJob {
-            priority,
-            due_at: at(due),
-            ..job("embed", subject)
-        };
+        let new = NewJob { priority, due_at: at(due), ..job("embed", subject) };
         enqueue(&store, &scope("a"), new).await;
     }
     let order = ["top", "urgent", "first", "late", "low", "lowest"];
@@ -70,11 +60,7 @@ async fn higher_priority_goes_first_then_the_longer_due(store: Port) {
 }
 
 async fn what_is_not_due_waits(store: Port) {
-    let later = NewJob {
-        due_at: at(100),
-        priority: 100,
-        ..job("embed", "later")
-    };
+    let later = NewJob { due_at: at(100), priority: 100, ..job("embed", "later") };
     enqueue(&store, &scope("a"), later).await;
     enqueue(&store, &scope("a"), job("embed", "now")).await;
     assert_eq!(claimed(&store, at(99), 5).await, ["now"]);
@@ -109,21 +95,11 @@ async fn at_most_the_limit_is_claimed(store: Port) {
 
 async fn a_lease_counts_as_an_attempt(store: Port) {
     enqueue(&store, &scope("a"), job("embed", "s1")).await;
-    let claimed = store
-        .claim_jobs(&["embed"], at(1), MINUTE, 5)
-        .await
-        .unwrap();
+    let claimed = store.claim_jobs(&["embed"], at(1), MINUTE, 5).await.unwrap();
     assert_eq!(claimed.len(), 1);
-    assert_eq!(
-        (claimed[0].state, claimed[0].attempts),
-        (JobState::Running, 1)
-    );
+    assert_eq!((claimed[0].state, claimed[0].attempts), (JobState::Running, 1));
     assert_eq!(claimed[0].due_at, at(61), "until when the lease holds");
-    assert_eq!(
-        jobs(&store, &scope("a")).await,
-        claimed,
-        "what is returned is what is held"
-    );
+    assert_eq!(jobs(&store, &scope("a")).await, claimed, "what is returned is what is held");
 }
 
 async fn a_leased_job_is_not_claimed_again(store: Port) {
@@ -137,10 +113,7 @@ async fn a_leased_job_is_not_claimed_again(store: Port) {
 async fn a_lease_that_passed_is_due_again(store: Port) {
     enqueue(&store, &scope("a"), job("embed", "s1")).await;
     assert_eq!(claimed(&store, at(1), 5).await, ["s1"]);
-    let again = store
-        .claim_jobs(&["embed"], at(62), MINUTE, 5)
-        .await
-        .unwrap();
+    let again = store.claim_jobs(&["embed"], at(62), MINUTE, 5).await.unwrap();
     assert_eq!((again.len(), again[0].attempts), (1, 2));
     assert_eq!(again[0].due_at, at(122));
     let done = Write::FinishJob(again[0].id, Outcome::Done);
@@ -158,10 +131,7 @@ async fn jobs_of_all_scopes_are_claimed(store: Port) {
     for scope in &scopes {
         enqueue(&store, scope, job("embed", "s1")).await;
     }
-    let claimed = store
-        .claim_jobs(&["embed"], at(1), MINUTE, 9)
-        .await
-        .unwrap();
+    let claimed = store.claim_jobs(&["embed"], at(1), MINUTE, 9).await.unwrap();
     let of: BTreeSet<Scope> = claimed.into_iter().map(|job| job.scope).collect();
     assert_eq!(of, scopes.into_iter().collect());
 }
@@ -175,27 +145,18 @@ async fn concurrent_callers_never_get_one_job(store: Port) {
     let worker = |store: Port| async move {
         let mut mine = Vec::new();
         loop {
-            let claimed = store
-                .claim_jobs(&["embed"], at(1), MINUTE, 3)
-                .await
-                .unwrap();
+            let claimed = store.claim_jobs(&["embed"], at(1), MINUTE, 3).await.unwrap();
             if claimed.is_empty() {
                 return mine;
             }
             mine.extend(claimed.into_iter().map(|job| job.id));
         }
     };
-    let workers: Vec<_> = (0..8)
-        .map(|_| tokio::spawn(worker(store.clone())))
-        .collect();
+    let workers: Vec<_> = (0..8).map(|_| tokio::spawn(worker(store.clone()))).collect();
     let mut all = Vec::new();
     for worker in workers {
         all.extend(worker.await.unwrap());
     }
     assert_eq!(all.len(), JOBS);
-    assert_eq!(
-        all.into_iter().collect::<BTreeSet<_>>().len(),
-        JOBS,
-        "each of them once"
-    );
+    assert_eq!(all.into_iter().collect::<BTreeSet<_>>().len(), JOBS, "each of them once");
 }

@@ -27,17 +27,11 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["lexical":
 
 /// A message with units as given, whatever its text says.
 fn with_units(units: Vec<IndexUnit>) -> PreparedMessage {
-    PreparedMessage {
-        units,
-        ..message("indexed")
-    }
+    PreparedMessage { units, ..message("indexed") }
 }
 
 fn unit(terms: &[(&str, u16)], length: u16) -> IndexUnit {
-    let mut terms: Vec<_> = terms
-        .iter()
-        .map(|(term, n)| (TermId::of(term), *n))
-        .collect();
+    let mut terms: Vec<_> = terms.iter().map(|(term, n)| (TermId::of(term), *n)).collect();
     terms.sort_unstable();
     IndexUnit { terms, length }
 }
@@ -55,11 +49,8 @@ async fn lists_come_in_the_order_asked_sorted_by_key(store: Port) {
     }
     let words = ["kettl", "harbor"];
     let found = postings(&store, &scope, Namespace::Message, &words).await;
-    let keys: Vec<Vec<UnitKey>> = found
-        .lists
-        .iter()
-        .map(|list| list.iter().map(|posting| posting.key).collect())
-        .collect();
+    let keys: Vec<Vec<UnitKey>> =
+        found.lists.iter().map(|list| list.iter().map(|posting| posting.key).collect()).collect();
     let key = UnitKey::message;
     let kettle = vec![key(1, 0), key(1, 2), key(2, 0), key(2, 1)];
     assert_eq!(keys, [kettle, vec![key(1, 1), key(2, 0)]]);
@@ -70,40 +61,17 @@ async fn lists_come_in_the_order_asked_sorted_by_key(store: Port) {
 
 async fn counts_and_lengths_are_of_the_unit(store: Port) {
     let scope = scope("a");
-    put_one(
-        &store,
-        &scope,
-        "s1",
-        message("harbor, harbor and a kettle in the harbor"),
-    )
-    .await;
+    put_one(&store, &scope, "s1", message("harbor, harbor and a kettle in the harbor")).await;
     let found = postings(&store, &scope, Namespace::Message, &["harbor", "kettl"]).await;
-    let told: Vec<_> = found
-        .lists
-        .iter()
-        .flatten()
-        .map(|p| (p.count, p.length))
-        .collect();
+    let told: Vec<_> = found.lists.iter().flatten().map(|p| (p.count, p.length)).collect();
     assert_eq!(told, [(3, 4), (1, 4)]);
-    assert_eq!(
-        found.stats,
-        IndexStats {
-            units: 1,
-            length: 4
-        }
-    );
+    assert_eq!(found.stats, IndexStats { units: 1, length: 4 });
 }
 
 async fn an_unknown_term_has_an_empty_list(store: Port) {
     let scope = scope("a");
     put_one(&store, &scope, "s1", message("harbor")).await;
-    let found = postings(
-        &store,
-        &scope,
-        Namespace::Message,
-        &["gone", "harbor", "away"],
-    )
-    .await;
+    let found = postings(&store, &scope, Namespace::Message, &["gone", "harbor", "away"]).await;
     let lengths: Vec<usize> = found.lists.iter().map(Vec::len).collect();
     assert_eq!(lengths, [0, 1, 0]);
 }
@@ -120,13 +88,7 @@ async fn an_unknown_scope_has_nothing(store: Port) {
 async fn no_terms_give_the_statistics_alone(store: Port) {
     put_one(&store, &scope("a"), "s1", message("harbor kettle")).await;
     let found = postings(&store, &scope("a"), Namespace::Message, &[]).await;
-    assert_eq!(
-        found.stats,
-        IndexStats {
-            units: 1,
-            length: 2
-        }
-    );
+    assert_eq!(found.stats, IndexStats { units: 1, length: 2 });
     assert!(found.lists.is_empty());
 }
 
@@ -141,57 +103,22 @@ async fn a_term_asked_for_twice_is_answered_twice(store: Port) {
 
 async fn namespaces_never_mix(store: Port) {
     let scope = scope("a");
-    let said = say("harbor")
-        .fact(fact("kettle kettle kettle", at(1)))
-        .build();
+    let said = say("harbor").fact(fact("kettle kettle kettle", at(1))).build();
     put_one(&store, &scope, "s1", said).await;
     let words = ["harbor", "kettl"];
     let of_messages = postings(&store, &scope, Namespace::Message, &words).await;
-    assert_eq!(
-        of_messages.stats,
-        IndexStats {
-            units: 1,
-            length: 1
-        }
-    );
-    assert_eq!(
-        (of_messages.lists[0].len(), of_messages.lists[1].len()),
-        (1, 0)
-    );
+    assert_eq!(of_messages.stats, IndexStats { units: 1, length: 1 });
+    assert_eq!((of_messages.lists[0].len(), of_messages.lists[1].len()), (1, 0));
     let of_facts = postings(&store, &scope, Namespace::Fact, &words).await;
-    assert_eq!(
-        of_facts.stats,
-        IndexStats {
-            units: 1,
-            length: 3
-        }
-    );
+    assert_eq!(of_facts.stats, IndexStats { units: 1, length: 3 });
     assert_eq!((of_facts.lists[0].len(), of_facts.lists[1].len()), (0, 1));
 }
 
 async fn statistics_are_of_the_scope_alone(store: Port) {
-    put(
-        &store,
-        &scope("a"),
-        "s1",
-        vec![message("harbor kettle"), message("harbor")],
-    )
-    .await;
-    put(
-        &store,
-        &scope("b"),
-        "s1",
-        vec![message("harbor harbor harbor")],
-    )
-    .await;
+    put(&store, &scope("a"), "s1", vec![message("harbor kettle"), message("harbor")]).await;
+    put(&store, &scope("b"), "s1", vec![message("harbor harbor harbor")]).await;
     let found = postings(&store, &scope("a"), Namespace::Message, &["harbor"]).await;
-    assert_eq!(
-        found.stats,
-        IndexStats {
-            units: 2,
-            length: 3
-        }
-    );
+    assert_eq!(found.stats, IndexStats { units: 2, length: 3 });
     assert_eq!(found.lists[0].len(), 2);
 }
 
@@ -213,39 +140,15 @@ async fn extreme_values_are_kept(store: Port) {
     let (low, high) = (TermId::from_bits(0), TermId::from_bits(u64::MAX));
     let middle = TermId::from_bits(1 << 63);
     let terms = vec![(low, 1), (middle, 300), (high, u16::MAX)];
-    let units = vec![
-        IndexUnit {
-            terms,
-            length: u16::MAX,
-        },
-        IndexUnit::default(),
-    ];
+    let units = vec![IndexUnit { terms, length: u16::MAX }, IndexUnit::default()];
     put_one(&store, &scope, "s1", with_units(units)).await;
     let asked = [high, low, middle];
-    let found = store
-        .postings(&scope, Namespace::Message, &asked)
-        .await
-        .unwrap();
-    assert_eq!(
-        found.stats,
-        IndexStats {
-            units: 2,
-            length: u64::from(u16::MAX)
-        }
-    );
-    let counts: Vec<Vec<u16>> = found
-        .lists
-        .iter()
-        .map(|list| list.iter().map(|posting| posting.count).collect())
-        .collect();
+    let found = store.postings(&scope, Namespace::Message, &asked).await.unwrap();
+    assert_eq!(found.stats, IndexStats { units: 2, length: u64::from(u16::MAX) });
+    let counts: Vec<Vec<u16>> =
+        found.lists.iter().map(|list| list.iter().map(|posting| posting.count).collect()).collect();
     assert_eq!(counts, [[u16::MAX], [1], [300]]);
-    assert!(
-        found
-            .lists
-            .iter()
-            .flatten()
-            .all(|posting| posting.length == u16::MAX)
-    );
+    assert!(found.lists.iter().flatten().all(|posting| posting.length == u16::MAX));
 }
 
 /// What the index must hold, kept beside it.
@@ -269,25 +172,13 @@ impl Expected {
     }
 
     async fn compare(&mut self, store: &Port, terms: &[TermId]) {
-        let found = store
-            .postings(&scope("a"), Namespace::Message, terms)
-            .await
-            .unwrap();
+        let found = store.postings(&scope("a"), Namespace::Message, terms).await.unwrap();
         assert_eq!(found.stats, self.stats);
         for (term, list) in terms.iter().zip(found.lists) {
             let expected = self.lists.entry(*term).or_default();
             expected.sort_by_key(|posting| posting.key);
-            assert_eq!(
-                list.len(),
-                expected.len(),
-                "after {} units",
-                self.stats.units
-            );
-            assert!(
-                list == *expected,
-                "{term:?} after {} units",
-                self.stats.units
-            );
+            assert_eq!(list.len(), expected.len(), "after {} units", self.stats.units);
+            assert!(list == *expected, "{term:?} after {} units", self.stats.units);
         }
     }
 }
@@ -314,9 +205,7 @@ async fn a_large_index_stays_whole_while_it_grows(store: Port) {
     let mut n = 0;
     let common = TermId::of("common");
     // Sizes that end before, at and after any round number of units.
-    for size in [
-        1, 2, 30, 223, 255, 1, 1, 300, 211, 512, 513, 100, 400, 37, 1, 90,
-    ] {
+    for size in [1, 2, 30, 223, 255, 1, 1, 300, 211, 512, 513, 100, 400, 37, 1, 90] {
         let mut batch = batch(&scope);
         for _ in 0..size {
             // The sessions interleave, so that later units have smaller keys.

@@ -43,23 +43,11 @@ async fn every_field_is_kept(store: Port) {
     let applied = put(&store, &scope, "s1", vec![full.clone(), bare.clone()]).await;
     let held = messages(&store, &scope, "s1").await;
     for ((held, prepared), applied) in held.iter().zip([full, bare]).zip(applied) {
-        assert_eq!(
-            (held.id, held.session.clone()),
-            (prepared.id, session("s1"))
-        );
+        assert_eq!((held.id, held.session.clone()), (prepared.id, session("s1")));
         assert_eq!((held.session_number, held.seq), (1, applied.seq));
-        assert_eq!(
-            (held.position, held.tokens),
-            (applied.position, prepared.tokens)
-        );
-        assert_eq!(
-            (held.role, &held.content),
-            (prepared.role, &prepared.content)
-        );
-        assert_eq!(
-            (&held.name, &held.external_id),
-            (&prepared.name, &prepared.external_id)
-        );
+        assert_eq!((held.position, held.tokens), (applied.position, prepared.tokens));
+        assert_eq!((held.role, &held.content), (prepared.role, &prepared.content));
+        assert_eq!((&held.name, &held.external_id), (&prepared.name, &prepared.external_id));
         assert_eq!(held.created_at, prepared.created_at);
         assert_eq!(held.parts, prepared.parts);
         assert_eq!(held.attachments, prepared.attachments);
@@ -82,13 +70,7 @@ async fn any_text_is_kept(store: Port) {
     put(&store, &scope, "s1", prepared).await;
     assert_eq!(contents(&messages(&store, &scope, "s1").await), texts);
     for role in Role::ALL {
-        put_one(
-            &store,
-            &scope,
-            role.as_str(),
-            say("by role").role(role).build(),
-        )
-        .await;
+        put_one(&store, &scope, role.as_str(), say("by role").role(role).build()).await;
         assert_eq!(messages(&store, &scope, role.as_str()).await[0].role, role);
     }
 }
@@ -97,9 +79,7 @@ async fn sequence_numbers_are_of_the_scope_and_dense(store: Port) {
     let scope = scope("a");
     let mut seqs = Vec::new();
     for (of, count) in [("s1", 2), ("s2", 3), ("s1", 1), ("s3", 1), ("s2", 2)] {
-        let said = (0..count)
-            .map(|n| message(&format!("{of} says {n}")))
-            .collect();
+        let said = (0..count).map(|n| message(&format!("{of} says {n}"))).collect();
         let applied = put(&store, &scope, of, said).await;
         seqs.extend(applied.iter().map(|message| message.seq));
     }
@@ -133,10 +113,7 @@ async fn recent_messages_are_the_last_ones_oldest_first(store: Port) {
         put_one(&store, &scope, "s2", message(&format!("other {n}"))).await;
     }
     for (limit, from) in [(0, 9), (1, 8), (4, 5), (9, 0), (10, 0)] {
-        let recent = store
-            .recent_messages(&scope, &session("s1"), limit)
-            .await
-            .unwrap();
+        let recent = store.recent_messages(&scope, &session("s1"), limit).await.unwrap();
         assert_eq!(contents(&recent), said[from..], "{limit}");
     }
 }
@@ -144,16 +121,12 @@ async fn recent_messages_are_the_last_ones_oldest_first(store: Port) {
 async fn a_limit_may_be_of_any_size(store: Port) {
     let scope = scope("a");
     put(&store, &scope, "s1", vec![message("one"), message("two")]).await;
-    let recent = store
-        .recent_messages(&scope, &session("s1"), usize::MAX)
-        .await;
+    let recent = store.recent_messages(&scope, &session("s1"), usize::MAX).await;
     assert_eq!(recent.unwrap().len(), 2, "recent_messages");
     let entities = store.entities(&scope, &session("s1"), usize::MAX).await;
     assert_eq!(entities.unwrap(), [], "entities");
     let second = std::time::Duration::from_secs(1);
-    let claimed = store
-        .claim_jobs(&["embed"], at(0), second, usize::MAX)
-        .await;
+    let claimed = store.claim_jobs(&["embed"], at(0), second, usize::MAX).await;
     assert_eq!(claimed.unwrap(), [], "claim_jobs");
 }
 
@@ -170,10 +143,8 @@ async fn messages_at_answers_in_the_order_asked(store: Port) {
     keys.swap(2, 9);
     let asked: Vec<UnitKey> = keys.iter().map(|(key, _)| *key).collect();
     let found = store.messages_at(&scope, &asked).await.unwrap();
-    let found: Vec<(UnitKey, MessageId)> = found
-        .into_iter()
-        .map(|(key, message)| (key, message.id))
-        .collect();
+    let found: Vec<(UnitKey, MessageId)> =
+        found.into_iter().map(|(key, message)| (key, message.id)).collect();
     assert_eq!(found, keys);
     assert_eq!(store.messages_at(&scope, &[]).await.unwrap(), []);
 }
@@ -184,11 +155,7 @@ async fn messages_at_finds_every_passage_of_a_long_message(store: Port) {
     let (first, second) = (long("harbor"), long("kettle"));
     let expected: Vec<(MessageId, String)> = [&first, &second]
         .into_iter()
-        .flat_map(|m| {
-            passages(&m.content)
-                .into_iter()
-                .map(|r| (m.id, m.content[r].to_owned()))
-        })
+        .flat_map(|m| passages(&m.content).into_iter().map(|r| (m.id, m.content[r].to_owned())))
         .collect();
     put(&store, &scope, "s1", vec![first, second]).await;
     let count = u32::try_from(expected.len()).unwrap();
@@ -225,9 +192,7 @@ async fn messages_at_leaves_out_what_no_message_holds(store: Port) {
 async fn messages_are_found_by_the_callers_id(store: Port) {
     let scope = scope("a");
     for n in 0..5 {
-        let said = say(&format!("message {n}"))
-            .external(&format!("x{n}"))
-            .build();
+        let said = say(&format!("message {n}")).external(&format!("x{n}")).build();
         put_one(&store, &scope, "s1", said).await;
     }
     put_one(&store, &scope, "s1", message("without an id")).await;
@@ -235,17 +200,12 @@ async fn messages_are_found_by_the_callers_id(store: Port) {
     put_one(&store, &scope, "s2", of_other).await;
     let find = async |of: &str, ids: &[&str]| {
         let ids: Vec<_> = ids.iter().map(|id| external(id)).collect();
-        let found = store
-            .messages_by_external_id(&scope, &session(of), &ids)
-            .await;
+        let found = store.messages_by_external_id(&scope, &session(of), &ids).await;
         let mut found: Vec<String> = found.unwrap().into_iter().map(|m| m.content).collect();
         found.sort();
         found
     };
-    assert_eq!(
-        find("s1", &["x3", "x1", "gone"]).await,
-        ["message 1", "message 3"]
-    );
+    assert_eq!(find("s1", &["x3", "x1", "gone"]).await, ["message 1", "message 3"]);
     assert_eq!(find("s1", &["x9", "X1"]).await, [""; 0]);
     assert_eq!(find("s2", &["x9", "x1"]).await, ["elsewhere"]);
     assert_eq!(find("s3", &["x1"]).await, [""; 0]);

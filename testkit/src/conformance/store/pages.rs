@@ -70,10 +70,7 @@ async fn messages_are_listed_by_position(store: Port) {
         put_one(&store, &scope, "s2", message("elsewhere")).await;
     }
     read_through(&texts.map(str::to_owned), async |request| {
-        let page = store
-            .messages(&scope, &session("s1"), &request)
-            .await
-            .unwrap();
+        let page = store.messages(&scope, &session("s1"), &request).await.unwrap();
         Page {
             items: page.items.into_iter().map(|m| m.content).collect(),
             next_cursor: page.next_cursor,
@@ -84,12 +81,7 @@ async fn messages_are_listed_by_position(store: Port) {
 
 async fn facts_are_listed_by_number(store: Port) {
     let scope = scope("a");
-    let texts = [
-        "zebras are striped",
-        "apples are red",
-        "moss is green",
-        "bees hum",
-    ];
+    let texts = ["zebras are striped", "apples are red", "moss is green", "bees hum"];
     for text in texts {
         let said = say(text).fact(fact(text, at(1))).build();
         put_one(&store, &scope, "s1", said).await;
@@ -112,10 +104,7 @@ async fn jobs_are_listed_as_they_were_enqueued(store: Port) {
         for scope in [&there, &here] {
             let mut job = job("embed", subject);
             job.priority = priority;
-            store
-                .apply(batch(scope).with(Write::EnqueueJob(job)))
-                .await
-                .unwrap();
+            store.apply(batch(scope).with(Write::EnqueueJob(job))).await.unwrap();
         }
     }
     read_through(&subjects.map(str::to_owned), async |request| {
@@ -134,10 +123,7 @@ async fn new_items_come_after_a_cursor(store: Port) {
         put_one(&store, &scope, "s1", message(text)).await;
     }
     let first = PageRequest::first(2).unwrap();
-    let page = store
-        .messages(&scope, &session("s1"), &first)
-        .await
-        .unwrap();
+    let page = store.messages(&scope, &session("s1"), &first).await.unwrap();
     put_one(&store, &scope, "s1", message("four")).await;
     let rest = first.after(&page.next_cursor.unwrap()).unwrap();
     let page = store.messages(&scope, &session("s1"), &rest).await.unwrap();
@@ -148,35 +134,17 @@ async fn new_items_come_after_a_cursor(store: Port) {
 async fn a_cursor_past_the_end_gives_an_empty_page(store: Port) {
     let scope = scope("a");
     let said = say("one").fact(fact("one is a number", at(1))).build();
-    let all = batch(&scope)
-        .with(append("s1", said))
-        .with(Write::EnqueueJob(job("embed", "s1")));
+    let all = batch(&scope).with(append("s1", said)).with(Write::EnqueueJob(job("embed", "s1")));
     store.apply(all).await.unwrap();
     for cursor in ["ff", "ffffffffffffffff"] {
         let past = PageRequest::first(5).unwrap().after(cursor).unwrap();
         let messages = store.messages(&scope, &session("s1"), &past).await.unwrap();
-        assert_eq!(
-            (messages.items.len(), messages.next_cursor),
-            (0, None),
-            "messages {cursor}"
-        );
+        assert_eq!((messages.items.len(), messages.next_cursor), (0, None), "messages {cursor}");
         let sessions = store.sessions(&scope, &past).await.unwrap();
-        assert_eq!(
-            (sessions.items.len(), sessions.next_cursor),
-            (0, None),
-            "sessions {cursor}"
-        );
+        assert_eq!((sessions.items.len(), sessions.next_cursor), (0, None), "sessions {cursor}");
         let facts = store.facts(&scope, &past).await.unwrap();
-        assert_eq!(
-            (facts.items.len(), facts.next_cursor),
-            (0, None),
-            "facts {cursor}"
-        );
+        assert_eq!((facts.items.len(), facts.next_cursor), (0, None), "facts {cursor}");
         let jobs = store.jobs(&scope, &past).await.unwrap();
-        assert_eq!(
-            (jobs.items.len(), jobs.next_cursor),
-            (0, None),
-            "jobs {cursor}"
-        );
+        assert_eq!((jobs.items.len(), jobs.next_cursor), (0, None), "jobs {cursor}");
     }
 }

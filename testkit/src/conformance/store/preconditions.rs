@@ -54,10 +54,7 @@ async fn if_absent_holds_until_the_session_exists(store: Port) {
     store.apply(first()).await.unwrap();
     refused(&store, &scope, first()).await;
     let other = Precondition::IfAbsent(RecordKey::Session(session("s2")));
-    store
-        .apply(one_more(&scope).with_precondition(other))
-        .await
-        .unwrap();
+    store.apply(one_more(&scope).with_precondition(other)).await.unwrap();
 }
 
 async fn if_version_holds_for_exactly_that_version_of_a_session(store: Port) {
@@ -85,9 +82,7 @@ async fn if_version_fails_for_a_session_that_does_not_exist(store: Port) {
 async fn a_profile_has_preconditions_too(store: Port) {
     let scope = scope("a");
     let put = |precondition, version| {
-        batch(&scope)
-            .with_precondition(precondition)
-            .with(profile(version))
+        batch(&scope).with_precondition(precondition).with(profile(version))
     };
     let absent = || Precondition::IfAbsent(RecordKey::Profile);
     let at = |version| Precondition::IfVersion(RecordKey::Profile, version);
@@ -107,10 +102,7 @@ async fn every_precondition_must_hold(store: Port) {
     let holds = || Precondition::IfVersion(of_session(), version);
     let holds_too = || Precondition::IfAbsent(RecordKey::Profile);
     let fails = || Precondition::IfAbsent(of_session());
-    let with = |preconditions: Vec<Precondition>| WriteBatch {
-        preconditions,
-        ..one_more(&scope)
-    };
+    let with = |preconditions: Vec<Precondition>| WriteBatch { preconditions, ..one_more(&scope) };
     for preconditions in [
         vec![fails(), holds(), holds_too()],
         vec![holds(), fails(), holds_too()],
@@ -152,9 +144,6 @@ async fn a_version_ignores_batches_that_do_not_write_to_the_session(store: Port)
 async fn a_precondition_alone_writes_nothing(store: Port) {
     let scope = scope("a");
     let absent = Precondition::IfAbsent(of_session());
-    store
-        .apply(batch(&scope).with_precondition(absent))
-        .await
-        .unwrap();
+    store.apply(batch(&scope).with_precondition(absent)).await.unwrap();
     assert!(Snapshot::of(&store, &scope).await.is_empty());
 }

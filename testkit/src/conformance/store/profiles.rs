@@ -16,12 +16,7 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["profiles":
 ];
 
 fn profile(rules: &str, card: &str, version: u64) -> Profile {
-    Profile {
-        rules: rules.to_owned(),
-        card: card.to_owned(),
-        version,
-        updated_at: at(3),
-    }
+    Profile { rules: rules.to_owned(), card: card.to_owned(), version, updated_at: at(3) }
 }
 
 async fn put(store: &Port, scope: &Scope, profile: &Profile) {
@@ -31,10 +26,7 @@ async fn put(store: &Port, scope: &Scope, profile: &Profile) {
 
 async fn every_field_is_kept(store: Port) {
     let scope = scope("a");
-    for profile in [
-        profile("Answer briefly.\nUse été.", "Dev, CET", 7),
-        profile("", "", 1),
-    ] {
+    for profile in [profile("Answer briefly.\nUse été.", "Dev, CET", 7), profile("", "", 1)] {
         put(&store, &scope, &profile).await;
         assert_eq!(store.profile(&scope).await.unwrap(), Some(profile));
     }

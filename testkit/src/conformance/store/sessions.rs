@@ -51,10 +51,7 @@ async fn a_session_counts_messages_tokens_and_positions(store: Port) {
     let long = message(&"A sentence of some length here. ".repeat(120));
     assert!(long.units.len() > 2, "several passages");
     let prepared = [message("one"), long, say("two").role(Role::Tool).build()];
-    let tokens: u64 = prepared
-        .iter()
-        .map(|message| u64::from(message.tokens))
-        .sum();
+    let tokens: u64 = prepared.iter().map(|message| u64::from(message.tokens)).sum();
     let units: usize = prepared.iter().map(|message| message.units.len()).sum();
     let [first, second, third] = prepared;
     put(&store, &scope, "s1", vec![first, second]).await;
@@ -100,17 +97,10 @@ async fn ids_are_told_apart_byte_by_byte(store: Port) {
 async fn totals_are_of_all_sessions(store: Port) {
     let scope = scope("a");
     let prepared: Vec<_> = ["one two", "three", "four five six"].map(message).into();
-    let tokens = prepared
-        .iter()
-        .map(|message| u64::from(message.tokens))
-        .sum();
+    let tokens = prepared.iter().map(|message| u64::from(message.tokens)).sum();
     for (of, message) in ["s1", "s2", "s1"].into_iter().zip(prepared) {
         put_one(&store, &scope, of, message).await;
     }
-    let expected = ScopeTotals {
-        messages: 3,
-        tokens,
-        last_seq: 3,
-    };
+    let expected = ScopeTotals { messages: 3, tokens, last_seq: 3 };
     assert_eq!(store.totals(&scope).await.unwrap(), expected);
 }

@@ -22,10 +22,8 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["slots":
 ];
 
 async fn state(store: &Port, of: &str, facts: Vec<NewFact>) {
-    let messages = facts
-        .into_iter()
-        .map(|fact| say(&fact.text.clone()).fact(fact).build())
-        .collect();
+    let messages =
+        facts.into_iter().map(|fact| say(&fact.text.clone()).fact(fact).build()).collect();
     put(store, &scope("a"), of, messages).await;
 }
 
@@ -71,21 +69,12 @@ async fn an_earlier_value_that_arrives_late_is_superseded(store: Port) {
 }
 
 async fn any_order_of_arrival_ends_with_the_latest_value(store: Port) {
-    let orders = [
-        [1, 2, 3],
-        [1, 3, 2],
-        [2, 1, 3],
-        [2, 3, 1],
-        [3, 1, 2],
-        [3, 2, 1],
-    ];
+    let orders = [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]];
     for (n, order) in orders.into_iter().enumerate() {
         let user = scope(&format!("user-{n}"));
         for seconds in order {
-            let said = town(
-                ["", "Bergen", "Oslo", "Turku"][seconds],
-                i64::try_from(seconds).unwrap(),
-            );
+            let said =
+                town(["", "Bergen", "Oslo", "Turku"][seconds], i64::try_from(seconds).unwrap());
             let said = say("where I live").fact(said).build();
             put_one(&store, &user, "s1", said).await;
         }
@@ -96,24 +85,14 @@ async fn any_order_of_arrival_ends_with_the_latest_value(store: Port) {
 }
 
 async fn one_instant_leaves_one_value(store: Port) {
-    state(
-        &store,
-        "s1",
-        vec![town("Bergen", 1), town("Oslo", 1), town("Turku", 1)],
-    )
-    .await;
+    state(&store, "s1", vec![town("Bergen", 1), town("Oslo", 1), town("Turku", 1)]).await;
     let held = held(&store).await;
     assert_eq!(held.len(), 3);
     assert_eq!(current(&held).len(), 1, "{held:?}");
 }
 
 async fn a_value_that_comes_back_holds_again(store: Port) {
-    state(
-        &store,
-        "s1",
-        vec![town("Oslo", 1), town("Bergen", 2), town("Oslo", 3)],
-    )
-    .await;
+    state(&store, "s1", vec![town("Oslo", 1), town("Bergen", 2), town("Oslo", 3)]).await;
     let held = held(&store).await;
     assert_eq!(current(&held), ["Oslo"]);
     let active = held.iter().find(|fact| fact.status == FactStatus::Active);
@@ -121,12 +100,7 @@ async fn a_value_that_comes_back_holds_again(store: Port) {
 }
 
 async fn a_strengthened_value_holds_against_what_was_said_between(store: Port) {
-    state(
-        &store,
-        "s1",
-        vec![town("Oslo", 1), town("Oslo", 5), town("Bergen", 3)],
-    )
-    .await;
+    state(&store, "s1", vec![town("Oslo", 1), town("Oslo", 5), town("Bergen", 3)]).await;
     let held = held(&store).await;
     assert_eq!(current(&held), ["Oslo"]);
     assert_eq!(held[1].status, FactStatus::Superseded(held[0].id));
@@ -137,10 +111,7 @@ async fn sessions_share_a_slot(store: Port) {
     state(&store, "s2", vec![town("Oslo", 2)]).await;
     let held = held(&store).await;
     assert_eq!(current(&held), ["Oslo"]);
-    assert_eq!(
-        (&held[0].session, &held[1].session),
-        (&session("s1"), &session("s2"))
-    );
+    assert_eq!((&held[0].session, &held[1].session), (&session("s1"), &session("s2")));
 }
 
 async fn another_slot_is_never_superseded(store: Port) {
@@ -157,20 +128,11 @@ async fn another_slot_is_never_superseded(store: Port) {
 }
 
 async fn a_fact_without_a_slot_is_never_superseded(store: Port) {
-    let subject_only = NewFact {
-        subject: Some("user".to_owned()),
-        ..fact("User lives in Bergen", at(1))
-    };
-    let attribute_only = NewFact {
-        attribute: Some("town".to_owned()),
-        ..fact("Town is Turku", at(1))
-    };
-    state(
-        &store,
-        "s1",
-        vec![subject_only, attribute_only, town("Oslo", 2)],
-    )
-    .await;
+    let subject_only =
+        NewFact { subject: Some("user".to_owned()), ..fact("User lives in Bergen", at(1)) };
+    let attribute_only =
+        NewFact { attribute: Some("town".to_owned()), ..fact("Town is Turku", at(1)) };
+    state(&store, "s1", vec![subject_only, attribute_only, town("Oslo", 2)]).await;
     for fact in held(&store).await {
         assert_eq!(fact.status, FactStatus::Active, "{}", fact.text);
     }
@@ -178,16 +140,10 @@ async fn a_fact_without_a_slot_is_never_superseded(store: Port) {
 
 async fn what_was_superseded_stays_listed(store: Port) {
     let values = ["Bergen", "Oslo", "Turku", "Riga"];
-    let stated = (1..)
-        .zip(values)
-        .map(|(seconds, value)| town(value, seconds))
-        .collect();
+    let stated = (1..).zip(values).map(|(seconds, value)| town(value, seconds)).collect();
     state(&store, "s1", stated).await;
     let held = held(&store).await;
-    let told: Vec<&str> = held
-        .iter()
-        .filter_map(|fact| fact.value.as_deref())
-        .collect();
+    let told: Vec<&str> = held.iter().filter_map(|fact| fact.value.as_deref()).collect();
     assert_eq!(told, values);
     for pair in held.windows(2) {
         assert_eq!(pair[0].status, FactStatus::Superseded(pair[1].id));

@@ -40,35 +40,19 @@ async fn versions(store: &Port, of: &str, count: u64) -> Vec<Summary> {
 }
 
 async fn every_field_is_kept(store: Port) {
-    let applied = put(
-        &store,
-        &scope("a"),
-        "s1",
-        vec![message("one"), message("two")],
-    )
-    .await;
-    let line = |n: usize, text: &str| SummaryLine {
-        source: applied[n].id,
-        text: text.to_owned(),
-    };
+    let applied = put(&store, &scope("a"), "s1", vec![message("one"), message("two")]).await;
+    let line = |n: usize, text: &str| SummaryLine { source: applied[n].id, text: text.to_owned() };
     let full = Summary {
         to_position: 17,
         from_at: at(-5),
         to_at: at(50),
         // In the order said, which is neither that of ids nor of texts.
-        lines: vec![
-            line(1, "user: zebra"),
-            line(0, "ana: été"),
-            line(1, "user: apple"),
-        ],
+        lines: vec![line(1, "user: zebra"), line(0, "ana: été"), line(1, "user: apple")],
         tokens: 123,
         ..summary("s1", 1, 2, &[])
     };
     put_summary(&store, full.clone()).await;
-    let held = store
-        .latest_summary(&scope("a"), &session("s1"))
-        .await
-        .unwrap();
+    let held = store.latest_summary(&scope("a"), &session("s1")).await.unwrap();
     assert_eq!(held, Some(full));
 }
 
@@ -80,10 +64,7 @@ async fn all_versions_are_listed_oldest_first(store: Port) {
 
 async fn the_latest_is_the_newest_version(store: Port) {
     let versions = versions(&store, "s1", 11).await;
-    let held = store
-        .latest_summary(&scope("a"), &session("s1"))
-        .await
-        .unwrap();
+    let held = store.latest_summary(&scope("a"), &session("s1")).await.unwrap();
     assert_eq!(held.as_ref(), versions.last());
 }
 

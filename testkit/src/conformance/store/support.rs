@@ -8,7 +8,7 @@ use throughline_core::fact::Fact;
 use throughline_core::job::Job;
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::ports::{
-    AppliedMessage, Namespace, PostingLists, ScopeTotals, Store, TermId,
+    AppliedMessage, Namespace, PostingLists, ScopeTotals, Store, TermId, WriteBatch,
 };
 use throughline_core::scope::Profile;
 use throughline_core::session::{Message, PreparedMessage, Session};
@@ -33,7 +33,7 @@ pub(super) async fn put(
     messages: Vec<PreparedMessage>,
 ) -> Vec<AppliedMessage> {
     let appends = messages.into_iter().map(|message| append(to, message));
-    let batch = appends.fold(batch(scope), |batch, write| batch.with(write));
+    let batch = appends.fold(batch(scope), WriteBatch::with);
     store.apply(batch).await.unwrap().messages
 }
 
@@ -124,10 +124,8 @@ impl Snapshot {
             summaries.extend(store.summaries(scope, &session.id).await.unwrap());
         }
         let texts = said.iter().map(|message| &message.content);
-        let mut words: Vec<String> = texts
-            .chain(facts.iter().map(|fact| &fact.text))
-            .flat_map(|text| terms(text))
-            .collect();
+        let mut words: Vec<String> =
+            texts.chain(facts.iter().map(|fact| &fact.text)).flat_map(|text| terms(text)).collect();
         words.sort_unstable();
         words.dedup();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -150,9 +148,7 @@ impl Snapshot {
 
     /// Without the versions of sessions, where a scenario is not about them.
     pub(super) fn without_versions(mut self) -> Self {
-        self.sessions
-            .iter_mut()
-            .for_each(|session| session.version = 0);
+        self.sessions.iter_mut().for_each(|session| session.version = 0);
         self
     }
 

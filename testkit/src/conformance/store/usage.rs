@@ -62,11 +62,7 @@ async fn a_message_counts_on_the_day_of_its_batch(store: Port) {
     let imported = batch(&scope).with(append("s1", said));
     let today = UsageDay::of(imported.now);
     store.apply(imported).await.unwrap();
-    let days: Vec<UsageDay> = usage(&store, &scope)
-        .await
-        .iter()
-        .map(|(day, _)| *day)
-        .collect();
+    let days: Vec<UsageDay> = usage(&store, &scope).await.iter().map(|(day, _)| *day).collect();
     assert_eq!(days, [today], "what was spent is spent today");
 }
 
@@ -78,10 +74,7 @@ async fn days_are_given_in_order_both_ends_included(store: Port) {
     }
     let read = async |from, to| {
         let found = store.usage(&scope, day(from), day(to)).await.unwrap();
-        found
-            .into_iter()
-            .map(|(_, counters)| counters.messages)
-            .collect::<Vec<_>>()
+        found.into_iter().map(|(_, counters)| counters.messages).collect::<Vec<_>>()
     };
     assert_eq!(read(-4, 9).await, [1, 2, 3, 4]);
     assert_eq!(read(-3, 3).await, [2, 3]);

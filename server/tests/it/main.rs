@@ -1,0 +1,6 @@
+//! The real binary: what its users do, and what goes wrong around it.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failure is the answer")]
+
+mod cli;
+mod faults;
+mod support;
