@@ -97,7 +97,6 @@ CREATE TABLE entity (
   value          TEXT NOT NULL,
   id             BLOB NOT NULL,
   last_at        INTEGER NOT NULL,
-  last_seq       INTEGER NOT NULL,
   UNIQUE (scope_id, session_number, kind, value)
 ) STRICT;
 

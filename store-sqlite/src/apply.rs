@@ -110,6 +110,7 @@ impl Transaction<'_> {
                     return Ok(());
                 };
                 session.summarized = summary.covered;
+                session.changed = true;
                 let stored =
                     summaries::insert(self.connection, self.scope.id, session.number, summary);
                 mapped(stored, "apply")
@@ -183,6 +184,7 @@ impl Transaction<'_> {
         };
         let mut stored = stored;
         mapped(stored(), "apply")?;
+        session.changed = true;
         session.next_position = next;
         session.messages += 1;
         session.tokens += u64::from(message.tokens);

@@ -9,7 +9,7 @@ use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
 use crate::facts::Source;
-use crate::records::{At, Id, parsed};
+use crate::records::{At, Id, bounded, parsed};
 use crate::sessions;
 use crate::store::SqliteStore;
 
@@ -23,9 +23,9 @@ pub(crate) fn add(
 ) -> rusqlite::Result<()> {
     let rowid: i64 = connection
         .prepare_cached(
-            "INSERT INTO entity (scope_id, session_number, kind, value, id, last_at, last_seq)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             ON CONFLICT DO UPDATE SET last_at = max(last_at, ?6), last_seq = ?7
+            "INSERT INTO entity (scope_id, session_number, kind, value, id, last_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT DO UPDATE SET last_at = max(last_at, ?6)
              RETURNING rowid",
         )?
         .query_row(
@@ -35,8 +35,7 @@ pub(crate) fn add(
                 entity.kind.as_str(),
                 entity.value,
                 Id(entity.id.as_uuid()),
-                At(at),
-                seq
+                At(at)
             ],
             |row| row.get(0),
         )?;
@@ -71,9 +70,9 @@ impl EntityRepo for SqliteStore {
                     .prepare_cached(
                         "SELECT rowid, id, kind, value, last_at FROM entity
                          WHERE scope_id = ?1 AND session_number = ?2
-                         ORDER BY last_seq DESC, kind, value LIMIT ?3",
+                         ORDER BY last_at DESC, kind, value LIMIT ?3",
                     )?
-                    .query_map(params![scope_id, number, limit], |row| {
+                    .query_map(params![scope_id, number, bounded(limit)], |row| {
                         let sources = sources
                             .query_map([row.get::<_, i64>(0)?], |row| {
                                 Ok(MessageId::from(row.get::<_, Id>(0)?))

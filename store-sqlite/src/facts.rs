@@ -11,7 +11,7 @@ use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
 use crate::lexical::TailWriter;
-use crate::records::{At, Bits, Id, parsed, stored_wrongly};
+use crate::records::{At, Bits, Id, bounded, parsed, stored_wrongly};
 use crate::store::SqliteStore;
 
 /// Between tags; a tag has no control character.
@@ -123,12 +123,14 @@ fn active(
     found.optional()
 }
 
+/// A message that states one thing twice is one source.
 fn add_source(connection: &Connection, source: &Source, number: u32) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO fact_source (scope_id, fact_number, ordinal, message_id)
              SELECT ?1, ?2, 1 + coalesce(max(ordinal), 0), ?3 FROM fact_source
-             WHERE scope_id = ?1 AND fact_number = ?2",
+             WHERE scope_id = ?1 AND fact_number = ?2
+             HAVING coalesce(max(message_id = ?3), 0) = 0",
         )?
         .execute(params![source.scope_id, number, source.message])
         .map(|_| ())
@@ -202,7 +204,7 @@ impl FactRepo for SqliteStore {
                          JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
                          WHERE f.scope_id = ?1 AND f.number > ?2 ORDER BY f.number LIMIT ?3"
                     ))?
-                    .query_map(params![scope_id, after, limit + 1], |row| {
+                    .query_map(params![scope_id, bounded(after), bounded(limit + 1)], |row| {
                         let fact = read_fact(connection, scope_id, row)?;
                         Ok((u64::from(fact.number), fact))
                     })?

@@ -11,7 +11,7 @@ use throughline_core::ports::JobRepo;
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
-use crate::records::{At, Id, mapped, parsed, stored_wrongly};
+use crate::records::{At, Id, bounded, mapped, parsed, stored_wrongly};
 use crate::store::SqliteStore;
 
 const JOB_COLUMNS: &str = "j.rowid, j.id, s.tenant, s.user, s.workspace, j.kind, j.subject, \
@@ -103,7 +103,7 @@ impl JobRepo for SqliteStore {
                         "SELECT {JOB_COLUMNS} FROM job j JOIN scope s ON s.id = j.scope_id
                          WHERE j.scope_id = ?1 AND j.rowid > ?2 ORDER BY j.rowid LIMIT ?3"
                     ))?
-                    .query_map(params![scope_id, after, limit + 1], read_job)?
+                    .query_map(params![scope_id, bounded(after), bounded(limit + 1)], read_job)?
                     .collect()
             })
             .await?;

@@ -64,6 +64,11 @@ impl FromSql for Bits {
     }
 }
 
+/// A limit or cursor of any size, within what SQLite can compare.
+pub(crate) fn bounded(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
 /// A name kept as text, read back with its own rules.
 pub(crate) fn parsed<T: std::str::FromStr<Err = throughline_core::Error>>(
     text: &str,

@@ -9,7 +9,7 @@ use throughline_core::session::{Message, PreparedMessage, Session};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
-use crate::records::{At, Id, parsed, stored_wrongly};
+use crate::records::{At, Id, bounded, parsed, stored_wrongly};
 use crate::store::SqliteStore;
 
 /// A session while a batch writes to it.
@@ -23,6 +23,7 @@ pub(crate) struct SessionRow {
     pub(crate) tokens: u64,
     pub(crate) summarized: u64,
     pub(crate) next_position: u32,
+    pub(crate) changed: bool,
     version: u64,
 }
 
@@ -37,6 +38,7 @@ impl SessionRow {
             tokens: 0,
             summarized: 0,
             next_position: 0,
+            changed: false,
             version: 0,
         }
     }
@@ -53,6 +55,7 @@ impl From<Session> for SessionRow {
             tokens: session.tokens,
             summarized: session.summarized,
             next_position: session.next_position,
+            changed: false,
             version: session.version,
         }
     }
@@ -115,12 +118,15 @@ pub(crate) fn open(
     Ok(session(connection, scope_id, id)?.map(SessionRow::from))
 }
 
-/// Writes a session back, with its next version.
+/// Writes a session back, with its next version, if the batch changed it.
 pub(crate) fn save(
     connection: &Connection,
     scope_id: i64,
     session: &SessionRow,
 ) -> rusqlite::Result<()> {
+    if !session.changed {
+        return Ok(());
+    }
     connection
         .prepare_cached(
             "INSERT INTO session (scope_id, number, id, created_at, last_at, messages, tokens,
@@ -280,7 +286,7 @@ impl SessionRepo for SqliteStore {
                         "SELECT {SESSION_COLUMNS} FROM session
                          WHERE scope_id = ?1 AND number > ?2 ORDER BY number LIMIT ?3"
                     ))?
-                    .query_map(params![scope_id, after, limit + 1], |row| {
+                    .query_map(params![scope_id, bounded(after), bounded(limit + 1)], |row| {
                         let session = read_session(row)?;
                         Ok((u64::from(session.number), session))
                     })?
@@ -308,7 +314,9 @@ impl SessionRepo for SqliteStore {
                          WHERE m.scope_id = ?1 AND m.session_number = ?2
                          ORDER BY m.position DESC LIMIT ?3"
                     ))?
-                    .query_map(params![scope_id, number, limit], |row| read_message(row, &session))?
+                    .query_map(params![scope_id, number, bounded(limit)], |row| {
+                        read_message(row, &session)
+                    })?
                     .collect::<rusqlite::Result<_>>()?;
                 rows.reverse();
                 Ok(rows)
@@ -330,14 +338,14 @@ impl SessionRepo for SqliteStore {
                 let Some(number) = number(connection, scope_id, &session)? else {
                     return Ok(Vec::new());
                 };
-                let after = after.map_or(-1, |after| i64::try_from(after).unwrap_or(i64::MAX));
+                let after = after.map_or(-1, bounded);
                 connection
                     .prepare_cached(&format!(
                         "SELECT {MESSAGE_COLUMNS} FROM message m
                          WHERE m.scope_id = ?1 AND m.session_number = ?2 AND m.position > ?3
                          ORDER BY m.position LIMIT ?4"
                     ))?
-                    .query_map(params![scope_id, number, after, limit + 1], |row| {
+                    .query_map(params![scope_id, number, after, bounded(limit + 1)], |row| {
                         let message = read_message(row, &session)?;
                         Ok((u64::from(message.position), message))
                     })?

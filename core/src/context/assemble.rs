@@ -9,6 +9,7 @@ use super::header::{Header, ToolLine, critical, full};
 use super::history::{Faded, fade, last_exchange};
 use super::pack::{Pack, allot};
 use super::recall::{Candidates, RecallOptions, Recalled, guarded, select};
+use super::seen::add_values;
 use super::{Intent, Tier};
 use crate::entity::Entity;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,9 +22,6 @@ use crate::tokens::{PER_MESSAGE, PER_PAYLOAD, message_tokens};
 
 /// Room below which a recalled block is not worth its fence.
 const LEAST_RECALL: u32 = 48;
-/// Most typed values that are named beside the recalled text, and the tokens they may take.
-const MAX_ENTITIES: usize = 12;
-const ENTITY_TOKENS: u32 = 120;
 
 /// Everything that a turn can draw on.
 #[derive(Debug, Clone, Default)]
@@ -97,8 +95,8 @@ impl<'a> Assembly<'a> {
         let header = full(&gathered.profile, &gathered.tools, tokenizer);
         let mut warnings = header.warnings.clone();
         let fixed = |header: &Header| header.tokens.saturating_add(turn_tokens) + PER_PAYLOAD;
-        let exchange = last_exchange(&gathered.recent, tokenizer);
-        let header = if fixed(&header).saturating_add(exchange) <= limit {
+        // Only header and turn decide: what the session has said never takes the user's rules away.
+        let header = if fixed(&header) <= limit {
             header
         } else {
             let critical = critical(header, tokenizer);
@@ -110,7 +108,7 @@ impl<'a> Assembly<'a> {
                         "a budget of {} tokens cannot hold the critical header and this turn: it \
                          takes at least {}",
                         turn.budget,
-                        least + margin(least, tokenizer)
+                        budget_for(least, tokenizer)
                     ),
                 ));
             }
@@ -139,6 +137,11 @@ impl<'a> Assembly<'a> {
         let fixed = self.header.tokens + self.turn_tokens + PER_PAYLOAD;
         let room = limit - fixed;
         let exchange = last_exchange(&self.gathered.recent, self.tokenizer);
+        if exchange > room {
+            self.warnings.push(format!(
+                "the last answer takes {exchange} tokens and did not fit: the budget leaves {room}"
+            ));
+        }
         // Shares are of what the header leaves, so that the length of a turn does not move history.
         let steady = allot(limit - self.header.tokens, Pack::of(self.turn.intent), exchange);
         let history = fade(
@@ -248,56 +251,23 @@ impl<'a> Assembly<'a> {
     /// Adds the recalled block, and within what is left the session's typed values that nothing
     /// shown so far holds.
     fn show_recall(&mut self, recalled: Recalled, room: u32) {
-        let Recalled { mut text, mut tokens, items } = recalled;
-        let left = room - if text.is_empty() { 0 } else { tokens + PER_MESSAGE };
         let message = self.working_set.len();
-        for (mut item, range) in items {
+        for (mut item, range) in recalled.items {
             item.span = range.map(|range| Span { message, range });
             self.items.push(item);
         }
-        let mut values: Vec<String> = Vec::new();
-        let mut room = left.min(ENTITY_TOKENS).saturating_sub(PER_MESSAGE + 12);
-        for entity in &self.gathered.entities {
-            let told = |shown: &str| shown.contains(&entity.value);
-            let line = format!("{} {}", entity.kind, guarded(&entity.value));
-            let tokens = self.tokenizer.count(&line) + 2;
-            let reason = if told(&text)
-                || told(self.turn.text)
-                || self.working_set.iter().any(|shown| told(&shown.content))
-            {
-                Some(Reason::Repeats)
-            } else if tokens > room || values.len() >= MAX_ENTITIES {
-                Some(Reason::OverShare)
-            } else {
-                None
-            };
-            self.items.push(Item {
-                section: Section::Recall,
-                kind: ItemKind::Entity,
-                source: format!("entity:{}", entity.id),
-                external_id: None,
-                tokens,
-                score: None,
-                outcome: reason.map_or(Outcome::Included, |_| Outcome::Dropped),
-                reason: reason.unwrap_or(Reason::Seen),
-                span: None,
-            });
-            if reason.is_none() {
-                room -= tokens;
-                values.push(line);
-            }
+        let told = |value: &str| {
+            self.turn.text.contains(value)
+                || self.working_set.iter().any(|shown| shown.content.contains(value))
+        };
+        let room = room.saturating_sub(PER_MESSAGE);
+        let entities = &self.gathered.entities;
+        let (text, tokens, items) = add_values(entities, recalled.text, room, told, self.tokenizer);
+        self.items.extend(items);
+        if !text.is_empty() {
+            self.spend(Section::Recall, tokens + PER_MESSAGE);
+            self.working_set.push(ContextMessage { role: Role::User, content: text });
         }
-        if !values.is_empty() {
-            let seen =
-                format!("<recalled>\n[seen in this session]\n{}\n</recalled>", values.join("; "));
-            text = if text.is_empty() { seen } else { format!("{text}\n{seen}") };
-            tokens = self.tokenizer.count(&text);
-        }
-        if text.is_empty() {
-            return;
-        }
-        self.spend(Section::Recall, tokens + PER_MESSAGE);
-        self.working_set.push(ContextMessage { role: Role::User, content: text });
     }
 
     fn finish(mut self, limit: u32) -> Result<AssembledContext> {
@@ -354,6 +324,15 @@ fn shown_tokens(history: &[Faded<'_>]) -> u32 {
 /// A tokenizer that is not the model's own is off by a few per cent: that much is kept free.
 fn margin(tokens: u32, tokenizer: &dyn Tokenizer) -> u32 {
     if tokenizer.is_exact() { 0 } else { tokens.div_ceil(20) }
+}
+
+/// The least budget of which `tokens` can be spent.
+fn budget_for(tokens: u32, tokenizer: &dyn Tokenizer) -> u32 {
+    let mut budget = tokens;
+    while spendable(budget, tokenizer) < tokens {
+        budget += 1;
+    }
+    budget
 }
 
 fn spendable(budget: u32, tokenizer: &dyn Tokenizer) -> u32 {

@@ -12,6 +12,7 @@ mod intent;
 mod pack;
 mod rank;
 mod recall;
+mod seen;
 mod service;
 
 pub use account::{

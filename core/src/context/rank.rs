@@ -11,8 +11,7 @@ use std::ops::Range;
 use rustc_hash::FxHashSet;
 
 use crate::ports::{Posting, PostingLists, UnitKey};
-use crate::session::Role;
-use crate::text::{QUESTION_TERM, asked_dates, is_first_person, query_terms};
+use crate::text::{QUESTION_TERM, asked_dates, query_terms};
 
 /// Passages of one page of the accumulator.
 const PAGE: u64 = 32;
@@ -36,8 +35,6 @@ pub(super) struct Bm25 {
     pub(super) speaker: f32,
     /// Factor for sessions in which that speaker never speaks.
     pub(super) absent: f32,
-    /// Factor for the user's own words when the question is in the first person.
-    pub(super) first_person: f32,
     /// Share of a question's score that its reply inherits.
     pub(super) reply: f32,
     /// Factor for passages of a month or year that the question names.
@@ -55,7 +52,6 @@ impl Bm25 {
         name_weight: 0.2,
         speaker: 1.5,
         absent: 0.4,
-        first_person: 1.0,
         reply: 0.15,
         dated: 2.5,
     };
@@ -70,7 +66,6 @@ impl Bm25 {
         name_weight: 1.0,
         speaker: 1.0,
         absent: 1.0,
-        first_person: 1.0,
         reply: 0.0,
         dated: 1.0,
     };
@@ -83,7 +78,6 @@ pub(super) struct Query {
     terms: Vec<String>,
     content: usize,
     dates: usize,
-    first_person: bool,
 }
 
 /// Most distinct content terms of a turn that are looked up; longer turns use their first ones and
@@ -103,8 +97,7 @@ impl Query {
         let date_count = dates.len();
         terms.extend(dates);
         terms.push(QUESTION_TERM.to_owned());
-        terms.push(Role::User.mark().to_owned());
-        Self { terms, content: count, dates: date_count, first_person: is_first_person(turn) }
+        Self { terms, content: count, dates: date_count }
     }
 
     /// Every term and mark, in the order in which their lists are expected.
@@ -114,12 +107,7 @@ impl Query {
 
     /// The same question for an index whose units bear no marks.
     pub(super) fn without_marks(&self) -> Self {
-        Self {
-            terms: self.content().to_vec(),
-            content: self.content,
-            dates: 0,
-            first_person: false,
-        }
+        Self { terms: self.content().to_vec(), content: self.content, dates: 0 }
     }
 
     /// The content terms alone.
@@ -165,8 +153,6 @@ pub(super) fn rank(query: &Query, found: &PostingLists, bm25: &Bm25, limit: usiz
     if let (Some(spoken), None) = (named.next(), named.next()) {
         pages.multiply(spoken, bm25.speaker);
         pages.multiply_sessions_without(spoken, bm25.absent);
-    } else if query.first_person && bm25.first_person != 1.0 {
-        pages.multiply(rest.get(1).map_or(&[][..], Vec::as_slice), bm25.first_person);
     }
     match dates {
         [] => {}

@@ -108,12 +108,11 @@ struct Line {
     day: String,
 }
 
-/// The recalled block: its text, the tokens of it, and the account of every candidate. Spans are
-/// byte ranges of the text.
+/// The recalled block: its text and the account of every candidate. Spans are byte ranges of the
+/// text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Recalled {
     pub(super) text: String,
-    pub(super) tokens: u32,
     pub(super) items: Vec<(Item, Option<std::ops::Range<usize>>)>,
 }
 
@@ -287,7 +286,7 @@ impl Selection {
                 let spans = spans.into_iter().map(Some);
                 let taken = self.lines.into_iter().map(|line| line.item).zip(spans);
                 let dropped = self.dropped.into_iter().map(|item| (item, None));
-                return Recalled { text, tokens, items: taken.chain(dropped).collect() };
+                return Recalled { text, items: taken.chain(dropped).collect() };
             }
             let least = self
                 .lines
@@ -334,7 +333,7 @@ fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Opti
     if passage.is_empty() {
         return None;
     }
-    let speaker = message.name.as_deref().unwrap_or(message.role.as_str());
+    let speaker = guarded(message.name.as_deref().unwrap_or(message.role.as_str()));
     let gap = if candidate.is_whole() { "" } else { "…" };
     let text = format!("#{} {speaker}: {gap}{}{gap}\n", message.seq, guarded(passage));
     let tokens = tokenizer.count(&text);

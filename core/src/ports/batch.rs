@@ -34,7 +34,8 @@ pub enum Write {
     /// A message whose `external_id` the session already holds with an equal hash is a replay:
     /// nothing is written for it and its first identity is returned. With another hash the batch
     /// is a conflict. Facts supersede and strengthen as [`crate::fact`] says; an entity that the
-    /// session holds gains a source. The day's usage counts the message.
+    /// session holds gains a source. The usage
+    /// of the batch's day counts the message.
     AppendMessage {
         /// The thread.
         session: SessionId,

@@ -83,7 +83,8 @@ pub trait FactRepo: Send + Sync {
 /// Values seen.
 #[async_trait]
 pub trait EntityRepo: Send + Sync {
-    /// The entities of a session, the most recently seen first, ties by kind and value.
+    /// The entities of a session, the most recently seen first, ties by the names of kinds and by
+    /// value.
     async fn entities(
         &self,
         scope: &Scope,

@@ -101,11 +101,10 @@ fn check(message: &NewMessage) -> Result<()> {
     Ok(())
 }
 
-/// One unit a passage. Speaker, role and date are marks of each, so that a question that names one
+/// One unit a passage. Speaker and date are marks of each, so that a question that names one
 /// finds it; a passage that asks is marked, because answers follow questions.
 fn index_units(message: &NewMessage, at: Timestamp) -> Vec<IndexUnit> {
     let mut marks = message.name.as_deref().map(speaker_terms).unwrap_or_default();
-    marks.push(message.role.mark().to_owned());
     marks.extend(date_terms(at));
     let index = |range: Range<usize>| {
         let passage = &message.content[range];

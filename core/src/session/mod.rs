@@ -44,17 +44,6 @@ impl Role {
             Self::Tool => "tool",
         }
     }
-
-    /// The mark of the role in the lexical index.
-    #[must_use]
-    pub fn mark(self) -> &'static str {
-        match self {
-            Self::System => "@role:system",
-            Self::User => "@role:user",
-            Self::Assistant => "@role:assistant",
-            Self::Tool => "@role:tool",
-        }
-    }
 }
 
 impl fmt::Display for Role {

@@ -170,16 +170,6 @@ pub fn asked_dates(question: &str) -> Vec<String> {
     marks
 }
 
-/// Whether a question speaks of the one who asks.
-#[must_use]
-pub fn is_first_person(question: &str) -> bool {
-    question.unicode_words().any(|word| {
-        let lower = word.to_lowercase();
-        let head = lower.split(['\'', '\u{2019}']).next().unwrap_or_default();
-        matches!(head, "i" | "my" | "me" | "mine" | "we" | "our" | "us" | "ours")
-    })
-}
-
 /// The distinct terms of a question, in order of first appearance.
 #[must_use]
 pub fn query_terms(question: &str) -> Vec<String> {

@@ -9,8 +9,7 @@ mod protect;
 mod words;
 
 pub use analyze::{
-    QUESTION_TERM, analyze, asked_dates, date_terms, fold_key, is_first_person, query_terms,
-    speaker_terms, terms,
+    QUESTION_TERM, analyze, asked_dates, date_terms, fold_key, query_terms, speaker_terms, terms,
 };
 pub use compress::{Squeeze, squeeze};
 pub use passages::{PASSAGE_BYTES, is_question, passages, sentences};

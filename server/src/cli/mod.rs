@@ -5,6 +5,7 @@ mod backup;
 mod config;
 mod demo;
 mod eval;
+mod facts;
 mod import;
 mod migrate;
 mod output;
@@ -66,6 +67,8 @@ enum Command {
     /// Show or change the rules and the profile card of the user
     #[command(subcommand)]
     Profile(profile::Command),
+    /// What the user stated, as it is understood
+    Facts(facts::Args),
     /// Tokens sent and saved, by day
     Usage(usage::Args),
     /// Copy the store to a new file while it is in use
@@ -139,6 +142,7 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Assemble(args) => assemble::run(&args, config, output).await,
         Command::Eval(eval::Command::Retrieval(args)) => eval::run(&args, output).await,
         Command::Profile(command) => profile::run(&command, config, output).await,
+        Command::Facts(args) => facts::run(&args, config, output).await,
         Command::Usage(args) => usage::run(&args, config, output).await,
         Command::Backup(args) => backup::backup(&args, config, output).await,
         Command::Restore(args) => backup::restore(&args, config, output),
