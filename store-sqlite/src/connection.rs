@@ -125,7 +125,6 @@ fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
         connection.set_prepared_statement_cache_capacity(64);
         connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
         connection.pragma_update(None, "cache_size", -16_384)?;
-        connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
         connection.pragma_update(None, "foreign_keys", true)?;
         let application: i32 =
             connection.pragma_query_value(None, "application_id", |row| row.get(0))?;

@@ -10,6 +10,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     reason = "test support outside of test functions: a failure is the answer"
 )]
 

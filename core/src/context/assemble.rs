@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::account::{
     AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
 };
-use super::header::{Header, ToolLine, critical, full};
+use super::header::{Header, ToolLine, full};
 use super::history::{Faded, fade, last_exchange};
 use super::pack::{Pack, allot};
 use super::recall::{Candidates, RecallOptions, Recalled, guarded, select};
@@ -92,33 +92,28 @@ impl<'a> Assembly<'a> {
     ) -> Result<Self> {
         let turn_tokens = message_tokens(tokenizer, turn.text);
         let limit = spendable(turn.budget, tokenizer);
-        let header = full(&gathered.profile, &gathered.tools, tokenizer);
-        let mut warnings = header.warnings.clone();
         let fixed = |header: &Header| header.tokens.saturating_add(turn_tokens) + PER_PAYLOAD;
         // Only header and turn decide: what the session has said never takes the user's rules away.
-        let header = if fixed(&header) <= limit {
-            header
-        } else {
-            let critical = critical(header, tokenizer);
-            let least = fixed(&critical);
-            if least > limit {
-                return Err(Error::new(
-                    ErrorKind::BudgetTooSmall,
-                    format!(
-                        "a budget of {} tokens cannot hold the critical header and this turn: it \
-                         takes at least {}",
-                        turn.budget,
-                        budget_for(least, tokenizer)
-                    ),
-                ));
-            }
-            warnings = vec![format!(
-                "the budget of {} tokens holds only the minimum viable context: critical header, \
-                 turn, and the last answer where it fits",
-                turn.budget
-            )];
-            critical
-        };
+        let mut header = full(&gathered.profile, &gathered.tools, tokenizer);
+        if fixed(&header) > limit {
+            header = header.without_tools(&gathered.profile, tokenizer);
+        }
+        if fixed(&header) > limit {
+            header = header.critical(tokenizer);
+        }
+        let least = fixed(&header);
+        if least > limit {
+            return Err(Error::new(
+                ErrorKind::BudgetTooSmall,
+                format!(
+                    "a budget of {} tokens cannot hold the critical header and this turn: it takes \
+                     at least {}",
+                    turn.budget,
+                    budget_for(least, tokenizer)
+                ),
+            ));
+        }
+        let warnings = std::mem::take(&mut header.warnings);
         Ok(Self {
             turn,
             gathered,
@@ -139,7 +134,8 @@ impl<'a> Assembly<'a> {
         let exchange = last_exchange(&self.gathered.recent, self.tokenizer);
         if exchange > room {
             self.warnings.push(format!(
-                "the last answer takes {exchange} tokens and did not fit: the budget leaves {room}"
+                "the budget holds only the minimum viable context: header and turn leave {room} \
+                 tokens, the last answer takes {exchange}"
             ));
         }
         // Shares are of what the header leaves, so that the length of a turn does not move history.

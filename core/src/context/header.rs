@@ -76,17 +76,38 @@ pub(super) fn full(profile: &Profile, tools: &[ToolLine], tokenizer: &dyn Tokeni
     Header { message, tokens, lazy_tools, items, warnings }
 }
 
-/// The critical rules alone; everything else of `full` is dropped with its reason.
-pub(super) fn critical(full: Header, tokenizer: &dyn Tokenizer) -> Header {
-    let mut items = full.items;
-    for item in items.iter_mut().skip(1) {
-        item.outcome = Outcome::Dropped;
-        item.reason = Reason::MinimumOnly;
+impl Header {
+    /// The same header without its tools, for a budget that does not hold them.
+    pub(super) fn without_tools(self, profile: &Profile, tokenizer: &dyn Tokenizer) -> Self {
+        let mut smaller = full(profile, &[], tokenizer);
+        let tools = self.items.into_iter().filter(|item| item.kind == ItemKind::Tool);
+        smaller.items.extend(tools.map(dropped));
+        smaller.warnings =
+            vec!["the budget holds no tool directory: header and turn leave too little".to_owned()];
+        smaller
     }
-    let content = CRITICAL_RULES.to_owned();
-    let tokens = message_tokens(tokenizer, &content);
-    let message = ContextMessage { role: Role::System, content };
-    Header { message, tokens, lazy_tools: Vec::new(), items, warnings: Vec::new() }
+
+    /// The critical rules alone: the header of the minimum viable context (seed 002, 12.1).
+    pub(super) fn critical(self, tokenizer: &dyn Tokenizer) -> Self {
+        let mut items = self.items.into_iter();
+        let rules = items.next();
+        let content = CRITICAL_RULES.to_owned();
+        let warning = "the budget holds only the minimum viable context: the critical header \
+                       stands for rules, card and tools";
+        Self {
+            tokens: message_tokens(tokenizer, &content),
+            message: ContextMessage { role: Role::System, content },
+            lazy_tools: Vec::new(),
+            items: rules.into_iter().chain(items.map(dropped)).collect(),
+            warnings: vec![warning.to_owned()],
+        }
+    }
+}
+
+fn dropped(mut item: Item) -> Item {
+    item.outcome = Outcome::Dropped;
+    item.reason = Reason::MinimumOnly;
+    item
 }
 
 fn standing(kind: ItemKind, source: &str, tokens: u32) -> Item {

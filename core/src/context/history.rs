@@ -35,7 +35,8 @@ impl Faded<'_> {
 /// Fades `recent` (the session's last messages, oldest first, of `total`) and fits them into
 /// `ceiling` tokens; every one is returned with its outcome.
 ///
-/// Ages count from the last whole step: up to a step of newer messages is whole whatever happens.
+/// Ages count from the last whole step: newer messages are whole, unless one is larger than all that
+/// history may take.
 /// What lies before the step is fitted into two thirds of the ceiling, so that the messages that
 /// come before the next step find room and nothing older has to move for them; `floor` is what the
 /// last exchange takes, which that never drops.
@@ -55,12 +56,13 @@ pub(super) fn fade<'m>(
     let mut faded = Vec::with_capacity(recent.len());
     let mut before_anchor = 0;
     for (ordinal, message) in (oldest..).zip(recent) {
-        let shorter = if ordinal + WHOLE >= anchor {
+        let cut = || squeeze(&message.content, Squeeze::MiddleCut);
+        let shorter = if message.tokens > ceiling {
+            cut()
+        } else if ordinal + WHOLE >= anchor {
             None
         } else if ordinal + CUT >= anchor {
-            (message.content.chars().count() > CUT_ABOVE)
-                .then(|| squeeze(&message.content, Squeeze::MiddleCut))
-                .flatten()
+            (message.content.chars().count() > CUT_ABOVE).then(cut).flatten()
         } else {
             squeeze(&message.content, Squeeze::OneLine)
         };

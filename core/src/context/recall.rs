@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::rank::Ranked;
 use crate::fact::Fact;
-use crate::ids::MessageId;
+use crate::ids::{MessageId, SessionId};
 use crate::ports::{Tokenizer, UnitKey};
 use crate::session::Message;
 use crate::text::{PASSAGE_BYTES, fold_spaces};
@@ -34,6 +34,8 @@ impl Default for RecallOptions {
 
 /// Most facts of one context (seed 002, 7.1 trims what is past ten).
 const MAX_FACTS: usize = 10;
+/// Factor for messages of the turn's own session: of two that say the same, the nearer one.
+const CURRENT_SESSION: f32 = 1.15;
 /// Facts below this share of the best fact's score are left out.
 const FACT_FLOOR: f32 = 0.4;
 /// What a heading of a session's day costs.
@@ -84,14 +86,20 @@ pub struct Candidates {
 
 impl Candidates {
     /// Joins ranked keys with the messages they stand for; keys that nothing stands for any more
-    /// fall out.
-    pub(super) fn join(ranked: &[Ranked], found: Vec<(UnitKey, Message)>) -> Vec<MessageCandidate> {
+    /// fall out. `current` is the session of the turn, which is favoured.
+    pub(super) fn join(
+        ranked: &[Ranked],
+        found: Vec<(UnitKey, Message)>,
+        current: &SessionId,
+    ) -> Vec<MessageCandidate> {
         let scores: BTreeMap<UnitKey, f32> =
             ranked.iter().map(|ranked| (ranked.key, ranked.score)).collect();
         let mut joined: Vec<MessageCandidate> = found
             .into_iter()
             .filter_map(|(key, message)| {
-                scores.get(&key).map(|score| MessageCandidate { key, message, score: *score })
+                let favour = if message.session == *current { CURRENT_SESSION } else { 1.0 };
+                let score = scores.get(&key)? * favour;
+                Some(MessageCandidate { key, message, score })
             })
             .collect();
         joined.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));

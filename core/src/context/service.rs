@@ -97,7 +97,7 @@ impl ContextService {
             self.store.recent_messages(scope, &request.session, tier.messages()),
             self.store.latest_summary(scope, &request.session),
             self.store.entities(scope, &request.session, ENTITY_CANDIDATES),
-            self.candidates(scope, turn, budget, &request.recall),
+            self.candidates(scope, request, budget),
             self.store.totals(scope),
         )?;
         let gathered = Gathered {
@@ -123,16 +123,16 @@ impl ContextService {
     async fn candidates(
         &self,
         scope: &Scope,
-        turn: &str,
+        request: &AssembleRequest,
         budget: u32,
-        options: &RecallOptions,
     ) -> Result<Candidates> {
-        let query = Query::of(turn);
+        let query = Query::of(&request.user_turn);
+        let options = &request.recall;
         if !options.enabled || query.content().is_empty() {
             return Ok(Candidates::default());
         }
         let (messages, facts) = try_join!(
-            self.message_candidates(scope, &query, budget, options),
+            self.message_candidates(scope, &query, &request.session, budget, options),
             self.fact_candidates(scope, &query, options),
         )?;
         Ok(Candidates { messages, facts })
@@ -142,6 +142,7 @@ impl ContextService {
         &self,
         scope: &Scope,
         query: &Query,
+        current: &SessionId,
         budget: u32,
         options: &RecallOptions,
     ) -> Result<Vec<super::MessageCandidate>> {
@@ -155,7 +156,7 @@ impl ContextService {
         // In the order in which they are stored.
         keys.sort_unstable();
         let messages = self.store.messages_at(scope, &keys).await?;
-        Ok(Candidates::join(&ranked, messages))
+        Ok(Candidates::join(&ranked, messages, current))
     }
 
     async fn fact_candidates(

@@ -219,3 +219,41 @@ fn a_killed_import_loses_nothing_that_was_acknowledged() {
     }
     assert!(partial >= 5, "only {partial} kills came in the middle");
 }
+
+/// A superuser may write everywhere, so the binary runs as another user then.
+#[cfg(unix)]
+#[test]
+fn a_read_only_store_says_so_and_is_not_changed() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let throughline = filled();
+    let data = throughline.database().parent().unwrap().to_owned();
+    let binary = throughline.folder().join("throughline");
+    std::fs::copy(env!("CARGO_BIN_EXE_throughline"), &binary).unwrap();
+    let set_mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode(throughline.folder(), 0o755);
+    for entry in std::fs::read_dir(&data).unwrap() {
+        set_mode(&entry.unwrap().path(), 0o444);
+    }
+    set_mode(&data, 0o555);
+    let before = std::fs::read(throughline.database()).unwrap();
+    let mut command = std::process::Command::new(&binary);
+    command.args(["import", "more.jsonl"]).current_dir(throughline.folder());
+    let superuser = std::fs::write(data.join("probe"), "").is_ok();
+    if superuser {
+        std::fs::remove_file(data.join("probe")).unwrap();
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(8), "{said}");
+    assert!(said.contains("cannot be written"), "{said}");
+    assert_eq!(std::fs::read(throughline.database()).unwrap(), before);
+    set_mode(&data, 0o755);
+    for entry in std::fs::read_dir(&data).unwrap() {
+        set_mode(&entry.unwrap().path(), 0o644);
+    }
+    unchanged(&throughline);
+}

@@ -1,5 +1,6 @@
 //! Starts on what a cut left, as the program would, and judges it.
 
+use throughline_core::Error;
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{
     IndexUnit, LexicalIndex, Namespace, Posting, SessionRepo, Store, TermId, UnitKey,
@@ -16,11 +17,9 @@ use crate::load::{Load, SESSIONS, append, message, scope, session};
 pub(crate) async fn inspect(load: &Load, cut: &Cut) -> [usize; SESSIONS] {
     let options =
         SqliteOptions { readers: 1, ..SqliteOptions::new(cut.directory.join("throughline.db")) };
-    let store = match SqliteStore::open(options) {
-        Ok(store) => store,
-        Err(error) => unreachable!("{cut}: the file does not open: {error:?}"),
-    };
-    let health = store.health(true).await.unwrap();
+    let failed = |what: &str, error: Error| -> ! { panic!("{cut}: {what}: {error:?}") };
+    let store = SqliteStore::open(options).unwrap_or_else(|error| failed("does not open", error));
+    let health = store.health(true).await.unwrap_or_else(|error| failed("is not checked", error));
     assert!(health.problems.is_empty(), "{cut}: {:?}", health.problems);
 
     let mut held = [0; SESSIONS];
@@ -31,7 +30,8 @@ pub(crate) async fn inspect(load: &Load, cut: &Cut) -> [usize; SESSIONS] {
     check_scope(&store, load, cut, &mut present).await;
 
     let next = message(Role::User, "Written after the power came back.".to_owned(), None);
-    let applied = store.apply(append(0, std::slice::from_ref(&next))).await.unwrap();
+    let applied = store.apply(append(0, std::slice::from_ref(&next))).await;
+    let applied = applied.unwrap_or_else(|error| failed("takes no append", error));
     let told = applied.messages[0];
     let expected: u32 = load.0[0][..held[0]].iter().flatten().map(units).sum();
     assert_eq!((told.id, told.replayed), (next.id, false), "{cut}");

@@ -10,32 +10,10 @@ const TESTKIT: &str = "throughline-testkit";
 
 /// Runtimes, drivers, web frameworks and wire formats: what core must not name.
 const NOT_IN_CORE: &[&str] = &[
-    "async-openai",
-    "async-std",
-    "axum",
-    "clap",
-    "deadpool",
-    "diesel",
-    "figment",
-    "hyper",
-    "qdrant-client",
-    "redis",
-    "reqwest",
-    "rmcp",
-    "rusqlite",
-    "serde",
-    "serde_json",
-    "smol",
-    "sqlx",
-    "tiktoken",
-    "tokio",
-    "tokio-postgres",
-    "tonic",
-    "toml",
-    "tower",
-    "tower-http",
-    "tracing-subscriber",
-    "ureq",
+    "async-openai", "async-std", "axum", "clap", "deadpool", "diesel", "figment", "hyper",
+    "qdrant-client", "redis", "reqwest", "rmcp", "rusqlite", "serde", "serde_json", "smol", "sqlx",
+    "tiktoken", "tokio", "tokio-postgres", "tonic", "toml", "tower", "tower-http",
+    "tracing-subscriber", "ureq",
 ];
 
 /// The one place in the server that names adapters.
