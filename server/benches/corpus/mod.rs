@@ -85,6 +85,12 @@ impl Corpus {
             content.push_str(self.word(rng));
         }
         content.push(if rng.u8(..5) == 0 { '?' } else { '.' });
+        // One in four states something, so that the ledger grows and is superseded as in life.
+        if rng.u8(..4) == 0 {
+            let subject = made_up(rng.usize(1_000..VOCABULARY));
+            let value = rng.u16(1_024..);
+            content.push_str(&format!(" The {subject} port is {value}."));
+        }
         let (role, name) =
             if at.is_multiple_of(2) { (Role::User, "Priya") } else { (Role::Assistant, "Sage") };
         // Two hundred messages a day from the first day of 2025 on.

@@ -182,17 +182,16 @@ fn human(
         grouped(budget.into())
     );
     let heading = [
-        "the user asks", "whole history", "sent", "saved", "header", "summary", "history",
-        "recalled", "evidence in it", "ms",
+        "the user asks", "whole history", "sent", "saved", "summary", "history", "recalled",
+        "evidence", "ms",
     ];
     let rows = shown.iter().map(|line| {
         let section = |section: Section| line.by_section[section.as_str()].to_string();
         vec![
-            clip(&line.turn, 60),
+            clip(&line.turn, 44),
             grouped(line.whole_history),
             grouped(line.sent.into()),
             percent(line.saved),
-            section(Section::Header),
             section(Section::Summaries),
             section(Section::History),
             section(Section::Recall),
@@ -201,6 +200,11 @@ fn human(
         ]
     });
     text.push_str(&table(&heading, rows));
+    text.push_str(
+        "\n\nTokens throughout. Summary, history and recalled are parts of what is sent; evidence is \
+         how many of\nthe messages that hold the answer are in it, where the file says which they \
+         are.",
+    );
     if let Some(context) = example {
         text.push_str("\n\nWhat the first of these turns sends, shortened:\n");
         for message in context.payload() {

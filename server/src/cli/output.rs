@@ -93,7 +93,7 @@ pub(super) fn table<T: Display>(
     rows: impl IntoIterator<Item = Vec<T>>,
 ) -> String {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(heading);
+    table.load_style(presets::ASCII_MARKDOWN).set_header(heading);
     for row in rows {
         table.add_row(row.iter().map(ToString::to_string).collect::<Vec<_>>());
     }
