@@ -4,6 +4,8 @@
 //! it: for each term the postings are merged into the term's last block. A query reads the blocks
 //! of its terms and looks through the tail, so its cost follows the scope.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::ports::{
@@ -237,6 +239,32 @@ fn postings(
     Ok(PostingLists { stats, lists })
 }
 
+fn frequencies(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: i64,
+    terms: &[TermId],
+) -> rusqlite::Result<Vec<u64>> {
+    let mut frequencies: HashMap<TermId, u64> = terms.iter().map(|term| (*term, 0)).collect();
+    // The count stands before the block's data, so that no overflow page is read.
+    let mut counted = connection.prepare_cached(
+        "SELECT coalesce(sum(postings), 0) FROM lex_block
+         WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3",
+    )?;
+    for (term, frequency) in &mut frequencies {
+        let key = params![scope_id, namespace, Bits(term.to_bits())];
+        *frequency = counted.query_row(key, |row| row.get(0))?;
+    }
+    for_tail(connection, scope_id, namespace, |_, _, entries| {
+        for (term, _) in decode_terms(entries) {
+            if let Some(frequency) = frequencies.get_mut(&term) {
+                *frequency += 1;
+            }
+        }
+    })?;
+    Ok(terms.iter().map(|term| frequencies.get(term).copied().unwrap_or_default()).collect())
+}
+
 #[async_trait]
 impl LexicalIndex for SqliteStore {
     async fn postings(
@@ -255,5 +283,20 @@ impl LexicalIndex for SqliteStore {
             stats: IndexStats::default(),
             lists: vec![Vec::new(); count],
         }))
+    }
+
+    async fn frequencies(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        terms: &[TermId],
+    ) -> Result<Vec<u64>> {
+        let terms = terms.to_vec();
+        let count = terms.len();
+        let code = namespace_code(namespace);
+        let found = self
+            .read_scope(scope, move |connection, id| frequencies(connection, id, code, &terms))
+            .await?;
+        Ok(found.unwrap_or_else(|| vec![0; count]))
     }
 }

@@ -6,10 +6,12 @@
 
 mod account;
 mod assemble;
+mod feedback;
 mod header;
 mod history;
 mod intent;
 mod pack;
+mod pages;
 mod rank;
 mod recall;
 mod seen;

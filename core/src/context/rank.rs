@@ -6,15 +6,9 @@
 //! repeats the words of the question. On top of it the passage's own BM25, and three signals of
 //! dialogue: who is named, what was asked just before, which month is named.
 
-use std::ops::Range;
-
-use rustc_hash::FxHashSet;
-
+use super::pages::Pages;
 use crate::ports::{Posting, PostingLists, UnitKey};
 use crate::text::{QUESTION_TERM, asked_dates, query_terms};
-
-/// Passages of one page of the accumulator.
-const PAGE: u64 = 32;
 
 /// The constants of the ranking. Measured on conversations; none is critical by itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +71,7 @@ pub(super) struct Query {
     /// Content terms, marks of speakers (one for each content term), then the other marks.
     terms: Vec<String>,
     content: usize,
-    dates: usize,
+    has_marks: bool,
 }
 
 /// Most distinct content terms of a turn that are looked up; longer turns use their first ones and
@@ -94,10 +88,9 @@ impl Query {
         let dates = asked_dates(turn);
         let mut terms = content;
         terms.extend((0..count).map(|at| format!("@by:{}", terms[at])).collect::<Vec<_>>());
-        let date_count = dates.len();
         terms.extend(dates);
         terms.push(QUESTION_TERM.to_owned());
-        Self { terms, content: count, dates: date_count }
+        Self { terms, content: count, has_marks: true }
     }
 
     /// Every term and mark, in the order in which their lists are expected.
@@ -107,7 +100,7 @@ impl Query {
 
     /// The same question for an index whose units bear no marks.
     pub(super) fn without_marks(&self) -> Self {
-        Self { terms: self.content().to_vec(), content: self.content, dates: 0 }
+        Self { terms: self.content().to_vec(), content: self.content, has_marks: false }
     }
 
     /// The content terms alone.
@@ -125,245 +118,83 @@ pub(super) struct Ranked {
     pub(super) score: f32,
 }
 
-/// The best `limit` passages of a question, best first, ties by key.
-pub(super) fn rank(query: &Query, found: &PostingLists, bm25: &Bm25, limit: usize) -> Vec<Ranked> {
-    let units = found.stats.units as f32;
-    if units == 0.0 || limit == 0 {
-        return Vec::new();
-    }
-    let average = (found.stats.length as f32 / units).max(1.0);
-    let (content, marks) = found.lists.split_at(query.content.min(found.lists.len()));
-    let (speakers, marks) = marks.split_at(query.content.min(marks.len()));
-    let (dates, rest) = marks.split_at(query.dates.min(marks.len()));
-    let mut pages = Pages::of(content, bm25.neighbours.len() as u64);
-    for list in found.lists.iter() {
-        pages.learn_lengths(list);
-    }
-    pages.weigh_lengths(average, bm25);
-    for (at, list) in content.iter().enumerate() {
-        let frequency = list.len() as f32;
-        let idf = (1.0 + (units - frequency + 0.5) / (frequency + 0.5)).ln();
-        let is_name = speakers.get(at).is_some_and(|spoken| !spoken.is_empty());
-        let weight = if is_name { bm25.name_weight } else { 1.0 };
-        pages.add_term(list, idf * weight, bm25);
-    }
-    let asked = rest.first().map_or(&[][..], Vec::as_slice);
-    pages.pass_to_replies(asked, bm25.reply);
-    let mut named = speakers.iter().filter(|list| !list.is_empty());
-    if let (Some(spoken), None) = (named.next(), named.next()) {
-        pages.multiply(spoken, bm25.speaker);
-        pages.multiply_sessions_without(spoken, bm25.absent);
-    }
-    match dates {
-        [] => {}
-        [one] => pages.multiply(one, bm25.dated),
-        several => {
-            let mut all: Vec<Posting> = several.concat();
-            all.sort_unstable_by_key(|posting| posting.key);
-            all.dedup_by_key(|posting| posting.key);
-            pages.multiply(&all, bm25.dated);
-        }
-    }
-    pages.best(limit)
+/// The ranking of one question: postings come in, the best passages come out, and more terms may be
+/// added in between.
+pub(super) struct Ranking<'b> {
+    bm25: &'b Bm25,
+    units: f32,
+    pages: Pages,
+    /// Passages by the one speaker whom the question names.
+    spoken: Vec<Posting>,
+    /// Passages that ask something.
+    asked: Vec<Posting>,
+    /// Passages of a month or year that the question names.
+    dated: Vec<Posting>,
 }
 
-/// A sparse array over passages: pages of 32 neighbouring passages, in order of key. Pages that
-/// follow each other in a session lie next to each other, so that a window is a slice; between
-/// others lies a margin that no window reaches over.
-struct Pages {
-    ids: Vec<u64>,
-    starts: Vec<usize>,
-    scores: Vec<f32>,
-    /// Length of each passage where some list told it, else 0.
-    lengths: Vec<f32>,
-    /// What each window's length adds below the line of BM25.
-    norms: Vec<f32>,
-    counts: Vec<f32>,
-    reach: usize,
-}
+impl<'b> Ranking<'b> {
+    /// Ranks by the postings of `query.terms()`.
+    pub(super) fn new(query: &Query, found: PostingLists, bm25: &'b Bm25) -> Self {
+        let PostingLists { stats, mut lists } = found;
+        let units = stats.units as f32;
+        let average = (stats.length as f32 / units.max(1.0)).max(1.0);
+        lists.resize_with(query.terms.len(), Vec::new);
+        let mut marks = lists.split_off(query.content);
+        let content = lists;
+        let mut pages = Pages::of(&content, bm25.neighbours, average);
+        for list in content.iter().chain(&marks) {
+            pages.learn_lengths(list);
+        }
+        pages.weigh_lengths(bm25);
+        for (at, list) in content.iter().enumerate() {
+            let is_name = query.has_marks && !marks[at].is_empty();
+            let weight = if is_name { bm25.name_weight } else { 1.0 };
+            pages.add_term(list, weight * idf(units, list.len()), bm25);
+        }
+        let mut ranking =
+            Self { bm25, units, pages, spoken: Vec::new(), asked: Vec::new(), dated: Vec::new() };
+        if query.has_marks {
+            ranking.asked = marks.pop().unwrap_or_default();
+            let mut dated = marks.split_off(query.content).concat();
+            dated.sort_unstable_by_key(|posting| posting.key);
+            dated.dedup_by_key(|posting| posting.key);
+            ranking.dated = dated;
+            let mut named = marks.into_iter().filter(|list| !list.is_empty());
+            if let (Some(spoken), None) = (named.next(), named.next()) {
+                ranking.spoken = spoken;
+            }
+        }
+        ranking
+    }
 
-impl Pages {
-    /// Room for every passage that a posting touches or stands within `reach` of.
-    fn of(lists: &[Vec<Posting>], reach: u64) -> Self {
-        let mut ids: Vec<u64> = Vec::new();
-        for posting in lists.iter().flatten() {
-            let key = posting.key.to_bits();
-            let first = key - reach.min(u64::from(posting.key.position()));
-            for near in [first, key, key + reach] {
-                if ids.last() != Some(&(near / PAGE)) {
-                    ids.push(near / PAGE);
-                }
-            }
-        }
-        ids.sort_unstable();
-        ids.dedup();
-        let reach = usize::try_from(reach).unwrap_or(0);
-        let page = PAGE as usize;
-        let mut starts = Vec::with_capacity(ids.len());
-        let mut end = reach;
-        let mut before = None;
-        for id in &ids {
-            if before.is_some_and(|before| before + 1 != *id) {
-                end += reach;
-            }
-            starts.push(end);
-            end += page;
-            before = Some(*id);
-        }
-        let slots = end + reach;
-        Self {
-            ids,
-            starts,
-            scores: vec![0.0; slots],
-            lengths: vec![0.0; slots],
-            norms: Vec::new(),
-            counts: vec![0.0; slots],
-            reach,
+    /// Adds terms that the question does not have, each at a weight; passages far from all that was
+    /// ranked so far stay out.
+    pub(super) fn expand(&mut self, weighted: &[f32], found: &PostingLists) {
+        for (weight, list) in weighted.iter().zip(&found.lists) {
+            self.pages.add_term(list, weight * idf(self.units, list.len()), self.bm25);
         }
     }
 
-    /// Calls `each` with the slot of every posting whose page is there.
-    fn for_slots(
-        ids: &[u64],
-        starts: &[usize],
-        list: &[Posting],
-        mut each: impl FnMut(usize, &Posting),
-    ) {
-        let mut page = 0;
-        for posting in list {
-            let key = posting.key.to_bits();
-            let id = key / PAGE;
-            // Lists are sorted, and so are pages: gallop forward.
-            if ids.get(page).is_some_and(|here| *here < id) {
-                page += ids[page..].partition_point(|here| *here < id);
-            }
-            match ids.get(page) {
-                Some(here) if *here == id => each(starts[page] + (key % PAGE) as usize, posting),
-                Some(_) => {}
-                None => break,
-            }
+    /// The best `limit` passages, best first, ties by key.
+    pub(super) fn best(&self, limit: usize) -> Vec<Ranked> {
+        let bm25 = self.bm25;
+        let mut scores = self.pages.scores();
+        if bm25.reply > 0.0 {
+            scores.pass_to_next(&self.asked, bm25.reply);
         }
-    }
-
-    fn learn_lengths(&mut self, list: &[Posting]) {
-        let lengths = &mut self.lengths;
-        Self::for_slots(&self.ids, &self.starts, list, |slot, posting| {
-            // A passage of function words only has length 0; 1 keeps it apart from unknown.
-            lengths[slot] = f32::from(posting.length).max(1.0);
-        });
-    }
-
-    /// A passage whose length no list told counts as an average one: within measurement that is as
-    /// good as knowing it, and it keeps the cost with the postings of the question.
-    fn weigh_lengths(&mut self, average: f32, bm25: &Bm25) {
-        for length in &mut self.lengths {
-            *length = if *length > 0.0 { *length / average } else { 1.0 };
+        if !self.spoken.is_empty() {
+            scores.multiply(&self.spoken, bm25.speaker);
+            scores.multiply_sessions_without(&self.spoken, bm25.absent);
         }
-        let spread: f32 = 1.0 + 2.0 * bm25.neighbours.iter().sum::<f32>();
-        let norm = |window: f32| bm25.k1 * (1.0 - bm25.b + bm25.b * window / spread);
-        self.norms = (0..self.lengths.len())
-            .map(|slot| norm(smoothed(&self.lengths, slot, bm25.neighbours, 1.0)))
-            .collect();
-    }
-
-    /// Adds one term's score to every passage in reach of an occurrence.
-    fn add_term(&mut self, list: &[Posting], weight: f32, bm25: &Bm25) {
-        let reach = self.reach;
-        let mut ranges: Vec<Range<usize>> = Vec::new();
-        let counts = &mut self.counts;
-        Self::for_slots(&self.ids, &self.starts, list, |slot, posting| {
-            counts[slot] = f32::from(posting.count);
-            match ranges.last_mut() {
-                Some(last) if slot - reach <= last.end => last.end = slot + reach + 1,
-                _ => ranges.push(slot - reach..slot + reach + 1),
-            }
-        });
-        for range in &ranges {
-            for slot in range.clone() {
-                let count = smoothed(&self.counts, slot, bm25.neighbours, 0.0);
-                let mut score = count * (bm25.k1 + 1.0) / (count + self.norms[slot]);
-                let own = self.counts[slot];
-                if own > 0.0 {
-                    let norm = 1.0 - bm25.own_b + bm25.own_b * self.lengths[slot];
-                    score += bm25.own * 2.0 * own / (own + norm);
-                }
-                self.scores[slot] += weight * score;
-            }
-        }
-        for range in ranges {
-            self.counts[range].fill(0.0);
-        }
-    }
-
-    /// The passage after one that asks inherits a share of its score.
-    fn pass_to_replies(&mut self, asked: &[Posting], share: f32) {
-        if share == 0.0 {
-            return;
-        }
-        let mut replies: Vec<(usize, f32)> = Vec::new();
-        let scores = &self.scores;
-        Self::for_slots(&self.ids, &self.starts, asked, |slot, _| {
-            if scores[slot] > 0.0 && slot + 1 < scores.len() && scores[slot + 1] > 0.0 {
-                replies.push((slot + 1, share * scores[slot]));
-            }
-        });
-        for (slot, inherited) in replies {
-            self.scores[slot] += inherited;
-        }
-    }
-
-    fn multiply(&mut self, list: &[Posting], factor: f32) {
-        let scores = &mut self.scores;
-        Self::for_slots(&self.ids, &self.starts, list, |slot, _| scores[slot] *= factor);
-    }
-
-    fn multiply_sessions_without(&mut self, spoken: &[Posting], factor: f32) {
-        if factor == 1.0 {
-            return;
-        }
-        let sessions: FxHashSet<u32> =
-            spoken.iter().map(|posting| posting.key.session_number()).collect();
-        for (id, start) in self.ids.iter().zip(&self.starts) {
-            if !sessions.contains(&UnitKey::from_bits(id * PAGE).session_number()) {
-                for score in &mut self.scores[*start..start + PAGE as usize] {
-                    *score *= factor;
-                }
-            }
-        }
-    }
-
-    fn best(self, limit: usize) -> Vec<Ranked> {
-        let mut ranked: Vec<Ranked> = Vec::new();
-        for (id, start) in self.ids.iter().zip(&self.starts) {
-            let page = &self.scores[*start..start + PAGE as usize];
-            ranked.extend(
-                page.iter()
-                    .zip(id * PAGE..)
-                    .filter(|(score, _)| **score > 0.0)
-                    .map(|(score, key)| Ranked { key: UnitKey::from_bits(key), score: *score }),
-            );
-        }
-        let order =
-            |a: &Ranked, b: &Ranked| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key));
-        if ranked.len() > limit {
-            ranked.select_nth_unstable_by(limit, order);
-            ranked.truncate(limit);
-        }
-        ranked.sort_unstable_by(order);
-        ranked
+        scores.multiply(&self.dated, bm25.dated);
+        scores.best(limit)
     }
 }
 
-/// The value at `slot` and, by distance, shares of those around it; `outside` stands for what lies
-/// beyond the ends.
-fn smoothed(values: &[f32], slot: usize, shares: &[f32], outside: f32) -> f32 {
-    let mut sum = values[slot];
-    for (distance, share) in (1..).zip(shares) {
-        let before = slot.checked_sub(distance).map_or(outside, |at| values[at]);
-        let after = values.get(slot + distance).copied().unwrap_or(outside);
-        sum += share * (before + after);
-    }
-    sum
+/// How much a term tells that is in `frequency` of `units` passages.
+pub(super) fn idf(units: f32, frequency: usize) -> f32 {
+    let frequency = frequency as f32;
+    (1.0 + (units - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln()
 }
 
 #[cfg(test)]
@@ -384,6 +215,10 @@ mod tests {
             stats: IndexStats { units: 1_000, length: 10_000 },
             lists: query.terms().iter().map(list).collect(),
         }
+    }
+
+    fn rank(query: &Query, found: &PostingLists, bm25: &Bm25, limit: usize) -> Vec<Ranked> {
+        Ranking::new(query, found.clone(), bm25).best(limit)
     }
 
     fn keys(ranked: &[Ranked]) -> Vec<(u32, u32)> {
@@ -435,6 +270,17 @@ mod tests {
         let ranked = rank(&query, &reply, &Bm25::MESSAGES, 100);
         let score = |at| ranked.iter().find(|r| r.key == UnitKey::message(1, at)).unwrap().score;
         assert!(score(26) > score(6) && score(26) > score(24));
+    }
+
+    #[test]
+    fn more_terms_lift_what_they_are_in() {
+        let query = Query::of("harbour");
+        let words: &[Posting] = &[posting(1, 5, 1), posting(2, 5, 1)];
+        let found = lists(&query, &[("harbour", words)]);
+        let mut ranking = Ranking::new(&query, found.clone(), &Bm25::MESSAGES);
+        assert_eq!(keys(&ranking.best(1)), [(1, 5)]);
+        ranking.expand(&[0.2], &PostingLists { lists: vec![vec![posting(2, 5, 1)]], ..found });
+        assert_eq!(keys(&ranking.best(1)), [(2, 5)]);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct RecallOptions {
     pub enabled: bool,
     /// Score passages together with their neighbours, and by the signals of dialogue.
     pub neighbours: bool,
+    /// Ask for words, too, that the best passages share and the question lacks.
+    pub feedback: bool,
     /// Add facts of the ledger.
     pub facts: bool,
     /// Adding stops below this share of the best score.
@@ -28,7 +30,7 @@ pub struct RecallOptions {
 
 impl Default for RecallOptions {
     fn default() -> Self {
-        Self { enabled: true, neighbours: true, facts: true, relevance_floor: 0.08 }
+        Self { enabled: true, neighbours: true, feedback: true, facts: true, relevance_floor: 0.08 }
     }
 }
 
@@ -56,7 +58,7 @@ pub struct MessageCandidate {
 
 impl MessageCandidate {
     /// The text that would be shown.
-    fn passage(&self) -> &str {
+    pub(super) fn passage(&self) -> &str {
         self.message.passage(self.key).unwrap_or_default().trim()
     }
 

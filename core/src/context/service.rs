@@ -6,10 +6,11 @@ use futures_util::try_join;
 
 use super::account::AssembledContext;
 use super::assemble::{Gathered, assemble};
+use super::feedback::{LOOK_AT, choose, shared_terms};
 use super::header::ToolLine;
 use super::pack::MAX_BUDGET;
-use super::rank::{Bm25, Query, rank};
-use super::recall::{Candidates, FactCandidate, RecallOptions};
+use super::rank::{Bm25, Query, Ranked, Ranking};
+use super::recall::{Candidates, FactCandidate, MessageCandidate, RecallOptions};
 use super::{Intent, Tier};
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
@@ -145,18 +146,39 @@ impl ContextService {
         current: &SessionId,
         budget: u32,
         options: &RecallOptions,
-    ) -> Result<Vec<super::MessageCandidate>> {
+    ) -> Result<Vec<MessageCandidate>> {
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
         let found = self.store.postings(scope, Namespace::Message, &terms).await?;
-        let bm25 = if options.neighbours { Bm25::MESSAGES } else { Bm25::SINGLE };
+        let units = found.stats.units;
+        let bm25 = if options.neighbours { &Bm25::MESSAGES } else { &Bm25::SINGLE };
+        let mut ranking = Ranking::new(query, found, bm25);
+        if options.feedback {
+            let best = ranking.best(LOOK_AT);
+            let best = self.hydrate(scope, &best, current).await?;
+            let shared = shared_terms(query, &best);
+            let terms: Vec<TermId> = shared.iter().map(|shared| shared.term).collect();
+            let frequencies = self.store.frequencies(scope, Namespace::Message, &terms).await?;
+            let (terms, weights): (Vec<TermId>, Vec<f32>) =
+                choose(&shared, &frequencies, units).into_iter().unzip();
+            let found = self.store.postings(scope, Namespace::Message, &terms).await?;
+            ranking.expand(&weights, &found);
+        }
         // A message rarely takes less than ten tokens: more candidates could not be shown.
-        let limit = (budget / 10).clamp(50, 1_000);
-        let ranked = rank(query, &found, &bm25, usize::try_from(limit).unwrap_or(1_000));
+        let limit = usize::try_from((budget / 10).clamp(50, 1_000)).unwrap_or(1_000);
+        self.hydrate(scope, &ranking.best(limit), current).await
+    }
+
+    /// The messages of ranked passages, read in the order in which they are stored.
+    async fn hydrate(
+        &self,
+        scope: &Scope,
+        ranked: &[Ranked],
+        current: &SessionId,
+    ) -> Result<Vec<MessageCandidate>> {
         let mut keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
-        // In the order in which they are stored.
         keys.sort_unstable();
         let messages = self.store.messages_at(scope, &keys).await?;
-        Ok(Candidates::join(&ranked, messages, current))
+        Ok(Candidates::join(ranked, messages, current))
     }
 
     async fn fact_candidates(
@@ -171,7 +193,7 @@ impl ContextService {
         let terms: Vec<TermId> = query.content().iter().map(|term| TermId::of(term)).collect();
         let found = self.store.postings(scope, Namespace::Fact, &terms).await?;
         let query = query.without_marks();
-        let ranked = rank(&query, &found, &Bm25::SINGLE, FACT_CANDIDATES);
+        let ranked = Ranking::new(&query, found, &Bm25::SINGLE).best(FACT_CANDIDATES);
         let numbers: Vec<u32> = ranked.iter().map(|ranked| ranked.key.position()).collect();
         let facts = self.store.active_facts(scope, &numbers).await?;
         let score = |number: u32| {

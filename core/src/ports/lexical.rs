@@ -131,4 +131,13 @@ pub trait LexicalIndex: Send + Sync {
         namespace: Namespace,
         terms: &[TermId],
     ) -> Result<PostingLists>;
+
+    /// In how many units of exactly this scope and namespace each of `terms` occurs, in the order
+    /// asked: the lengths of the lists that [`Self::postings`] would give, without reading them.
+    async fn frequencies(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        terms: &[TermId],
+    ) -> Result<Vec<u64>>;
 }

@@ -89,14 +89,21 @@ pub enum Variant {
     SingleMessages,
     /// Recall with neighbours and the signals of dialogue.
     WithNeighbours,
+    /// The same, with words that the best passages share.
+    WithFeedback,
     /// The same, with facts: what is shipped.
     WithFacts,
 }
 
 impl Variant {
     /// From the least to what is shipped.
-    pub const ALL: [Self; 4] =
-        [Self::LastMessages, Self::SingleMessages, Self::WithNeighbours, Self::WithFacts];
+    pub const ALL: [Self; 5] = [
+        Self::LastMessages,
+        Self::SingleMessages,
+        Self::WithNeighbours,
+        Self::WithFeedback,
+        Self::WithFacts,
+    ];
 
     /// Its name in reports.
     #[must_use]
@@ -105,6 +112,7 @@ impl Variant {
             Self::LastMessages => "last_messages",
             Self::SingleMessages => "single_messages",
             Self::WithNeighbours => "with_neighbours",
+            Self::WithFeedback => "with_feedback",
             Self::WithFacts => "with_facts",
         }
     }
@@ -113,8 +121,11 @@ impl Variant {
         let whole = RecallOptions::default();
         match self {
             Self::LastMessages => RecallOptions { enabled: false, ..whole },
-            Self::SingleMessages => RecallOptions { neighbours: false, facts: false, ..whole },
-            Self::WithNeighbours => RecallOptions { facts: false, ..whole },
+            Self::SingleMessages => {
+                RecallOptions { neighbours: false, feedback: false, facts: false, ..whole }
+            }
+            Self::WithNeighbours => RecallOptions { feedback: false, facts: false, ..whole },
+            Self::WithFeedback => RecallOptions { facts: false, ..whole },
             Self::WithFacts => whole,
         }
     }

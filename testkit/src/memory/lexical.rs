@@ -35,4 +35,14 @@ impl LexicalIndex for MemoryStore {
             found
         }))
     }
+
+    async fn frequencies(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        terms: &[TermId],
+    ) -> Result<Vec<u64>> {
+        let found = self.postings(scope, namespace, terms).await?;
+        Ok(found.lists.iter().map(|list| list.len() as u64).collect())
+    }
 }

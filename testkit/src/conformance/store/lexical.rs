@@ -17,6 +17,7 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["lexical":
     an_unknown_scope_has_nothing,
     no_terms_give_the_statistics_alone,
     a_term_asked_for_twice_is_answered_twice,
+    frequencies_are_the_lengths_of_the_lists,
     namespaces_never_mix,
     statistics_are_of_the_scope_alone,
     passages_of_a_message_have_consecutive_keys,
@@ -101,6 +102,19 @@ async fn a_term_asked_for_twice_is_answered_twice(store: Port) {
     assert_eq!(found.lists[0].len(), 1);
 }
 
+async fn frequencies_are_the_lengths_of_the_lists(store: Port) {
+    for text in ["harbor", "harbor kettle harbor", "kettle", "harbor"] {
+        put_one(&store, &scope("a"), "s1", message(text)).await;
+    }
+    let terms = ["kettl", "gone", "harbor", "kettl"].map(TermId::of);
+    let ask = async |user: &str, namespace| {
+        store.frequencies(&scope(user), namespace, &terms).await.unwrap()
+    };
+    assert_eq!(ask("a", Namespace::Message).await, [2, 0, 3, 2]);
+    assert_eq!(ask("a", Namespace::Fact).await, [0; 4]);
+    assert_eq!(ask("b", Namespace::Message).await, [0; 4]);
+}
+
 async fn namespaces_never_mix(store: Port) {
     let scope = scope("a");
     let said = say("harbor").fact(fact("kettle kettle kettle", at(1))).build();
@@ -174,6 +188,9 @@ impl Expected {
     async fn compare(&mut self, store: &Port, terms: &[TermId]) {
         let found = store.postings(&scope("a"), Namespace::Message, terms).await.unwrap();
         assert_eq!(found.stats, self.stats);
+        let frequencies = store.frequencies(&scope("a"), Namespace::Message, terms).await.unwrap();
+        let lengths: Vec<u64> = found.lists.iter().map(|list| list.len() as u64).collect();
+        assert_eq!(frequencies, lengths);
         for (term, list) in terms.iter().zip(found.lists) {
             let expected = self.lists.entry(*term).or_default();
             expected.sort_by_key(|posting| posting.key);
