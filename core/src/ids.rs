@@ -148,7 +148,7 @@ fn check_name(what: &str, value: &str) -> Result<()> {
 
 /// Control characters, and the invisible marks that reorder the text around them.
 pub(crate) fn is_forbidden(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is the answer")]
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use throughline_core::context::{
     AssembledContext, Candidates, FactCandidate, Gathered, Intent, Item, ItemKind,
@@ -123,6 +126,7 @@ fn thread(number: u32, spoken: Vec<(Role, Option<String>, String)>) -> Vec<Messa
             session_number: number,
             seq: u64::from(number) * 1_000 + ordinal,
             position,
+            units,
             role,
             name,
             tokens: WordTokenizer::exact().count(&content),
@@ -139,25 +143,26 @@ fn thread(number: u32, spoken: Vec<(Role, Option<String>, String)>) -> Vec<Messa
 
 /// Passages of messages under scores, best first.
 fn ranked(messages: &[Message], picks: Vec<(prop::sample::Index, u32)>) -> Vec<MessageCandidate> {
-    let all: Vec<(UnitKey, &Message)> = messages
+    let all: Vec<(UnitKey, Range<usize>, &Message)> = messages
         .iter()
         .flat_map(|message| {
-            let units = u32::try_from(passages(&message.content).len()).unwrap();
-            (0..units).map(move |unit| {
-                let key = UnitKey::message(message.session_number, message.position + unit);
-                (key, message)
+            (message.position..).zip(passages(&message.content)).map(move |(position, range)| {
+                (UnitKey::message(message.session_number, position), range, message)
             })
         })
         .collect();
     let mut chosen: Vec<MessageCandidate> = Vec::new();
     for (pick, score) in picks {
-        let Some((key, message)) = (!all.is_empty()).then(|| all[pick.index(all.len())]) else {
+        let Some((key, range, message)) =
+            (!all.is_empty()).then(|| all[pick.index(all.len())].clone())
+        else {
             break;
         };
         if chosen.iter().all(|candidate| candidate.key != key) {
             chosen.push(MessageCandidate {
                 key,
-                message: message.clone(),
+                message: Arc::new(message.clone()),
+                range,
                 score: score as f32 / 10.0,
             });
         }
@@ -537,7 +542,10 @@ fn candidates(case: &Case) -> Vec<(Section, String)> {
 /// Whether `shown` is what the item stands for.
 fn shows(case: &Case, item: &Item, shown: &str) -> Result<(), &'static str> {
     let check = |holds: bool, why: &'static str| if holds { Ok(()) } else { Err(why) };
-    let holds = |text: &str| in_fence(text).iter().any(|form| shown.contains(form.as_str()));
+    // Lines after the first are indented inside a fence.
+    let shown_folded = fold_spaces(shown);
+    let holds =
+        |text: &str| in_fence(text).iter().any(|form| shown_folded.contains(&fold_spaces(form)));
     match item.section {
         Section::Header => Ok(()),
         Section::Turn => check(shown == case.turn, "not the turn"),
@@ -564,9 +572,7 @@ fn shows(case: &Case, item: &Item, shown: &str) -> Result<(), &'static str> {
         Section::Recall => {
             let found = case.gathered.candidates.messages.iter();
             let mut of_item = found.filter(|c| item.source == format!("msg:{}", c.message.id));
-            let passage = |c: &MessageCandidate| {
-                c.message.passage(c.key).is_some_and(|passage| holds(passage.trim()))
-            };
+            let passage = |c: &MessageCandidate| holds(c.message.content[c.range.clone()].trim());
             check(of_item.any(passage), "not the passage")
         }
     }

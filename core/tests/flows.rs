@@ -328,12 +328,16 @@ async fn one_append_gives_each_external_id_to_one_message() {
         external_id: Some(external("x1")),
         ..NewMessage::new(Role::User, content)
     };
-    for second in ["the same", "another"] {
-        let batch = vec![told("the same"), told(second)];
-        let error = world.sessions.append(&scope, &session("s1"), batch).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Conflict);
-        assert!(error.message().contains("`x1`") && !error.is_lost_race(), "{error}");
-    }
+    let append = async |contents: &[&str]| {
+        let batch = contents.iter().map(|content| told(content)).collect();
+        world.sessions.append(&scope, &session("s1"), batch).await
+    };
+    let error = append(&["the same", "another"]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.message().contains("`x1`") && !error.is_lost_race(), "{error}");
+    let twice = append(&["the same", "the same"]).await.unwrap();
+    assert_eq!((twice[0].id, twice[0].replayed), (twice[1].id, false));
+    assert!(twice[1].replayed);
     world.sessions.append(&scope, &session("s1"), vec![told("the same")]).await.unwrap();
     let other = world.sessions.append(&scope, &session("s1"), vec![told("another")]).await;
     assert_eq!(other.unwrap_err().kind(), ErrorKind::Conflict);

@@ -73,6 +73,27 @@ impl Engine {
         let store = open_store(config)?;
         Ok(Self::new(store, Arc::new(SystemClock), Arc::new(UuidV7), Arc::new(O200k::load()?)))
     }
+
+    /// As [`Self::open`], but of a store that must be there.
+    ///
+    /// # Errors
+    /// `NotFound` when it is not; as [`Self::open`].
+    pub fn open_existing(config: &Config) -> Result<Self> {
+        must_exist(config)?;
+        Self::open(config)
+    }
+}
+
+/// Commands that only read do not create a store.
+fn must_exist(config: &Config) -> Result<()> {
+    let store = config.data_dir.join(STORE_FILE);
+    if store.exists() {
+        return Ok(());
+    }
+    Err(Error::not_found(format!(
+        "there is no store at {}: `throughline import FILE` makes one, --data-dir names another",
+        store.display()
+    )))
 }
 
 #[cfg(feature = "sqlite")]
@@ -93,6 +114,7 @@ mod sqlite {
             },
             readers: config.sqlite.readers,
             busy_timeout: Duration::from_millis(config.sqlite.busy_timeout_ms),
+            max_bytes: Some(config.sqlite.max_bytes).filter(|bytes| *bytes > 0),
             ..SqliteOptions::new(config.data_dir.join(STORE_FILE))
         }
     }
@@ -138,13 +160,7 @@ pub async fn backup(
     to: &Path,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<()> {
-    let store = config.data_dir.join(STORE_FILE);
-    if !store.exists() {
-        return Err(Error::not_found(format!(
-            "there is no store at {}: nothing to back up",
-            store.display()
-        )));
-    }
+    must_exist(config)?;
     #[cfg(feature = "sqlite")]
     return sqlite::backup(config, to, progress).await;
     #[cfg(not(feature = "sqlite"))]

@@ -49,6 +49,7 @@ CREATE TABLE message (
   tokens         INTEGER NOT NULL,
   parts          TEXT,
   attachments    TEXT,
+  units          INTEGER NOT NULL,
   UNIQUE (scope_id, session_number, position)
 ) STRICT;
 
@@ -83,9 +84,9 @@ CREATE UNIQUE INDEX fact_by_statement
 CREATE TABLE fact_source (
   scope_id       INTEGER NOT NULL,
   fact_number    INTEGER NOT NULL,
-  ordinal        INTEGER NOT NULL,
+  message_seq    INTEGER NOT NULL,
   message_id     BLOB NOT NULL,
-  PRIMARY KEY (scope_id, fact_number, ordinal)
+  PRIMARY KEY (scope_id, fact_number, message_seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX fact_source_by_message ON fact_source (message_id);
 
@@ -99,6 +100,7 @@ CREATE TABLE entity (
   last_at        INTEGER NOT NULL,
   UNIQUE (scope_id, session_number, kind, value)
 ) STRICT;
+CREATE INDEX entity_recent ON entity (scope_id, session_number, last_at DESC, kind, value);
 
 CREATE TABLE entity_source (
   entity_rowid   INTEGER NOT NULL REFERENCES entity(rowid),
@@ -153,7 +155,7 @@ CREATE TABLE job (
   due_at         INTEGER NOT NULL,
   error          TEXT
 ) STRICT;
-CREATE INDEX job_due ON job (priority DESC, due_at) WHERE state IN ('queued', 'running');
+CREATE INDEX job_due ON job (kind, priority DESC, due_at) WHERE state IN ('queued', 'running');
 CREATE UNIQUE INDEX job_once ON job (scope_id, kind, subject) WHERE state IN ('queued', 'running');
 CREATE INDEX job_by_scope ON job (scope_id, rowid);
 

@@ -173,12 +173,13 @@ impl Transaction<'_> {
                 scope_id: self.scope.id,
                 session_number: session.number,
                 message: Id(message.id.as_uuid()),
+                message_seq: seq,
             };
             for fact in &message.facts {
                 facts::add(self.connection, &source, fact, &mut self.scope.facts, &mut self.facts)?;
             }
             for entity in &message.entities {
-                entities::add(self.connection, &source, entity, seq, message.created_at)?;
+                entities::add(self.connection, &source, entity, message.created_at)?;
             }
             Ok(())
         };

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
+use tempfile::NamedTempFile;
 use throughline_core::{Error, ErrorKind, Result};
 
 use crate::connection::{
-    SqliteOptions, create_private, driver_error, io_error, latest_schema, open_reader,
-    schema_version,
+    SqliteOptions, driver_error, io_error, latest_schema, open_reader, schema_version, take_turn,
 };
 use crate::health;
 use crate::store::SqliteStore;
@@ -22,7 +22,7 @@ pub struct BackupProgress {
     pub total: u64,
 }
 
-/// Pages of one step; the source stays usable between steps.
+/// Pages of one step; progress is told between steps.
 const STEP: i32 = 1_024;
 
 impl SqliteStore {
@@ -37,20 +37,23 @@ impl SqliteStore {
         mut progress: impl FnMut(BackupProgress) + Send + 'static,
     ) -> Result<()> {
         let to = to.to_owned();
-        if to.exists() {
-            return Err(Error::conflict(format!(
+        let exists = |to: &Path| {
+            Error::conflict(format!(
                 "{} exists: name a new file, a backup never replaces one",
                 to.display()
-            )));
+            ))
+        };
+        if to.exists() {
+            return Err(exists(&to));
         }
         self.read(move |source| {
-            let part = part_of(&to);
-            let copied = copy(source, &part, &mut progress).and_then(|()| publish(&part, &to));
-            if copied.is_err() {
-                // What is left of a failed copy is of no use to anyone.
-                let _ = std::fs::remove_file(&part);
-            }
-            copied
+            let part = part_beside(&to)?;
+            copy(source, part.path(), &mut progress)?;
+            part.persist_noclobber(&to).map_err(|error| match error.error.kind() {
+                std::io::ErrorKind::AlreadyExists => exists(&to),
+                _ => io_error(error.error, &to),
+            })?;
+            flush_folder(&to)
         })
         .await
     }
@@ -58,8 +61,9 @@ impl SqliteStore {
 
 /// Puts a backup in the place of a store that no process has open.
 ///
-/// The backup is checked first and copied beside its place; the old file is replaced by a rename,
-/// so that either the old or the new one is there whatever happens.
+/// The backup is checked and copied beside its place first; then the old file, which nobody may
+/// have open, is replaced by a rename, so that either the old or the new one is there whatever
+/// happens. Processes that open the store meanwhile wait.
 ///
 /// # Errors
 /// `NotFound`, `Corrupt` or `SchemaTooNew` for the backup; `Unavailable` when another process uses
@@ -71,6 +75,24 @@ pub fn restore(
     mut progress: impl FnMut(BackupProgress),
 ) -> Result<()> {
     let to = &options.path;
+    let source = open_backup(from)?;
+    let _turn = take_turn(to)?;
+    if to.exists() && !replace {
+        return Err(Error::conflict(format!(
+            "{} exists: back it up and pass --replace; nothing was changed",
+            to.display()
+        )));
+    }
+    let part = part_beside(to)?;
+    copy(&source, part.path(), &mut progress)?;
+    // Held until the new file has the name, so that nobody begins to use the old one.
+    let _old = close_old(options)?;
+    part.persist(to).map_err(|error| io_error(error.error, to))?;
+    flush_folder(to)
+}
+
+/// Opens a backup and makes sure that it is one that can be restored.
+fn open_backup(from: &Path) -> Result<Connection> {
     if !from.is_file() {
         return Err(Error::not_found(format!("{} does not exist", from.display())));
     }
@@ -87,91 +109,90 @@ pub fn restore(
             ),
         ));
     }
-    let report = health::check(&source, true)?;
-    if let Some(problem) = report.problems.first() {
-        return Err(Error::new(
+    match health::check(&source, true)?.problems.first() {
+        None => Ok(source),
+        Some(problem) => Err(Error::new(
             ErrorKind::Corrupt,
             format!("{} is damaged ({problem}); nothing was changed", from.display()),
-        ));
+        )),
     }
-    if to.exists() {
-        if !replace {
-            return Err(Error::conflict(format!(
-                "{} exists: back it up and pass --replace; nothing was changed",
-                to.display()
-            )));
-        }
-        close_old(options)?;
-    }
-    let part = part_of(to);
-    let copied = copy(&source, &part, &mut progress);
-    if copied.is_err() {
-        let _ = std::fs::remove_file(&part);
-    }
-    copied?;
-    publish(&part, to)
 }
 
-/// Makes sure that no process uses the old store and that its log is folded into it, so that the
-/// rename leaves no log behind that belongs to another file.
-fn close_old(options: &SqliteOptions) -> Result<()> {
-    // A file that is too damaged to open is replaced all the same: that is what a restore is for.
-    let Ok(old) = Connection::open(&options.path) else {
-        return Ok(());
+/// Makes sure that no process uses the old store, folds its log into it and locks it. The log of an
+/// old store beside a new one would be read as the new one's.
+fn close_old(options: &SqliteOptions) -> Result<Option<Connection>> {
+    if !options.path.exists() {
+        return Ok(None);
+    }
+    let exclusive = || -> rusqlite::Result<Connection> {
+        let old = Connection::open(&options.path)?;
+        // Leaving write-ahead logging takes the only connection there is, and removes the log.
+        old.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+        old.execute_batch("BEGIN EXCLUSIVE")?;
+        Ok(old)
     };
-    let in_use = || {
-        Error::new(
-            ErrorKind::Unavailable,
-            "another process uses the store: stop it, then restore; nothing was changed",
-        )
-    };
-    let exclusive = old
-        .pragma_update(None, "locking_mode", "EXCLUSIVE")
-        .and_then(|()| old.execute_batch("BEGIN EXCLUSIVE; COMMIT"));
-    match exclusive {
+    match exclusive() {
+        Ok(old) => Ok(Some(old)),
         Err(error)
             if matches!(
                 error.sqlite_error_code(),
                 Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)
             ) =>
         {
-            return Err(in_use());
+            Err(Error::new(
+                ErrorKind::Unavailable,
+                "another process uses the store: stop it, then restore; nothing was changed",
+            ))
         }
-        _ => drop(old),
-    }
-    for suffix in ["-wal", "-shm"] {
-        let mut name = options.path.clone().into_os_string();
-        name.push(suffix);
-        match std::fs::remove_file(&name) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(io_error(error, Path::new(&name)));
+        // Too damaged to open: that is what a restore is for.
+        Err(_) => {
+            for suffix in ["-wal", "-shm"] {
+                let mut name = options.path.clone().into_os_string();
+                name.push(suffix);
+                match std::fs::remove_file(&name) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(io_error(error, Path::new(&name)));
+                    }
+                    _ => {}
+                }
             }
-            _ => {}
+            Ok(None)
         }
     }
-    Ok(())
 }
 
-fn part_of(path: &Path) -> std::path::PathBuf {
-    let mut name = path.to_owned().into_os_string();
-    name.push(".part");
-    name.into()
+/// A file of mode 0600 and a name of its own beside `path`, which is removed unless it is given
+/// that name.
+fn part_beside(path: &Path) -> Result<NamedTempFile> {
+    let folder = folder_of(path);
+    tempfile::Builder::new()
+        .prefix(".throughline-")
+        .suffix(".part")
+        .tempfile_in(folder)
+        .map_err(|error| io_error(error, folder))
 }
 
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Copies the whole of `source`, as of one moment, into a file, checks and flushes it.
 fn copy(source: &Connection, part: &Path, progress: &mut dyn FnMut(BackupProgress)) -> Result<()> {
-    match std::fs::remove_file(part) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(io_error(error, part));
-        }
-        _ => {}
-    }
-    create_private(part)?;
     let failed = |error| driver_error(error, "backup");
+    // SQLite starts a copy anew when another connection writes; a snapshot of ours stays as it is.
+    let snapshot = source.unchecked_transaction().map_err(failed)?;
+    snapshot.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())).map_err(failed)?;
     let mut target = Connection::open(part).map_err(failed)?;
     {
-        let backup = Backup::new(source, &mut target).map_err(failed)?;
+        let backup = Backup::new(&snapshot, &mut target).map_err(failed)?;
         loop {
             let step = backup.step(STEP).map_err(failed)?;
+            if matches!(step, StepResult::Busy | StepResult::Locked) {
+                return Err(Error::new(
+                    ErrorKind::Unavailable,
+                    "the store is locked by another process: try again",
+                ));
+            }
             let pages = backup.progress();
             let total = u64::try_from(pages.pagecount).unwrap_or_default();
             let left = u64::try_from(pages.remaining).unwrap_or_default();
@@ -183,24 +204,19 @@ fn copy(source: &Connection, part: &Path, progress: &mut dyn FnMut(BackupProgres
     }
     // A single file, without a log beside it.
     target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(())).map_err(failed)?;
-    let report = health::check(&target, false)?;
-    match report.problems.first() {
-        None => Ok(()),
-        Some(problem) => {
-            Err(Error::new(ErrorKind::Corrupt, format!("the copy is damaged ({problem})")))
-        }
+    if let Some(problem) = health::check(&target, false)?.problems.first() {
+        return Err(Error::new(ErrorKind::Corrupt, format!("the copy is damaged ({problem})")));
     }
+    drop(target);
+    std::fs::File::open(part)
+        .and_then(|file| file.sync_all())
+        .map_err(|error| io_error(error, part))
 }
 
-/// Flushes the copy and gives it its name.
-fn publish(part: &Path, to: &Path) -> Result<()> {
-    let flush = || -> std::io::Result<()> {
-        std::fs::File::open(part)?.sync_all()?;
-        std::fs::rename(part, to)?;
-        match to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            Some(parent) => std::fs::File::open(parent)?.sync_all(),
-            None => std::fs::File::open(".")?.sync_all(),
-        }
-    };
-    flush().map_err(|error| io_error(error, to))
+/// A rename is durable once its directory is.
+fn flush_folder(path: &Path) -> Result<()> {
+    let folder = folder_of(path);
+    std::fs::File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| io_error(error, folder))
 }

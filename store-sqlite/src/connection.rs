@@ -37,6 +37,8 @@ pub struct SqliteOptions {
     pub readers: usize,
     /// How long to wait for another process that holds the write lock.
     pub busy_timeout: Duration,
+    /// Most bytes that the database file may take; `None` is as many as the disk holds.
+    pub max_bytes: Option<u64>,
     /// Name of the SQLite VFS, for tests of power loss; `None` is the platform's own.
     pub vfs: Option<String>,
 }
@@ -49,6 +51,7 @@ impl SqliteOptions {
             durability: Durability::default(),
             readers: 4,
             busy_timeout: Duration::from_secs(5),
+            max_bytes: None,
             vfs: None,
         }
     }
@@ -92,6 +95,7 @@ pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
     connection
         .pragma_update(None, "synchronous", synchronous)
         .and_then(|()| connection.pragma_update(None, "secure_delete", true))
+        .and_then(|()| limit_size(&connection, options.max_bytes))
         .map_err(|error| driver_error(error, "open"))?;
     if found < known {
         let steps = MIGRATIONS.iter().map(|sql| M::up(sql)).collect();
@@ -103,6 +107,14 @@ pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
         })?;
     }
     Ok(connection)
+}
+
+fn limit_size(connection: &Connection, max_bytes: Option<u64>) -> rusqlite::Result<()> {
+    let Some(max_bytes) = max_bytes else { return Ok(()) };
+    let page: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    // SQLite takes no limit below what the file has: it then refuses to grow.
+    let pages = (max_bytes / page.max(1)).clamp(1, u64::from(u32::MAX) - 1);
+    connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
 }
 
 /// Opens a connection that can only read.
@@ -174,7 +186,7 @@ pub(crate) fn create_private(path: &Path) -> Result<()> {
 
 /// Processes that open one file at the same time take turns, so that one of them creates or
 /// migrates it and the others find it done. The lock ends with the returned file, or its process.
-fn take_turn(path: &Path) -> Result<std::fs::File> {
+pub(crate) fn take_turn(path: &Path) -> Result<std::fs::File> {
     let mut name = path.to_owned().into_os_string();
     name.push("-open");
     let path = PathBuf::from(name);
@@ -220,17 +232,18 @@ pub(crate) fn driver_error(error: rusqlite::Error, operation: &'static str) -> E
             ErrorKind::ReadOnly,
             "the database is read-only: check owner and mode of the file and its directory",
         ),
-        Some(ErrorCode::DiskFull) => {
-            (ErrorKind::StorageFull, "the disk is full: free some space; nothing was changed")
-        }
+        Some(ErrorCode::DiskFull) => (
+            ErrorKind::StorageFull,
+            "the disk is full, or the store has reached sqlite.max_bytes: make room, then try again",
+        ),
         Some(ErrorCode::DatabaseCorrupt) => (
             ErrorKind::Corrupt,
-            "the database is damaged: restore a backup with `throughline restore`; nothing was changed",
+            "the database is damaged: restore a backup with `throughline restore`",
         ),
         Some(ErrorCode::NotADatabase) => (
             ErrorKind::Corrupt,
             "the file is not a database: name another data_dir, or restore a backup with \
-             `throughline restore`; nothing was changed",
+             `throughline restore`",
         ),
         Some(ErrorCode::CannotOpen) => (
             ErrorKind::Unavailable,

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use throughline_core::entity::{Entity, NewEntity};
 use throughline_core::ids::{EntityId, MessageId, SessionId};
-use throughline_core::ports::EntityRepo;
+use throughline_core::ports::{EntityRepo, SOURCES_READ};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
@@ -18,7 +18,6 @@ pub(crate) fn add(
     connection: &Connection,
     source: &Source,
     entity: &NewEntity,
-    seq: u64,
     at: Timestamp,
 ) -> rusqlite::Result<()> {
     let rowid: i64 = connection
@@ -44,7 +43,7 @@ pub(crate) fn add(
             "INSERT INTO entity_source (entity_rowid, message_seq, message_id) VALUES (?1, ?2, ?3)
              ON CONFLICT DO NOTHING",
         )?
-        .execute(params![rowid, seq, source.message])
+        .execute(params![rowid, source.message_seq, source.message])
         .map(|_| ())
 }
 
@@ -64,7 +63,7 @@ impl EntityRepo for SqliteStore {
                 };
                 let mut sources = connection.prepare_cached(
                     "SELECT message_id FROM entity_source WHERE entity_rowid = ?1
-                     ORDER BY message_seq",
+                     ORDER BY message_seq DESC LIMIT ?2",
                 )?;
                 connection
                     .prepare_cached(
@@ -73,11 +72,12 @@ impl EntityRepo for SqliteStore {
                          ORDER BY last_at DESC, kind, value LIMIT ?3",
                     )?
                     .query_map(params![scope_id, number, bounded(limit)], |row| {
-                        let sources = sources
-                            .query_map([row.get::<_, i64>(0)?], |row| {
+                        let mut sources: Vec<MessageId> = sources
+                            .query_map(params![row.get::<_, i64>(0)?, SOURCES_READ], |row| {
                                 Ok(MessageId::from(row.get::<_, Id>(0)?))
                             })?
                             .collect::<rusqlite::Result<_>>()?;
+                        sources.reverse();
                         Ok(Entity {
                             id: EntityId::from_uuid(row.get::<_, Id>(1)?.0),
                             session: session.clone(),

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use throughline_core::fact::{Fact, FactStatus, NewFact};
 use throughline_core::ids::{FactId, MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{FactRepo, UnitKey};
+use throughline_core::ports::{FactRepo, SOURCES_READ, UnitKey};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
@@ -23,6 +23,7 @@ pub(crate) struct Source {
     pub(crate) scope_id: i64,
     pub(crate) session_number: u32,
     pub(crate) message: Id,
+    pub(crate) message_seq: u64,
 }
 
 struct Held {
@@ -54,7 +55,8 @@ pub(crate) fn add(
                 .execute(params![source.scope_id, held.number, At(fact.observed_at)])?;
             return add_source(connection, source, held.number);
         }
-        if fact.observed_at >= held.observed_at {
+        // Of two that were stated at the same time, the one that was made later.
+        if (fact.observed_at, fact.id.as_uuid()) >= (held.observed_at, held.id.0) {
             connection
                 .prepare_cached(
                     "UPDATE fact SET superseded_by = ?3 WHERE scope_id = ?1 AND number = ?2",
@@ -127,12 +129,10 @@ fn active(
 fn add_source(connection: &Connection, source: &Source, number: u32) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "INSERT INTO fact_source (scope_id, fact_number, ordinal, message_id)
-             SELECT ?1, ?2, 1 + coalesce(max(ordinal), 0), ?3 FROM fact_source
-             WHERE scope_id = ?1 AND fact_number = ?2
-             HAVING coalesce(max(message_id = ?3), 0) = 0",
+            "INSERT INTO fact_source (scope_id, fact_number, message_seq, message_id)
+             VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
         )?
-        .execute(params![source.scope_id, number, source.message])
+        .execute(params![source.scope_id, number, source.message_seq, source.message])
         .map(|_| ())
 }
 
@@ -146,13 +146,16 @@ fn read_fact(connection: &Connection, scope_id: i64, row: &Row<'_>) -> rusqlite:
         Some(id) => FactStatus::Superseded(FactId::from_uuid(id.0)),
         None => FactStatus::Active,
     };
-    let sources = connection
+    let mut sources: Vec<MessageId> = connection
         .prepare_cached(
             "SELECT message_id FROM fact_source WHERE scope_id = ?1 AND fact_number = ?2
-             ORDER BY ordinal",
+             ORDER BY message_seq DESC LIMIT ?3",
         )?
-        .query_map(params![scope_id, number], |row| Ok(MessageId::from(row.get::<_, Id>(0)?)))?
+        .query_map(params![scope_id, number, SOURCES_READ], |row| {
+            Ok(MessageId::from(row.get::<_, Id>(0)?))
+        })?
         .collect::<rusqlite::Result<_>>()?;
+    sources.reverse();
     Ok(Fact {
         id: FactId::from_uuid(row.get::<_, Id>(1)?.0),
         number,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row, params};
 use throughline_core::ids::JobId;
-use throughline_core::job::Job;
+use throughline_core::job::{Job, MAX_ATTEMPTS};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::JobRepo;
 use throughline_core::time::Timestamp;
@@ -36,7 +36,7 @@ fn read_job(row: &Row<'_>) -> rusqlite::Result<(u64, Job)> {
     Ok((row.get(0)?, job))
 }
 
-/// Due jobs by priority, one kind at a time being rare: the scan ends once `limit` are found.
+/// The first due jobs of each kind, of which the first of all are leased.
 fn claim(
     connection: &Connection,
     kinds: &[String],
@@ -46,20 +46,22 @@ fn claim(
 ) -> rusqlite::Result<Vec<Job>> {
     let mut due = connection.prepare_cached(&format!(
         "SELECT {JOB_COLUMNS} FROM job j JOIN scope s ON s.id = j.scope_id
-         WHERE j.state IN ('queued', 'running') AND j.due_at <= ?1
-         ORDER BY j.priority DESC, j.due_at, j.rowid"
+         WHERE j.kind = ?1 AND j.state IN ('queued', 'running') AND j.due_at <= ?2
+         ORDER BY j.priority DESC, j.due_at, j.rowid LIMIT ?3"
     ))?;
-    let mut claimed = Vec::new();
-    let mut rows = due.query([At(now)])?;
-    while claimed.len() < limit
-        && let Some(row) = rows.next()?
-    {
-        let (rowid, job) = read_job(row)?;
-        if kinds.contains(&job.kind) {
-            claimed.push((rowid, job));
-        }
+    let mut given_up = connection.prepare_cached(
+        "UPDATE job SET state = 'failed', error = 'its last attempt never ended'
+         WHERE kind = ?1 AND state = 'running' AND due_at <= ?2 AND attempts >= ?3",
+    )?;
+    let mut claimed: Vec<(u64, Job)> = Vec::new();
+    for kind in kinds {
+        given_up.execute(params![kind, At(now), MAX_ATTEMPTS])?;
+        let found = due.query_map(params![kind, At(now), bounded(limit)], read_job)?;
+        claimed.extend(found.collect::<rusqlite::Result<Vec<_>>>()?);
     }
-    drop(rows);
+    claimed.sort_by_key(|(rowid, job)| (std::cmp::Reverse(job.priority), job.due_at, *rowid));
+    claimed.dedup_by_key(|(rowid, _)| *rowid);
+    claimed.truncate(limit);
     let until = now.plus(lease);
     let mut take = connection.prepare_cached(
         "UPDATE job SET state = 'running', attempts = attempts + 1, due_at = ?2 WHERE rowid = ?1",

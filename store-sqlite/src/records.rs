@@ -102,7 +102,7 @@ pub(crate) fn decode_terms(bytes: &[u8]) -> impl Iterator<Item = (TermId, u16)> 
     })
 }
 
-/// Runs a statement that is kept prepared, with the driver's errors mapped.
+/// A driver's result with its error mapped.
 pub(crate) fn mapped<T>(result: rusqlite::Result<T>, operation: &'static str) -> Result<T> {
     result.map_err(|error| match error {
         rusqlite::Error::FromSqlConversionFailure(_, _, source) => throughline_core::Error::new(

@@ -1,5 +1,7 @@
 //! Threads and messages.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use throughline_core::ids::{ExternalId, MessageId, SessionId};
@@ -185,8 +187,8 @@ pub(crate) fn insert_message(
     connection
         .prepare_cached(
             "INSERT INTO message (scope_id, session_number, position, id, seq, role, name,
-               content, content_hash, external_id, created_at, tokens, parts, attachments)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+               content, content_hash, external_id, created_at, tokens, parts, attachments, units)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute(params![
             scope_id,
@@ -202,13 +204,14 @@ pub(crate) fn insert_message(
             At(message.created_at),
             message.tokens,
             message.parts,
-            message.attachments
+            message.attachments,
+            message.units.len()
         ])
         .map(|_| ())
 }
 
 const MESSAGE_COLUMNS: &str = "m.id, m.session_number, m.seq, m.position, m.role, m.name, \
-    m.content, m.external_id, m.created_at, m.tokens, m.parts, m.attachments";
+    m.content, m.external_id, m.created_at, m.tokens, m.parts, m.attachments, m.units";
 
 fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message> {
     let external_id: Option<String> = row.get(7)?;
@@ -226,16 +229,17 @@ fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message>
         tokens: row.get(9)?,
         parts: row.get(10)?,
         attachments: row.get(11)?,
+        units: row.get(12)?,
     })
 }
 
 /// The messages that hold the keys: each key's message is the last one at or before its position,
-/// if its passages reach that far.
+/// if its passages reach that far. Neighbouring keys of one message share the value.
 fn messages_at(
     connection: &Connection,
     scope_id: i64,
     keys: &[UnitKey],
-) -> rusqlite::Result<Vec<(UnitKey, Message)>> {
+) -> rusqlite::Result<Vec<(UnitKey, Arc<Message>)>> {
     let mut at = connection.prepare_cached(&format!(
         "SELECT {MESSAGE_COLUMNS} FROM message m
          WHERE m.scope_id = ?1 AND m.session_number = ?2 AND m.position <= ?3
@@ -243,7 +247,7 @@ fn messages_at(
     ))?;
     let mut name =
         connection.prepare_cached("SELECT id FROM session WHERE scope_id = ?1 AND number = ?2")?;
-    let mut found: Vec<(UnitKey, Message)> = Vec::with_capacity(keys.len());
+    let mut found: Vec<(UnitKey, Arc<Message>)> = Vec::with_capacity(keys.len());
     let mut session: Option<(u32, SessionId)> = None;
     for key in keys {
         let number = key.session_number();
@@ -256,14 +260,17 @@ fn messages_at(
             };
         }
         let Some((_, session)) = &session else { continue };
+        if let Some((_, last)) = found.last()
+            && last.holds(*key)
+        {
+            let shared = Arc::clone(last);
+            found.push((*key, shared));
+            continue;
+        }
         let message = at
             .query_row(params![scope_id, number, key.position()], |row| read_message(row, session))
             .optional()?;
-        if let Some(message) = message
-            && message.holds(*key)
-        {
-            found.push((*key, message));
-        }
+        found.extend(message.filter(|m| m.holds(*key)).map(|m| (*key, Arc::new(m))));
     }
     Ok(found)
 }
@@ -359,7 +366,7 @@ impl SessionRepo for SqliteStore {
         &self,
         scope: &Scope,
         keys: &[UnitKey],
-    ) -> Result<Vec<(UnitKey, Message)>> {
+    ) -> Result<Vec<(UnitKey, Arc<Message>)>> {
         let keys = keys.to_vec();
         let found = self
             .read_scope(scope, move |connection, id| messages_at(connection, id, &keys))

@@ -34,7 +34,7 @@ pub(crate) struct Inner {
 #[derive(Debug)]
 struct Readers {
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl SqliteStore {
@@ -42,12 +42,13 @@ impl SqliteStore {
     ///
     /// # Errors
     /// `SchemaTooNew`, `Corrupt`, `ReadOnly`, `Unavailable` (locked by another process) or
-    /// `StorageFull`; nothing is changed then.
+    /// `StorageFull`; what was stored is not changed then.
     pub fn open(options: SqliteOptions) -> Result<Self> {
         let writer = Writer::start(open_writer(&options)?)?;
         let count = options.readers.max(1);
         let idle = (0..count).map(|_| open_reader(&options)).collect::<Result<Vec<_>>>()?;
-        let readers = Arc::new(Readers { idle: Mutex::new(idle), permits: Semaphore::new(count) });
+        let readers =
+            Arc::new(Readers { idle: Mutex::new(idle), permits: Arc::new(Semaphore::new(count)) });
         Ok(Self { inner: Arc::new(Inner { options, writer, readers }) })
     }
 
@@ -64,14 +65,15 @@ impl SqliteStore {
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
         let readers = Arc::clone(&self.inner.readers);
-        let _permit = readers
-            .permits
-            .acquire()
+        let permit = Arc::clone(&readers.permits)
+            .acquire_owned()
             .await
             .map_err(|_| Error::new(ErrorKind::Unavailable, "the store is shutting down"))?;
         let pool = Arc::clone(&readers);
         let options = self.inner.options.clone();
         let answer = tokio::task::spawn_blocking(move || {
+            // Held until the connection is back, also when nobody waits for the answer any more.
+            let _permit = permit;
             let idle = pool.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             // A read that panicked took its connection with it: the next one opens another.
             let connection = match idle {

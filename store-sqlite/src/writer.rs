@@ -2,6 +2,7 @@
 //! one transaction, each task under a savepoint of its own, so that one flush makes all of them
 //! durable and one that fails takes none of the others with it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
@@ -55,7 +56,7 @@ where
             (Some(Err(error)), _) => Err(error),
             (Some(Ok(value)), Ok(())) => Ok(value),
             (_, Err(error)) => Err(Error::new(error.kind(), error.message()).during("commit")),
-            (None, Ok(())) => Err(Error::internal("a write was not run")),
+            (None, Ok(())) => Err(Error::internal("a write panicked: nothing of it was kept")),
         };
         // The caller may have gone; what was committed stays committed.
         let _ = self.reply.send(outcome);
@@ -132,7 +133,9 @@ fn run_group(connection: &Connection, group: &mut [Box<dyn Task>]) -> Result<()>
     run("BEGIN IMMEDIATE")?;
     for task in group.iter_mut() {
         run("SAVEPOINT task")?;
-        if let Err(error) = task.run(connection) {
+        // A task that panics must not take the thread, and with it every later write.
+        let ran = catch_unwind(AssertUnwindSafe(|| task.run(connection)));
+        if let Err(error) = ran.unwrap_or_else(|_| Err(Error::internal("a write panicked"))) {
             if connection.is_autocommit() {
                 // SQLite rolled back everything (disk full, I/O error): so did we, then.
                 return Err(error);
@@ -142,4 +145,45 @@ fn run_group(connection: &Connection, group: &mut [Box<dyn Task>]) -> Result<()>
         run("RELEASE task")?;
     }
     run("COMMIT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_fails_or_panics_takes_no_other_with_it() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE kept (x)").unwrap();
+        let writer = Writer::start(connection).unwrap();
+        let insert = |number: i64| {
+            move |connection: &Connection| {
+                let done = connection.execute("INSERT INTO kept VALUES (?1)", [number]);
+                done.map_err(|error| driver_error(error, "test"))
+            }
+        };
+        let fail = move |connection: &Connection| {
+            insert(2)(connection)?;
+            Err::<usize, _>(Error::conflict("refused"))
+        };
+        let panic = move |connection: &Connection| -> Result<usize> {
+            insert(3)(connection)?;
+            panic!("a defect, on purpose")
+        };
+        let (first, failed, panicked, last) = tokio::join!(
+            writer.run(insert(1)),
+            writer.run(fail),
+            writer.run(panic),
+            writer.run(insert(4)),
+        );
+        assert!(first.is_ok() && last.is_ok());
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(panicked.unwrap_err().kind(), ErrorKind::Internal);
+        let sum = |connection: &Connection| {
+            let sum =
+                connection.query_row("SELECT sum(x) FROM kept", [], |row| row.get::<_, i64>(0));
+            sum.map_err(|error| driver_error(error, "test"))
+        };
+        assert_eq!(writer.run(sum).await.unwrap(), 5_i64);
+    }
 }

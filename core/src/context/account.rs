@@ -115,10 +115,8 @@ pub enum Reason {
     Faded,
     /// It covers what history no longer shows.
     CoversOlder,
-    /// It matches the turn.
+    /// It matches the turn, or stands beside what does.
     Relevant,
-    /// It stands beside a message that matches.
-    Neighbour,
     /// The session has seen it and nothing else in the payload says it.
     Seen,
     /// It is in the payload already, as history.
@@ -148,7 +146,6 @@ impl Reason {
             Self::Faded => "faded",
             Self::CoversOlder => "covers_older",
             Self::Relevant => "relevant",
-            Self::Neighbour => "neighbour",
             Self::Seen => "seen",
             Self::InHistory => "in_history",
             Self::HeldBySource => "held_by_source",
@@ -189,7 +186,7 @@ pub struct Item {
     pub outcome: Outcome,
     /// Why.
     pub reason: Reason,
-    /// Where it stands, unless it was dropped or is part of the header.
+    /// Where it stands, unless it was dropped, is part of the header, or is a typed value.
     pub span: Option<Span>,
 }
 
@@ -215,6 +212,14 @@ pub struct Budget {
     pub by_section: [(Section, u32); 5],
     /// What the caller should know, in sentences.
     pub warnings: Vec<String>,
+}
+
+impl Budget {
+    /// Tokens of one section.
+    #[must_use]
+    pub fn section(&self, section: Section) -> u32 {
+        self.by_section.iter().find(|(name, _)| *name == section).map_or(0, |(_, tokens)| *tokens)
+    }
 }
 
 /// What one turn sends (seed 002, 4.1), with the account of it.

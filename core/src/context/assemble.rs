@@ -1,14 +1,15 @@
 //! From what was gathered to what is sent. Pure: same inputs, same bytes.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::account::{
     AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
 };
 use super::header::{Header, ToolLine, full};
-use super::history::{Faded, fade, last_exchange};
+use super::history::{Faded, fade, last_answer, last_exchange};
 use super::pack::{Pack, allot};
-use super::recall::{Candidates, RecallOptions, Recalled, guarded, select};
+use super::recall::{Candidates, RecallOptions, Recalled, select};
 use super::seen::add_values;
 use super::{Intent, Tier};
 use crate::entity::Entity;
@@ -18,6 +19,7 @@ use crate::ports::Tokenizer;
 use crate::scope::Profile;
 use crate::session::{Message, Role};
 use crate::summary::Summary;
+use crate::text::guarded;
 use crate::tokens::{PER_MESSAGE, PER_PAYLOAD, message_tokens};
 
 /// Room below which a recalled block is not worth its fence.
@@ -92,7 +94,8 @@ impl<'a> Assembly<'a> {
     ) -> Result<Self> {
         let turn_tokens = message_tokens(tokenizer, turn.text);
         let limit = spendable(turn.budget, tokenizer);
-        let fixed = |header: &Header| header.tokens.saturating_add(turn_tokens) + PER_PAYLOAD;
+        let fixed =
+            |header: &Header| header.tokens.saturating_add(turn_tokens).saturating_add(PER_PAYLOAD);
         // Only header and turn decide: what the session has said never takes the user's rules away.
         let mut header = full(&gathered.profile, &gathered.tools, tokenizer);
         if fixed(&header) > limit {
@@ -131,13 +134,7 @@ impl<'a> Assembly<'a> {
         let limit = spendable(self.turn.budget, self.tokenizer);
         let fixed = self.header.tokens + self.turn_tokens + PER_PAYLOAD;
         let room = limit - fixed;
-        let exchange = last_exchange(&self.gathered.recent, self.tokenizer);
-        if exchange > room {
-            self.warnings.push(format!(
-                "the budget holds only the minimum viable context: header and turn leave {room} \
-                 tokens, the last answer takes {exchange}"
-            ));
-        }
+        let exchange = last_exchange(&self.gathered.recent);
         // Shares are of what the header leaves, so that the length of a turn does not move history.
         let steady = allot(limit - self.header.tokens, Pack::of(self.turn.intent), exchange);
         let history = fade(
@@ -149,6 +146,14 @@ impl<'a> Assembly<'a> {
             self.tokenizer,
         );
         let history_tokens = shown_tokens(&history);
+        let answer = last_answer(&self.gathered.recent).map(|answer| answer.id);
+        let lost = |line: &&Faded<'_>| Some(line.message.id) == answer && !line.is_shown();
+        if let Some(answer) = history.iter().find(lost) {
+            self.warnings.push(format!(
+                "minimum viable context: the last answer takes {} tokens and is not shown",
+                answer.tokens
+            ));
+        }
         let summary = self.summary(steady.summaries.min(room - history_tokens), &history);
         let room = room - history_tokens - self.spent(Section::Summaries);
         let whole: HashSet<MessageId> = history
@@ -197,10 +202,9 @@ impl<'a> Assembly<'a> {
             item.reason = Reason::OverShare;
             // The oldest lines go first; a summary of nothing is none.
             for skip in 0..summary.lines.len() {
-                let lines: Vec<&str> =
-                    summary.lines[skip..].iter().map(|line| line.text.as_str()).collect();
-                let body = lines.join("\n");
-                let content = format!("<summary>\n{}\n</summary>", guarded(&body));
+                let lines: Vec<Cow<'_, str>> =
+                    summary.lines[skip..].iter().map(|line| guarded(&line.text)).collect();
+                let content = format!("<summary>\n{}\n</summary>", lines.join("\n"));
                 let tokens = message_tokens(self.tokenizer, &content);
                 if tokens <= ceiling {
                     item.outcome = if skip == 0 { Outcome::Included } else { Outcome::Compressed };
@@ -254,6 +258,7 @@ impl<'a> Assembly<'a> {
         }
         let told = |value: &str| {
             self.turn.text.contains(value)
+                || self.header.message.content.contains(value)
                 || self.working_set.iter().any(|shown| shown.content.contains(value))
         };
         let room = room.saturating_sub(PER_MESSAGE);

@@ -4,9 +4,9 @@
 use super::Tier;
 use super::account::{Outcome, Reason};
 use crate::ports::Tokenizer;
-use crate::session::Message;
+use crate::session::{Message, Role};
 use crate::text::{Squeeze, squeeze};
-use crate::tokens::message_tokens;
+use crate::tokens::{PER_MESSAGE, message_tokens};
 
 /// Messages before the last step that stay whole (seed 002: age below 2, in pairs).
 const WHOLE: u64 = 4;
@@ -56,23 +56,42 @@ pub(super) fn fade<'m>(
     let mut faded = Vec::with_capacity(recent.len());
     let mut before_anchor = 0;
     for (ordinal, message) in (oldest..).zip(recent) {
-        let cut = || squeeze(&message.content, Squeeze::MiddleCut);
-        let shorter = if message.tokens > ceiling {
-            cut()
+        let whole = message_tokens_of(message);
+        // What is out of sight, and what no form of can be shown, is not worth compressing.
+        let age = if ordinal < first {
+            Age::Past
+        } else if whole > ceiling {
+            Age::Cut
         } else if ordinal + WHOLE >= anchor {
-            None
+            Age::Whole
         } else if ordinal + CUT >= anchor {
-            (message.content.chars().count() > CUT_ABOVE).then(cut).flatten()
+            if message.content.chars().count() > CUT_ABOVE { Age::Cut } else { Age::Whole }
         } else {
-            squeeze(&message.content, Squeeze::OneLine)
+            Age::Line
         };
-        let (text, outcome, reason) = match shorter {
-            Some(text) => (text, Outcome::Compressed, Reason::Faded),
-            None => (message.content.clone(), Outcome::Included, Reason::Recent),
+        let shorter = match age {
+            Age::Past | Age::Whole => None,
+            Age::Cut => squeeze(&message.content, Squeeze::MiddleCut),
+            Age::Line => squeeze(&message.content, Squeeze::OneLine),
         };
-        let tokens = message_tokens(tokenizer, &text);
-        let mut line = Faded { message, text, tokens, outcome, reason };
-        if ordinal < first {
+        let mut line = match shorter {
+            Some(text) => Faded {
+                tokens: message_tokens(tokenizer, &text),
+                message,
+                text,
+                outcome: Outcome::Compressed,
+                reason: Reason::Faded,
+            },
+            None => Faded {
+                tokens: whole,
+                message,
+                text: message.content.clone(),
+                outcome: Outcome::Included,
+                reason: Reason::Recent,
+            },
+        };
+        // One that does not fit by itself must not push out the rest; recall may quote from it.
+        if age == Age::Past || line.tokens > ceiling {
             (line.outcome, line.reason) = (Outcome::Dropped, Reason::OverShare);
         }
         if ordinal < anchor {
@@ -83,6 +102,19 @@ pub(super) fn fade<'m>(
     drop_oldest(&mut faded[..before_anchor], (ceiling / 3 * 2).max(floor));
     drop_oldest(&mut faded, ceiling);
     faded
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Age {
+    Past,
+    Line,
+    Cut,
+    Whole,
+}
+
+/// Tokens of a stored message on the wire: its count was stored with it.
+fn message_tokens_of(message: &Message) -> u32 {
+    message.tokens.saturating_add(PER_MESSAGE)
 }
 
 /// Drops from the oldest on until the rest fits. History is never shown with a hole in it.
@@ -99,12 +131,15 @@ fn drop_oldest(lines: &mut [Faded<'_>], ceiling: u32) {
     }
 }
 
-/// Tokens of the last message of the user's counterpart and what follows it: the floor below which
-/// the turn stops making sense.
-pub(super) fn last_exchange(recent: &[Message], tokenizer: &dyn Tokenizer) -> u32 {
-    let from = recent
-        .iter()
-        .rposition(|message| message.role == crate::session::Role::Assistant)
-        .unwrap_or(recent.len());
-    recent[from..].iter().map(|message| message_tokens(tokenizer, &message.content)).sum()
+/// The last answer: the newest message of the assistant.
+pub(super) fn last_answer(recent: &[Message]) -> Option<&Message> {
+    recent.iter().rfind(|message| message.role == Role::Assistant)
+}
+
+/// Tokens of the last answer and of the newest message: the floor below which a turn stops making
+/// sense.
+pub(super) fn last_exchange(recent: &[Message]) -> u32 {
+    let answer = last_answer(recent);
+    let newest = recent.last().filter(|newest| answer.is_none_or(|answer| answer.id != newest.id));
+    answer.into_iter().chain(newest).map(message_tokens_of).sum()
 }

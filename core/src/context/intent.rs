@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use unicode_segmentation::UnicodeSegmentation;
+
 use crate::error::{Error, Result};
 use crate::text::is_question;
 
@@ -38,9 +40,13 @@ impl Intent {
     /// The intent of a turn, from its first words and whether it asks.
     #[must_use]
     pub fn detect(turn: &str) -> Self {
-        let lower = turn.trim_start().to_lowercase();
-        let starts = |words: &[&str]| words.iter().any(|word| lower.starts_with(word));
-        let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let words: Vec<String> = turn.unicode_words().take(400).map(str::to_lowercase).collect();
+        let text = format!(" {} ", words.join(" "));
+        let starts = |phrases: &[&str]| {
+            phrases.iter().any(|phrase| text[1..].starts_with(&format!("{phrase} ")))
+        };
+        let has =
+            |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(&format!(" {phrase} ")));
         if starts(CAPTURE) && !is_question(turn) {
             Self::QuickCapture
         } else if has(PLAN) {
@@ -55,26 +61,27 @@ impl Intent {
     }
 }
 
+/// Phrases of whole words, as they are left when punctuation is taken away.
 const CAPTURE: &[&str] = &[
-    "note ", "note:", "remember ", "remember:", "remind me", "todo", "fyi", "for the record",
-    "log ", "save this", "write down", "thanks", "thank you", "ok", "got it",
+    "note", "remember", "remind me", "todo", "fyi", "for the record", "log", "save this",
+    "write down", "thanks", "thank you", "ok", "okay", "got it",
 ];
 const PLAN: &[&str] = &[
-    "plan for", "plan the", "plan out", "a plan", "next steps", "roadmap", "schedule", "prioriti",
-    "milestone", "what should i do next", "how should we proceed", "break down", "to-do list",
+    "plan for", "plan the", "plan out", "make a plan", "create a plan", "next steps", "roadmap",
+    "schedule", "prioritize", "prioritise", "milestone", "milestones", "what should i do next",
+    "how should we proceed", "break down", "to do list",
 ];
 const ANALYZE: &[&str] = &[
-    "analyze", "analyse", "compare", "trade-off", "tradeoff", "root cause", "evaluate",
-    "pros and cons", "summarize", "summarise", "review", "in depth", "explain why", "debug",
-    "investigate",
+    "analyze", "analyse", "compare", "trade off", "trade offs", "tradeoff", "root cause",
+    "evaluate", "pros and cons", "summarize", "summarise", "review", "in depth", "explain why",
+    "debug", "investigate",
 ];
 const ASK: &[&str] = &[
-    "what ", "what's", "when ", "where ", "who ", "whose ", "which ", "how many", "how much",
-    "how long", "did ", "do you remember", "tell me", "show me", "find ", "look up", "list ",
-    "is ", "was ", "has ",
+    "what", "what's", "when", "where", "who", "whose", "which", "how many", "how much", "how long",
+    "did", "do you remember", "tell me", "show me", "find", "look up", "list", "is", "was", "has",
 ];
 const LOOKUP: &[&str] =
-    &["did we", "did i ", "have we", "last time", "earlier", "you said", "i told you", "mentioned"];
+    &["did we", "did i", "have we", "last time", "earlier", "you said", "i told you", "mentioned"];
 
 impl fmt::Display for Intent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,6 +116,8 @@ mod tests {
             ("What are the next steps?", Intent::Planning),
             ("Compare both stores for our load", Intent::DeepAnalysis),
             ("The build fails on my machine with this log", Intent::DeepAnalysis),
+            ("Oklahoma weather report", Intent::DeepAnalysis),
+            ("Is Pluto a planet?", Intent::ContextLookup),
             ("", Intent::DeepAnalysis),
         ];
         for (turn, intent) in table {

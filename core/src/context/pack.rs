@@ -112,15 +112,13 @@ pub(super) struct Allotment {
 /// Divides `room` (what header and turn leave).
 ///
 /// History gets no less than `last_exchange`, the floor below which a conversation stops making
-/// sense, where the room holds it: when room is short the summary goes before the last answer. An
-/// answer that is larger than the room is left to compression and recall.
-#[must_use]
+/// sense, as long as that leaves half of the room to recall: when room is short the summary goes
+/// before the last answer.
 pub(super) fn allot(room: u32, pack: Pack, last_exchange: u32) -> Allotment {
     let share = |thousandths: u32| {
         u32::try_from(u64::from(room) * u64::from(thousandths) / 1_000).unwrap_or(room)
     };
-    let floor = if last_exchange <= room { last_exchange } else { 0 };
-    let history = share(pack.history).max(floor);
+    let history = share(pack.history).max(last_exchange.min(room.div_ceil(2)));
     Allotment { history, summaries: share(pack.summaries).min(room - history) }
 }
 
@@ -135,8 +133,8 @@ mod tests {
         let table = [
             (2_400, deep, 100, Allotment { history: 1_000, summaries: 600 }),
             (2_400, lookup, 100, Allotment { history: 480, summaries: 240 }),
-            (300, deep, 250, Allotment { history: 250, summaries: 50 }),
-            (100, deep, 250, Allotment { history: 41, summaries: 25 }),
+            (300, deep, 250, Allotment { history: 150, summaries: 75 }),
+            (100, deep, 40, Allotment { history: 41, summaries: 25 }),
             (0, deep, 10, Allotment { history: 0, summaries: 0 }),
         ];
         for (room, pack, floor, expected) in table {

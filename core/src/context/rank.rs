@@ -6,6 +6,8 @@
 //! repeats the words of the question. On top of it the passage's own BM25, and three signals of
 //! dialogue: who is named, what was asked just before, which month is named.
 
+use std::borrow::Cow;
+
 use super::pages::Pages;
 use crate::ports::{Posting, PostingLists, UnitKey};
 use crate::text::{QUESTION_TERM, asked_dates, query_terms};
@@ -80,6 +82,7 @@ const MAX_QUERY_TERMS: usize = 48;
 
 impl Query {
     pub(super) fn of(turn: &str) -> Self {
+        let turn = &ends_of(turn);
         let mut content = query_terms(turn);
         if content.len() > MAX_QUERY_TERMS {
             content.drain(MAX_QUERY_TERMS / 2..content.len() - MAX_QUERY_TERMS / 2);
@@ -107,6 +110,19 @@ impl Query {
     pub(super) fn content(&self) -> &[String] {
         &self.terms[..self.content]
     }
+}
+
+/// Bytes at each end of a turn that are looked at: what a person wants stands at the beginning or the
+/// end of what they paste.
+const ENDS_BYTES: usize = 4_096;
+
+fn ends_of(turn: &str) -> Cow<'_, str> {
+    if turn.len() <= 2 * ENDS_BYTES {
+        return turn.into();
+    }
+    let head = &turn[..turn.floor_char_boundary(ENDS_BYTES)];
+    let tail = &turn[turn.ceil_char_boundary(turn.len() - ENDS_BYTES)..];
+    format!("{head}\n{tail}").into()
 }
 
 /// A passage and its score, which compares within one query only.

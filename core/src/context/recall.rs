@@ -1,7 +1,9 @@
 //! What recall found, and which of it a turn can afford: by relevance, until relevance or room
 //! ends. Pure.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -11,7 +13,7 @@ use crate::fact::Fact;
 use crate::ids::{MessageId, SessionId};
 use crate::ports::{Tokenizer, UnitKey};
 use crate::session::Message;
-use crate::text::{PASSAGE_BYTES, fold_spaces};
+use crate::text::{fold_spaces, guarded, passages};
 
 /// What recall does; every part can be switched off, which is how its worth is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +42,7 @@ const MAX_FACTS: usize = 10;
 const CURRENT_SESSION: f32 = 1.15;
 /// Facts below this share of the best fact's score are left out.
 const FACT_FLOOR: f32 = 0.4;
-/// What a heading of a session's day costs.
+/// What the heading of a day costs.
 const HEADING_TOKENS: u32 = 8;
 /// Below this nothing useful fits any more.
 const CRUMBS: u32 = 16;
@@ -51,7 +53,9 @@ pub struct MessageCandidate {
     /// Which passage.
     pub key: UnitKey,
     /// Its message.
-    pub message: Message,
+    pub message: Arc<Message>,
+    /// Where in its message it stands.
+    pub range: Range<usize>,
     /// Its score.
     pub score: f32,
 }
@@ -59,12 +63,12 @@ pub struct MessageCandidate {
 impl MessageCandidate {
     /// The text that would be shown.
     pub(super) fn passage(&self) -> &str {
-        self.message.passage(self.key).unwrap_or_default().trim()
+        self.message.content.get(self.range.clone()).unwrap_or_default().trim()
     }
 
     /// Whether the passage is the whole message.
     fn is_whole(&self) -> bool {
-        self.message.content.len() <= PASSAGE_BYTES
+        self.range.len() == self.message.content.len()
     }
 }
 
@@ -87,24 +91,32 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// Joins ranked keys with the messages they stand for; keys that nothing stands for any more
-    /// fall out. `current` is the session of the turn, which is favoured.
+    /// Joins ranked keys with the messages they stand for, at most `limit`; keys that nothing stands
+    /// for any more fall out. `current` is the session of the turn, which is favoured.
     pub(super) fn join(
         ranked: &[Ranked],
-        found: Vec<(UnitKey, Message)>,
+        found: Vec<(UnitKey, Arc<Message>)>,
         current: &SessionId,
+        limit: usize,
     ) -> Vec<MessageCandidate> {
         let scores: BTreeMap<UnitKey, f32> =
             ranked.iter().map(|ranked| (ranked.key, ranked.score)).collect();
+        // Cutting a long message costs its length: it is done once for all of its passages.
+        let mut cuts: HashMap<MessageId, Vec<Range<usize>>> = HashMap::new();
         let mut joined: Vec<MessageCandidate> = found
             .into_iter()
             .filter_map(|(key, message)| {
                 let favour = if message.session == *current { CURRENT_SESSION } else { 1.0 };
                 let score = scores.get(&key)? * favour;
-                Some(MessageCandidate { key, message, score })
+                let ordinal =
+                    usize::try_from(key.position().checked_sub(message.position)?).ok()?;
+                let ranges = cuts.entry(message.id).or_insert_with(|| passages(&message.content));
+                let range = ranges.get(ordinal)?.clone();
+                Some(MessageCandidate { key, message, range, score })
             })
             .collect();
         joined.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
+        joined.truncate(limit);
         joined
     }
 }
@@ -123,7 +135,7 @@ struct Line {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Recalled {
     pub(super) text: String,
-    pub(super) items: Vec<(Item, Option<std::ops::Range<usize>>)>,
+    pub(super) items: Vec<(Item, Option<Range<usize>>)>,
 }
 
 const OPEN: &str = "<recalled>\n";
@@ -162,9 +174,7 @@ pub(super) fn select(
     selection.left -= kept_for_facts;
     let rest = selection.take_messages(pending, tokenizer);
     selection.left += kept_for_facts;
-    let held: HashSet<MessageId> =
-        shown.iter().copied().chain(selection.lines.iter().filter_map(Line::message)).collect();
-    selection.take_facts(&candidates.facts, &held, tokenizer);
+    selection.take_facts(&candidates.facts, shown, tokenizer);
     let rest = selection.take_messages(rest, tokenizer);
     for candidate in rest {
         selection.drop_message(candidate, Reason::OverShare, tokenizer);
@@ -174,7 +184,7 @@ pub(super) fn select(
 
 struct Selection {
     left: u32,
-    days: BTreeSet<(u32, String)>,
+    days: BTreeSet<String>,
     lines: Vec<Line>,
     dropped: Vec<Item>,
     said: HashSet<u64>,
@@ -203,14 +213,13 @@ impl Selection {
                 continue;
             };
             let said = xxh3_64(candidate.passage().as_bytes());
-            let day = (candidate.key.session_number(), line.day.clone());
-            let heading = if self.days.contains(&day) { 0 } else { HEADING_TOKENS };
+            let heading = if self.days.contains(&line.day) { 0 } else { HEADING_TOKENS };
             let cost = line.item.tokens + heading;
             if self.said.contains(&said) {
                 self.drop_message(candidate, Reason::Repeats, tokenizer);
             } else if cost <= self.left {
                 self.left -= cost;
-                self.days.insert(day);
+                self.days.insert(line.day.clone());
                 self.said.insert(said);
                 self.lines.push(line);
             } else {
@@ -223,7 +232,7 @@ impl Selection {
     fn take_facts(
         &mut self,
         candidates: &[FactCandidate],
-        held: &HashSet<MessageId>,
+        shown: &HashSet<MessageId>,
         tokenizer: &dyn Tokenizer,
     ) {
         let best = candidates.first().map_or(0.0, |candidate| candidate.score);
@@ -233,7 +242,7 @@ impl Selection {
             let day = fact.observed_at.day_in_words();
             let text = format!("- {} ({day})\n", guarded(&fold_spaces(&fact.text)));
             let tokens = tokenizer.count(&text);
-            let outcome = if fact.sources.iter().any(|source| held.contains(source)) {
+            let outcome = if self.holds(fact, shown) {
                 Some(Reason::HeldBySource)
             } else if candidate.score < best * FACT_FLOOR {
                 Some(Reason::BelowRelevance)
@@ -261,6 +270,19 @@ impl Selection {
                 self.lines.push(Line { item, text, key: UnitKey::fact(fact.number), day });
             }
         }
+    }
+
+    /// Whether the payload says a fact already: in history, or in a line of one of its messages.
+    fn holds(&self, fact: &Fact, shown: &HashSet<MessageId>) -> bool {
+        let said = || fold_spaces(&fact.text);
+        fact.sources.iter().any(|source| {
+            shown.contains(source)
+                || self.lines.iter().any(|line| {
+                    line.message() == Some(*source)
+                        && (line.item.kind == ItemKind::Message
+                            || fold_spaces(&line.text).contains(&said()))
+                })
+        })
     }
 
     fn drop_message(
@@ -302,7 +324,10 @@ impl Selection {
                 .lines
                 .iter()
                 .enumerate()
-                .min_by(|(_, a), (_, b)| worth(a).total_cmp(&worth(b)))
+                .min_by(|(_, a), (_, b)| {
+                    let ((a_kind, a_score), (b_kind, b_score)) = (worth(a), worth(b));
+                    a_kind.cmp(&b_kind).then(a_score.total_cmp(&b_score))
+                })
                 .map_or(0, |(index, _)| index);
             let mut item = self.lines.remove(least).item;
             (item.outcome, item.reason) = (Outcome::Dropped, Reason::OverShare);
@@ -317,9 +342,9 @@ impl Line {
     }
 }
 
-/// What a line is worth when one has to go; facts were taken last.
-fn worth(line: &Line) -> f32 {
-    if line.item.kind == ItemKind::Fact { 0.0 } else { line.item.score.unwrap_or_default() }
+/// What a line is worth when one has to go: facts go first, then by score.
+fn worth(line: &Line) -> (bool, f32) {
+    (line.item.kind != ItemKind::Fact, line.item.score.unwrap_or_default())
 }
 
 fn message_item(candidate: &MessageCandidate, tokens: u32) -> Item {
@@ -343,7 +368,8 @@ fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Opti
     if passage.is_empty() {
         return None;
     }
-    let speaker = guarded(message.name.as_deref().unwrap_or(message.role.as_str()));
+    let speaker = message.speaker();
+    let speaker = guarded(&speaker);
     let gap = if candidate.is_whole() { "" } else { "…" };
     let text = format!("#{} {speaker}: {gap}{}{gap}\n", message.seq, guarded(passage));
     let tokens = tokenizer.count(&text);
@@ -351,21 +377,11 @@ fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Opti
     Some(Line { item, text, key: candidate.key, day: message.created_at.day_in_words() })
 }
 
-/// Text that ends the block early would let stored words pose as the application's.
-pub(super) fn guarded(text: &str) -> std::borrow::Cow<'_, str> {
-    let lower = text.to_ascii_lowercase();
-    if ["<recalled", "</recalled", "<summary", "</summary"].iter().any(|tag| lower.contains(tag)) {
-        text.replace('<', "‹").into()
-    } else {
-        text.into()
-    }
-}
-
-/// Messages under headings of their session's day, then facts.
-fn render(lines: &[Line]) -> (String, Vec<std::ops::Range<usize>>) {
+/// Messages under headings of their days, then facts.
+fn render(lines: &[Line]) -> (String, Vec<Range<usize>>) {
     let mut text = String::from(OPEN);
     let mut spans = Vec::with_capacity(lines.len());
-    let mut under: Option<(u32, &str)> = None;
+    let mut under: Option<&str> = None;
     let mut in_facts = false;
     for line in lines {
         if line.item.kind == ItemKind::Fact {
@@ -374,12 +390,11 @@ fn render(lines: &[Line]) -> (String, Vec<std::ops::Range<usize>>) {
                 in_facts = true;
             }
         } else {
-            let day = (line.key.session_number(), line.day.as_str());
-            if under != Some(day) {
+            if under != Some(line.day.as_str()) {
                 text.push('[');
                 text.push_str(&line.day);
                 text.push_str("]\n");
-                under = Some(day);
+                under = Some(&line.day);
             }
         }
         let start = text.len();

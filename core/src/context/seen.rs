@@ -2,9 +2,9 @@
 //! that an address or an id given once is never lost.
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
-use super::recall::guarded;
 use crate::entity::Entity;
 use crate::ports::Tokenizer;
+use crate::text::guarded;
 
 /// Most values, and about the most tokens of them.
 const MAX_VALUES: usize = 12;

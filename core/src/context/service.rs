@@ -9,7 +9,7 @@ use super::assemble::{Gathered, assemble};
 use super::feedback::{LOOK_AT, choose, shared_terms};
 use super::header::ToolLine;
 use super::pack::MAX_BUDGET;
-use super::rank::{Bm25, Query, Ranked, Ranking};
+use super::rank::{Bm25, Query, Ranking};
 use super::recall::{Candidates, FactCandidate, MessageCandidate, RecallOptions};
 use super::{Intent, Tier};
 use crate::error::{Error, Result};
@@ -20,6 +20,8 @@ use crate::session::MAX_CONTENT_BYTES;
 
 /// Fact candidates of one turn.
 const FACT_CANDIDATES: usize = 24;
+/// Facts ranked for one turn: superseded ones are among them.
+const FACTS_RANKED: usize = 1_024;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
 
@@ -102,7 +104,7 @@ impl ContextService {
             self.store.totals(scope),
         )?;
         let gathered = Gathered {
-            profile: own.or(inherited).unwrap_or_default(),
+            profile: own.unwrap_or_default().or_of(inherited),
             tools: request.tools.clone(),
             session_messages: head.map_or(0, |head| head.messages).max(recent.len() as u64),
             recent,
@@ -153,8 +155,7 @@ impl ContextService {
         let bm25 = if options.neighbours { &Bm25::MESSAGES } else { &Bm25::SINGLE };
         let mut ranking = Ranking::new(query, found, bm25);
         if options.feedback {
-            let best = ranking.best(LOOK_AT);
-            let best = self.hydrate(scope, &best, current).await?;
+            let best = self.hydrate(scope, &ranking, current, LOOK_AT).await?;
             let shared = shared_terms(query, &best);
             let terms: Vec<TermId> = shared.iter().map(|shared| shared.term).collect();
             let frequencies = self.store.frequencies(scope, Namespace::Message, &terms).await?;
@@ -165,20 +166,23 @@ impl ContextService {
         }
         // A message rarely takes less than ten tokens: more candidates could not be shown.
         let limit = usize::try_from((budget / 10).clamp(50, 1_000)).unwrap_or(1_000);
-        self.hydrate(scope, &ranking.best(limit), current).await
+        self.hydrate(scope, &ranking, current, limit).await
     }
 
-    /// The messages of ranked passages, read in the order in which they are stored.
+    /// The best `limit` passages with their messages, read in the order in which they are stored.
     async fn hydrate(
         &self,
         scope: &Scope,
-        ranked: &[Ranked],
+        ranking: &Ranking<'_>,
         current: &SessionId,
+        limit: usize,
     ) -> Result<Vec<MessageCandidate>> {
+        // Neighbours are scored without knowing where a session ends: some keys stand for nothing.
+        let ranked = ranking.best(limit + limit / 4);
         let mut keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
         keys.sort_unstable();
         let messages = self.store.messages_at(scope, &keys).await?;
-        Ok(Candidates::join(ranked, messages, current))
+        Ok(Candidates::join(&ranked, messages, current, limit))
     }
 
     async fn fact_candidates(
@@ -193,16 +197,24 @@ impl ContextService {
         let terms: Vec<TermId> = query.content().iter().map(|term| TermId::of(term)).collect();
         let found = self.store.postings(scope, Namespace::Fact, &terms).await?;
         let query = query.without_marks();
-        let ranked = Ranking::new(&query, found, &Bm25::SINGLE).best(FACT_CANDIDATES);
-        let numbers: Vec<u32> = ranked.iter().map(|ranked| ranked.key.position()).collect();
-        let facts = self.store.active_facts(scope, &numbers).await?;
-        let score = |number: u32| {
-            let found = ranked.iter().find(|ranked| ranked.key.position() == number);
-            found.map_or(0.0, |ranked| ranked.score)
-        };
-        Ok(facts
-            .into_iter()
-            .map(|fact| FactCandidate { score: score(fact.number), fact })
-            .collect())
+        let mut ranked = Ranking::new(&query, found, &Bm25::SINGLE).best(FACTS_RANKED);
+        // Of facts that match equally well, the newest: older ones may be superseded.
+        ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| b.key.cmp(&a.key)));
+        let mut candidates = Vec::new();
+        for chunk in ranked.chunks(2 * FACT_CANDIDATES) {
+            let numbers: Vec<u32> = chunk.iter().map(|ranked| ranked.key.position()).collect();
+            let mut scored = chunk.iter();
+            for fact in self.store.active_facts(scope, &numbers).await? {
+                // Both are in the order asked, superseded facts left out.
+                let found = scored.find(|ranked| ranked.key.position() == fact.number);
+                let score = found.map_or(0.0, |ranked| ranked.score);
+                candidates.push(FactCandidate { fact, score });
+            }
+            if candidates.len() >= FACT_CANDIDATES {
+                break;
+            }
+        }
+        candidates.truncate(FACT_CANDIDATES);
+        Ok(candidates)
     }
 }

@@ -105,7 +105,7 @@ pub struct Entity {
     pub kind: EntityKind,
     /// The value as it was first written.
     pub value: String,
-    /// Every message that has it, first one first: its provenance.
+    /// The messages that have it, in order of their commits: its provenance.
     pub sources: Vec<MessageId>,
     /// When it was last seen.
     pub last_at: Timestamp,

@@ -13,7 +13,7 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::ids::{FactId, MessageId, SessionId};
 use crate::ports::IndexUnit;
-use crate::text::fold_key;
+use crate::text::{fold_key, value_key};
 use crate::time::Timestamp;
 
 pub use extract::{Extracted, extract};
@@ -139,8 +139,8 @@ impl NewFact {
     #[must_use]
     pub fn statement(&self) -> StatementKey {
         match (&self.subject, &self.attribute, &self.value) {
-            (Some(_), Some(_), Some(value)) => StatementKey(fold_key(&[value])),
-            _ => StatementKey(fold_key(&[&self.text])),
+            (Some(_), Some(_), Some(value)) => StatementKey(value_key(value)),
+            _ => StatementKey(value_key(&self.text)),
         }
     }
 }
@@ -175,7 +175,7 @@ pub struct Fact {
     pub value: Option<String>,
     /// Topic tags.
     pub tags: Vec<String>,
-    /// The messages that state it, first one first: its provenance.
+    /// The messages that state it, in order of their commits: its provenance.
     pub sources: Vec<MessageId>,
     /// 1 when stated once; each restatement adds 1.
     pub weight: f32,

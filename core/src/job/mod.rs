@@ -112,7 +112,7 @@ pub fn after_attempt(outcome: &Outcome, attempts: u32, now: Timestamp) -> (JobSt
     }
 }
 
-/// Wait after the n-th failed attempt: 5 s, 25 s, 125 s, at most ten minutes.
+/// Wait after the n-th failed attempt: 5 s, then 25 s, at most ten minutes.
 #[must_use]
 pub fn backoff(attempts: u32) -> Duration {
     Duration::from_secs(5_u64.saturating_pow(attempts.max(1)).min(600))

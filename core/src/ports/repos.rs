@@ -1,5 +1,6 @@
 //! Reads, one small trait for each module. A lookup that finds nothing is `Ok(None)` or empty.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,6 +17,10 @@ use crate::session::{Message, Session};
 use crate::summary::Summary;
 use crate::time::Timestamp;
 use crate::usage::{UsageCounters, UsageDay};
+
+/// Sources that a fact or entity is read with: its last ones. A thing that is said every day has
+/// thousands, of which erasure reads all and recall needs none but the newest.
+pub const SOURCES_READ: usize = 16;
 
 /// Size of everything a scope holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,9 +59,12 @@ pub trait SessionRepo: Send + Sync {
     ) -> Result<Page<Message>>;
 
     /// The messages that hold these passages, in the order asked, each beside its key. A key that
-    /// no message holds is left out; a message of several passages answers for each.
-    async fn messages_at(&self, scope: &Scope, keys: &[UnitKey])
-    -> Result<Vec<(UnitKey, Message)>>;
+    /// no message holds is left out; a message of several passages answers for each, as one value.
+    async fn messages_at(
+        &self,
+        scope: &Scope,
+        keys: &[UnitKey],
+    ) -> Result<Vec<(UnitKey, Arc<Message>)>>;
 
     /// The messages of a session that bear these external ids, in any order.
     async fn messages_by_external_id(
@@ -73,10 +81,11 @@ pub trait SessionRepo: Send + Sync {
 /// The facts ledger.
 #[async_trait]
 pub trait FactRepo: Send + Sync {
-    /// The active facts with these numbers, in the order asked; others are left out.
+    /// The active facts with these numbers, in the order asked; others are left out. Each has its
+    /// last [`SOURCES_READ`] sources.
     async fn active_facts(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Fact>>;
 
-    /// All facts by number, superseded ones included.
+    /// All facts by number, superseded ones included, each with its last [`SOURCES_READ`] sources.
     async fn facts(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Fact>>;
 }
 
@@ -84,7 +93,7 @@ pub trait FactRepo: Send + Sync {
 #[async_trait]
 pub trait EntityRepo: Send + Sync {
     /// The entities of a session, the most recently seen first, ties by the names of kinds and by
-    /// value.
+    /// value. Each has its last [`SOURCES_READ`] sources.
     async fn entities(
         &self,
         scope: &Scope,
@@ -114,7 +123,8 @@ pub trait ProfileRepo: Send + Sync {
 #[async_trait]
 pub trait JobRepo: Send + Sync {
     /// Leases up to `limit` jobs of these kinds that are due, of all scopes: higher priority first,
-    /// then the longer due. A running job whose lease has passed is due again. No two callers
+    /// then the longer due. A running job whose lease has passed is due again, or failed
+    /// after its last attempt. No two callers
     /// lease the same job; each lease counts as an attempt.
     async fn claim_jobs(
         &self,

@@ -13,8 +13,8 @@ pub use service::ProfileService;
 
 /// Tenant, user and optional workspace: the boundary that no read or write crosses.
 ///
-/// Two scopes that differ in any part share nothing, except that a workspace without a profile of
-/// its own uses its user's.
+/// Two scopes that differ in any part share nothing, except that a workspace inherits the parts of
+/// the profile that it leaves empty from its user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
     /// The tenant (seed 004: client).

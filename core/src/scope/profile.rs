@@ -33,6 +33,20 @@ pub struct ProfileChange {
 }
 
 impl Profile {
+    /// This profile with the parts that it leaves empty taken from `other`: a workspace inherits from
+    /// its user part by part.
+    #[must_use]
+    pub fn or_of(mut self, other: Option<Self>) -> Self {
+        let Some(other) = other else { return self };
+        if self.rules.is_empty() {
+            self.rules = other.rules;
+        }
+        if self.card.is_empty() {
+            self.card = other.card;
+        }
+        self
+    }
+
     /// The profile after `change`, checked against the limits of the header.
     ///
     /// # Errors

@@ -28,19 +28,17 @@ impl ProfileService {
         Self { store, clock, tokenizer }
     }
 
-    /// The profile that holds in `scope`: its own, or its user's where a workspace has none.
+    /// The profile that holds in `scope`: its own, and what a workspace leaves empty from its user's.
     ///
     /// # Errors
     /// Those of the store.
     pub async fn get(&self, scope: &Scope) -> Result<Profile> {
-        if let Some(own) = self.store.profile(scope).await? {
-            return Ok(own);
-        }
-        if scope.workspace.is_some() {
-            let user = self.store.profile(&scope.without_workspace()).await?;
-            return Ok(user.unwrap_or_default());
-        }
-        Ok(Profile::default())
+        let own = self.store.profile(scope).await?.unwrap_or_default();
+        let inherited = match scope.workspace {
+            Some(_) => self.store.profile(&scope.without_workspace()).await?,
+            None => None,
+        };
+        Ok(own.or_of(inherited))
     }
 
     /// Changes the profile of exactly this scope and returns it.

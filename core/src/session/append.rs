@@ -17,6 +17,8 @@ use crate::time::Timestamp;
 pub const MAX_CONTENT_BYTES: usize = 1 << 20;
 /// Most messages of one append.
 pub const MAX_BATCH: usize = 1_000;
+/// Most bytes of contents of one append: it is one transaction, which others wait for.
+pub const MAX_BATCH_BYTES: usize = 16 << 20;
 
 /// Checks a message and derives what is stored with it.
 ///
@@ -28,7 +30,9 @@ pub fn prepare(
     tokenizer: &dyn Tokenizer,
     ids: &dyn IdGen,
 ) -> Result<PreparedMessage> {
-    check(&message)?;
+    if let Some((field, what)) = message.problem() {
+        return Err(Error::invalid(format!("{field} {what}")));
+    }
     let created_at = message.created_at.unwrap_or(now);
     let units = index_units(&message, created_at);
     // Only the user's own words are theirs: what a model or a tool said is recalled, not believed.
@@ -68,37 +72,42 @@ pub fn prepare(
     })
 }
 
-fn check(message: &NewMessage) -> Result<()> {
-    let content = &message.content;
-    if content.trim().is_empty() {
-        return Err(Error::invalid("content is empty: 1 byte to 1 MiB of text is allowed"));
+impl NewMessage {
+    /// What is wrong with the message, as the field and what is allowed there.
+    #[must_use]
+    pub fn problem(&self) -> Option<(&'static str, String)> {
+        let content = &self.content;
+        let what = if content.trim().is_empty() {
+            "is empty: 1 byte to 1 MiB of text is allowed".to_owned()
+        } else if content.len() > MAX_CONTENT_BYTES {
+            format!(
+                "has {} bytes: at most 1 MiB ({MAX_CONTENT_BYTES}) is allowed; keep larger texts as \
+                 files and append what was said about them",
+                content.len()
+            )
+        } else if content.contains('\0') {
+            "has a NUL character: only text is allowed".to_owned()
+        } else {
+            return self.problem_beside_content();
+        };
+        Some(("content", what))
     }
-    if content.len() > MAX_CONTENT_BYTES {
-        return Err(Error::invalid(format!(
-            "content has {} bytes: at most 1 MiB ({MAX_CONTENT_BYTES}) is allowed; keep larger \
-             texts as files and append what was said about them",
-            content.len()
-        )));
-    }
-    if content.contains('\0') {
-        return Err(Error::invalid("content has a NUL character: only text is allowed"));
-    }
-    if let Some(name) = &message.name
-        && (name.len() > MAX_NAME_BYTES || name.chars().any(is_forbidden))
-    {
-        return Err(Error::invalid(format!(
-            "name is too long or has a control character: at most {MAX_NAME_BYTES} bytes of text \
-             are allowed"
-        )));
-    }
-    for (field, json) in [("parts", &message.parts), ("attachments", &message.attachments)] {
-        if json.as_ref().is_some_and(|json| json.len() > MAX_CONTENT_BYTES) {
-            return Err(Error::invalid(format!(
-                "{field} is over 1 MiB, which is the most allowed"
-            )));
+
+    fn problem_beside_content(&self) -> Option<(&'static str, String)> {
+        if let Some(name) = &self.name
+            && (name.len() > MAX_NAME_BYTES || name.chars().any(is_forbidden))
+        {
+            let what = format!(
+                "is too long or has a control character: at most {MAX_NAME_BYTES} bytes of text are \
+                 allowed"
+            );
+            return Some(("name", what));
         }
+        let json = [("parts", &self.parts), ("attachments", &self.attachments)];
+        json.into_iter()
+            .find(|(_, json)| json.as_ref().is_some_and(|json| json.len() > MAX_CONTENT_BYTES))
+            .map(|(field, _)| (field, "is over 1 MiB, which is the most allowed".to_owned()))
     }
-    Ok(())
 }
 
 /// One unit a passage. Speaker and date are marks of each, so that a question that names one

@@ -3,6 +3,7 @@
 mod append;
 mod service;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,10 +12,9 @@ use crate::error::{Error, Result};
 use crate::fact::NewFact;
 use crate::ids::{ExternalId, MessageId, SessionId};
 use crate::ports::{IndexUnit, UnitKey};
-use crate::text::{PASSAGE_BYTES, passages};
 use crate::time::Timestamp;
 
-pub use append::{MAX_BATCH, MAX_CONTENT_BYTES, prepare};
+pub use append::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, prepare};
 pub use service::{Appended, SessionService};
 
 /// Who speaks.
@@ -103,6 +103,8 @@ pub struct Message {
     pub seq: u64,
     /// Ordinal within the session, from 0, counted in index units: a message of n passages takes n.
     pub position: u32,
+    /// Passages that it was indexed in, at least 1.
+    pub units: u32,
     /// Who speaks.
     pub role: Role,
     /// The speaker's name, where the caller gave one.
@@ -125,17 +127,25 @@ impl Message {
     /// Whether the passage under `key` is one of this message's.
     #[must_use]
     pub fn holds(&self, key: UnitKey) -> bool {
-        self.session_number == key.session_number() && self.passage(key).is_some()
+        self.session_number == key.session_number()
+            && key.position().checked_sub(self.position).is_some_and(|at| at < self.units)
     }
 
-    /// The text of the passage under `key`; a message of one passage gives its whole content.
+    /// Who speaks, as a payload names it: the name, with the role where it is not a person's.
     #[must_use]
-    pub fn passage(&self, key: UnitKey) -> Option<&str> {
-        let ordinal = usize::try_from(key.position().checked_sub(self.position)?).ok()?;
-        if ordinal == 0 && self.content.len() <= PASSAGE_BYTES {
-            return Some(&self.content);
-        }
-        self.content.get(passages(&self.content).get(ordinal)?.clone())
+    pub fn speaker(&self) -> Cow<'_, str> {
+        speaker(self.role, self.name.as_deref())
+    }
+}
+
+/// Who speaks, as a payload names it. Tools and systems are told as such, and no one passes as a
+/// role that is not theirs.
+pub(crate) fn speaker(role: Role, name: Option<&str>) -> Cow<'_, str> {
+    let Some(name) = name else { return role.as_str().into() };
+    let poses = Role::ALL.iter().any(|other| other.as_str() == name.trim().to_lowercase());
+    match role {
+        Role::User | Role::Assistant if !poses => name.into(),
+        _ => format!("{name} ({role})").into(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Appending and reading.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::append::{MAX_BATCH, prepare};
+use super::append::{MAX_BATCH, MAX_BATCH_BYTES, prepare};
 use crate::entity::Entity;
 use crate::error::{Error, Result};
 use crate::ids::{ExternalId, SessionId, SummaryId};
@@ -63,6 +63,13 @@ impl SessionService {
                 messages.len()
             )));
         }
+        let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+        if bytes > MAX_BATCH_BYTES {
+            return Err(Error::invalid(format!(
+                "an append takes at most 16 MiB of contents, this one has {bytes} bytes: append in \
+                 several calls"
+            )));
+        }
         let now = self.clock.now();
         let count = messages.len();
         let mut prepared = Vec::with_capacity(count);
@@ -113,13 +120,14 @@ impl SessionService {
         }
         let scope = batch.scope.clone();
         let latest = self.store.latest_summary(&scope, session).await?;
-        let replayed = self.replayed(&scope, session, prepared).await?;
+        let mut known = self.replayed(&scope, session, prepared).await?;
         let limit = usize::try_from(waiting).unwrap_or(usize::MAX);
         let waiting = self.store.recent_messages(&scope, session, limit).await?;
         let mut sources: Vec<RolledFrom<'_>> = waiting.iter().map(RolledFrom::of_stored).collect();
         for message in prepared {
-            let known = message.external_id.as_ref().is_some_and(|id| replayed.contains(id));
-            if !known {
+            // What the store holds already, or gets twice in this batch, is not covered twice.
+            let is_new = message.external_id.as_ref().is_none_or(|id| known.insert(id.clone()));
+            if is_new {
                 sources.push(RolledFrom::of_prepared(message, position));
                 position += u32::try_from(message.units.len()).unwrap_or(u32::MAX);
             }
@@ -214,16 +222,15 @@ impl SessionService {
     }
 }
 
-/// Within one append, an `external_id` may stand for one message only.
+/// Within one append, an `external_id` may stand for one content only.
 fn check_batch(prepared: &[PreparedMessage]) -> Result<()> {
-    let mut seen = HashSet::new();
+    let mut seen: HashMap<&ExternalId, &[u8; 16]> = HashMap::new();
     for message in prepared {
-        let Some(id) = &message.external_id else {
-            continue;
-        };
-        if !seen.insert(id) {
+        let Some(id) = &message.external_id else { continue };
+        if seen.insert(id, &message.content_hash).is_some_and(|hash| *hash != message.content_hash)
+        {
             return Err(Error::conflict(format!(
-                "external_id `{id}` stands for two messages of one append: each needs its own"
+                "external_id `{id}` stands for two contents in one append: each needs its own"
             )));
         }
     }

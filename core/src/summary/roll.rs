@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::ids::{MessageId, SessionId, SummaryId};
 use crate::ports::Tokenizer;
-use crate::session::{Message, PreparedMessage, Role};
+use crate::session::{Message, PreparedMessage, Role, speaker};
 use crate::summary::{Summary, SummaryLine, join_lines};
 use crate::text::{fold_spaces, is_question, protected_spans, query_terms, sentences};
 use crate::time::Timestamp;
@@ -106,14 +106,22 @@ pub fn roll(
     let mut chosen = vec![false; candidates.len()];
     let mut used = 0;
     let (old, new): (Vec<_>, Vec<_>) = ranked.into_iter().partition(|(at, _)| *at < held.len());
-    // Old lines first, within their half; then what is new, with all that is left.
-    for (pool, limit) in [(old, MAX_SUMMARY_TOKENS / 2), (new, MAX_SUMMARY_TOKENS)] {
+    // Old lines first, within their half; then what is new; then old lines again, in what is left.
+    let passes =
+        [(&old, MAX_SUMMARY_TOKENS / 2), (&new, MAX_SUMMARY_TOKENS), (&old, MAX_SUMMARY_TOKENS)];
+    for (pool, limit) in passes {
         for (index, _) in pool {
+            let index = *index;
+            if chosen[index] || used >= limit {
+                continue;
+            }
             let cost = tokenizer.count(&candidates[index].line.text) + 1;
-            let repeats = chosen.iter().zip(&candidates).any(|(taken, other)| {
-                *taken && overlap(&candidates[index].terms, &other.terms) > 0.7
-            });
-            if used + cost <= limit && !repeats {
+            let repeats = || {
+                chosen.iter().zip(&candidates).any(|(taken, other)| {
+                    *taken && overlap(&candidates[index].terms, &other.terms) > 0.7
+                })
+            };
+            if used + cost <= limit && !repeats() {
                 chosen[index] = true;
                 used += cost;
             }
@@ -155,7 +163,7 @@ pub fn roll(
 }
 
 fn message_candidates(message: &RolledFrom<'_>) -> impl Iterator<Item = Candidate> {
-    let speaker = message.name.unwrap_or(message.role.as_str()).to_owned();
+    let speaker = speaker(message.role, message.name);
     let of_role = match message.role {
         Role::User => 1.25,
         Role::Assistant => 1.0,

@@ -1,5 +1,7 @@
 //! From text to terms: folded, without function words, stemmed.
 
+use std::collections::HashSet;
+
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
@@ -131,6 +133,9 @@ pub fn date_terms(at: Timestamp) -> [String; 3] {
     [format!("@{month:02}"), format!("@{year}"), format!("@{year}-{month:02}")]
 }
 
+/// Most dates that a question is taken to name.
+const MAX_DATES: usize = 24;
+
 /// The date marks that a question names: any of its months, in any of its years. `May 2023` gives
 /// the pair, `May` alone the month of any year; empty when it names neither.
 #[must_use]
@@ -157,6 +162,10 @@ pub fn asked_dates(question: &str) -> Vec<String> {
             years.push(word);
         }
     }
+    months.sort_unstable();
+    months.dedup();
+    years.sort_unstable();
+    years.dedup();
     let mut marks: Vec<String> = match (months.is_empty(), years.is_empty()) {
         (false, true) => months.iter().map(|month| format!("@{month:02}")).collect(),
         (true, _) => years.iter().map(|year| format!("@{year}")).collect(),
@@ -165,20 +174,16 @@ pub fn asked_dates(question: &str) -> Vec<String> {
             .flat_map(|year| months.iter().map(move |month| format!("@{year}-{month:02}")))
             .collect(),
     };
-    marks.sort_unstable();
-    marks.dedup();
+    marks.truncate(MAX_DATES);
     marks
 }
 
 /// The distinct terms of a question, in order of first appearance.
 #[must_use]
 pub fn query_terms(question: &str) -> Vec<String> {
-    let mut distinct = Vec::new();
-    for term in terms(question) {
-        if !distinct.contains(&term) {
-            distinct.push(term);
-        }
-    }
+    let mut seen = HashSet::new();
+    let mut distinct = terms(question);
+    distinct.retain(|term| seen.insert(term.clone()));
     distinct
 }
 
@@ -196,6 +201,21 @@ pub fn fold_key(parts: &[&str]) -> u64 {
             }
         }
         hasher.update(b"\0");
+    }
+    hasher.digest()
+}
+
+/// A hash of a value as it was stated: case, accents, spacing, and punctuation or quotation marks at
+/// its ends do not count; everything else does (`$900` is not `€900`, `C++` is not `C#`).
+#[must_use]
+pub fn value_key(value: &str) -> u64 {
+    let around = |c: char| c.is_whitespace() || ".,;:!?\"'`“”‘’".contains(c);
+    let mut hasher = Xxh3::new();
+    for word in value.trim_matches(around).split_whitespace() {
+        let folded: String =
+            word.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase).collect();
+        hasher.update(folded.as_bytes());
+        hasher.update(b" ");
     }
     hasher.digest()
 }
@@ -230,6 +250,7 @@ mod tests {
             ("plans for 2024", &["@2024"]),
             ("between June and July 2022", &["@2022-06", "@2022-07"]),
             ("we march on, port 8080", &[]),
+            ("May 2023, again May 2023", &["@2023-05"]),
         ];
         for (text, expected) in table {
             assert_eq!(asked_dates(text), *expected, "{text}");
@@ -241,6 +262,14 @@ mod tests {
         assert_eq!(fold_key(&["The Harbor, Kitchen"]), fold_key(&["harbor  kitchen"]));
         assert_ne!(fold_key(&["a", "b c"]), fold_key(&["a b", "c"]));
         assert_ne!(fold_key(&["8443"]), fold_key(&["8444"]));
+    }
+
+    #[test]
+    fn values_differ_by_their_signs() {
+        assert_eq!(value_key(" Café  8443."), value_key("cafe 8443"));
+        for (one, other) in [("$900", "€900"), ("C++", "C#"), ("-5", "5"), ("50%", "50")] {
+            assert_ne!(value_key(one), value_key(other), "{one} {other}");
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub enum Squeeze {
 
 /// What stands for text that was left out.
 const GAP: &str = " … ";
+/// Longer texts are not squeezed: no form of them fits into a turn, and recall quotes passages.
+const MAX_BYTES: usize = 64 << 10;
 /// A gap shorter than this is kept: the mark would cost as much.
 const MIN_GAP: usize = 16;
 
@@ -22,6 +24,9 @@ const MIN_GAP: usize = 16;
 #[must_use]
 pub fn squeeze(text: &str, how: Squeeze) -> Option<String> {
     let text = text.trim();
+    if text.len() > MAX_BYTES {
+        return None;
+    }
     let mut keep = protected_spans(text);
     match how {
         Squeeze::MiddleCut => {
@@ -103,6 +108,37 @@ mod tests {
             let short = squeeze(&text, how).unwrap();
             assert!(short.contains("8443") && short.contains('…'), "{short}");
             assert!(short.starts_with("We began with a plan."), "{short}");
+        }
+    }
+
+    #[test]
+    fn values_of_every_sort_come_out_verbatim() {
+        let filler = "and then we went on to talk about something else for quite a while ";
+        let values = [
+            "ticket OPS-4121",
+            "model gpt-4o",
+            "€1,250.50",
+            "USD 1,300",
+            "250 ms",
+            "'never again'",
+            "\"as is\"",
+            "a ValueError: bad port",
+            "https://example.org/x",
+            "ana@example.org",
+            "abcdefab-cdef-4abc-8def-abcdefabcdef",
+            "/etc/app/config.toml",
+            "v1.2.3-rc.1",
+        ];
+        for value in values {
+            let text = format!("It began well. {}. {value} {filler}. The end.", filler.repeat(6));
+            let key = value.rsplit("a ").next().unwrap().trim_start_matches("ticket ");
+            let key = key.trim_start_matches("model ");
+            for how in [Squeeze::MiddleCut, Squeeze::OneLine] {
+                if let Some(short) = squeeze(&text, how) {
+                    assert!(short.contains(key), "{how:?} {value}: {short}");
+                    assert!(short.len() < text.len());
+                }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod analyze;
 mod compress;
+mod fences;
 mod passages;
 mod postings;
 mod protect;
@@ -10,8 +11,10 @@ mod words;
 
 pub use analyze::{
     QUESTION_TERM, analyze, asked_dates, date_terms, fold_key, query_terms, speaker_terms, terms,
+    value_key,
 };
 pub use compress::{Squeeze, squeeze};
+pub use fences::{guarded, without_fenced};
 pub use passages::{PASSAGE_BYTES, is_question, passages, sentences};
 pub use postings::{PostingsError, decode_postings, encode_postings};
 pub use protect::{holds_all, protected_spans};

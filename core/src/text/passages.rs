@@ -1,5 +1,6 @@
 //! Cutting a text into sentences and a long message into passages.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
@@ -53,25 +54,31 @@ pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
     sentence_ranges(text).map(|range| text[range].trim()).filter(|sentence| !sentence.is_empty())
 }
 
-/// Sentences with the white space that follows them; together they are the whole text.
+/// Sentences with the white space that follows them; together they are the whole text. A sentence
+/// that is longer than a stretch is cut at white space where there is any.
 fn sentence_ranges(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
-    let stretches = std::iter::from_fn(move || {
-        let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
-        let limit = rest.floor_char_boundary(STRETCH_BYTES);
-        let length = match rest[..limit].rfind('\n') {
-            Some(at) if limit < rest.len() => at + 1,
-            _ => limit,
-        };
-        let stretch = start..start + length;
-        start = stretch.end;
-        Some(stretch)
-    });
-    stretches.flat_map(move |stretch| {
-        let offset = stretch.start;
-        text[stretch]
-            .split_sentence_bound_indices()
-            .map(move |(at, sentence)| offset + at..offset + at + sentence.len())
+    let mut found: VecDeque<Range<usize>> = VecDeque::new();
+    std::iter::from_fn(move || {
+        if found.is_empty() {
+            let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+            let limit = rest.floor_char_boundary(STRETCH_BYTES);
+            let bounds = rest[..limit].split_sentence_bound_indices();
+            found.extend(bounds.map(|(at, part)| start + at..start + at + part.len()));
+            if limit < rest.len() {
+                match found.pop_back() {
+                    // The last one may go on: it begins the next stretch.
+                    Some(_) if !found.is_empty() => {}
+                    _ => {
+                        let cut = rest[..limit].rfind(char::is_whitespace).unwrap_or(0);
+                        let cut = if cut == 0 { limit } else { rest.ceil_char_boundary(cut + 1) };
+                        found.push_back(start..start + cut.min(limit));
+                    }
+                }
+            }
+            start = found.back().map_or(text.len(), |last| last.end);
+        }
+        found.pop_front()
     })
 }
 

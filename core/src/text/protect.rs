@@ -6,26 +6,61 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-#[expect(clippy::expect_used, reason = "a constant pattern; the test below compiles it")]
+#[expect(clippy::expect_used, reason = "a constant pattern; the tests compile it")]
 static SPANS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
-        // A line that reports an error or a security matter is kept whole.
-        r"(?im)^.*(?:\b(?:error|exception|panic(?:ked)?|fatal|fail(?:ed|ure)|traceback|denied|security|vulnerab\w*|warning)\b|\bCVE-\d).*$",
+        // What reports an error or a security matter is kept with its whole line.
+        r"(?i:[^\r\n]*(?:\b\w*(?:error|exception)s?\b|\bpanic(?:ked|s)?\b|\bfatal\b",
+        r"|\bfail(?:s|ed|ing|ures?)?\b|\btraceback\b|\b(?:access|permission) denied\b|\bdenied\b",
+        r"|\bunauthori[sz]ed\b|\bforbidden\b|\btimed? ?out\b|\bsecurity\b|\bvulnerab\w*",
+        r"|\bwarnings?\b|\bCVE-\d)[^\r\n]*)",
         r#"|(?:https?|ftp|wss?)://[^\s<>"']+"#,
         r"|[\w.+-]+@[\w-]+\.[\w.-]+",
         // Quoted values and code.
-        r#"|`[^`\n]{1,200}`|"[^"\n]{1,200}"|“[^”\n]{1,200}”"#,
-        // Paths, ids with digits, hashes, UUIDs, versions, numbers with sign, unit or currency.
+        r#"|`[^`\r\n]{1,400}`|"[^"\r\n]{1,400}"|“[^”\r\n]{1,400}”|«[^»\r\n]{1,400}»"#,
+        r"|(?:^|[\s(\[=:])'[^'\r\n]{1,200}'(?:$|[\s.,;:!?)\]])",
+        // UUIDs, paths, then ids with digits, hashes, versions, numbers with sign, unit, currency.
+        r"|\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b",
         r"|(?:[~.]{0,2}/)?(?:[\w.-]+/)+[\w.-]+",
-        r"|[$€£¥+-]?\w*\d(?:[\w.,:/%°-]*[\w%°])?(?:\s?[$€£¥%])?",
+        r"|(?:\b[A-Z]{2,4}[ \u{a0}])?[$€£¥+-]?(?:[A-Za-z]\w*[-_.:/#])*\w*\d(?:[\w.,:/%°-]*[\w%°])?",
+        r"(?:[ \u{a0}]?[$€£¥%]|[ \u{a0}](?:[A-Z]{3}|[kMGT]i?B|ms|km|kg|cm|mm|[smhgl])\b)?",
     ))
     .expect("the pattern is valid")
 });
 
-/// Ranges of `text` that a compressed form must hold, in order, not overlapping.
+/// Longest stretch that is looked at in at once. Some alternatives look ahead to the end of a run of
+/// letters; without a bound, a hostile run would make that quadratic.
+const STRETCH_BYTES: usize = 1_024;
+
+/// Ranges of `text` that a compressed form must hold, in order, not overlapping, none over a line
+/// break.
 #[must_use]
 pub fn protected_spans(text: &str) -> Vec<Range<usize>> {
-    SPANS.find_iter(text).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
+    let mut spans = Vec::new();
+    for stretch in stretches(text) {
+        let offset = stretch.start;
+        let found = SPANS.find_iter(&text[stretch]).map(|found| found.range());
+        let shifted = found.map(|range| offset + range.start..offset + range.end);
+        spans.extend(shifted.filter(|range| !text[range.clone()].trim().is_empty()));
+    }
+    spans
+}
+
+/// Lines, and longer ones in parts that end at white space where there is any.
+fn stretches(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+        let limit = rest.floor_char_boundary(STRETCH_BYTES);
+        let length = match rest[..limit].find('\n') {
+            Some(at) => at + 1,
+            None if limit == rest.len() => limit,
+            None => rest[..limit].rfind(char::is_whitespace).filter(|at| *at > 0).unwrap_or(limit),
+        };
+        let stretch = start..start + length;
+        start = stretch.end;
+        Some(stretch)
+    })
 }
 
 /// Whether `compressed` holds every protected span of `original` verbatim.
@@ -42,15 +77,22 @@ mod tests {
     fn what_must_survive_is_found() {
         let table: &[(&str, &[&str])] = &[
             ("see https://example.org/a?b=1 now", &["https://example.org/a?b=1"]),
-            ("ticket OPS-4121 at 8443", &["4121", "8443"]),
+            ("ticket OPS-4121 at 8443", &["OPS-4121", "8443"]),
+            ("the model gpt-4o as well", &["gpt-4o"]),
             ("set it to `fast mode`", &["`fast mode`"]),
-            ("it costs €1,250.50 more", &["€1,250.50"]),
+            ("he said 'never again' and left", &["'never again'"]),
+            ("it's what we don't do", &[]),
+            ("it costs €1,250.50 more, or USD 1,300", &["€1,250.50", "USD 1,300"]),
+            ("wait 250 ms or 3 kg", &["250 ms", "3 kg"]),
             ("first line\nerror: disk is full\nlast", &["error: disk is full"]),
+            ("then a ValueError: bad port was seen", &["ValueError: bad port"]),
+            ("two failures, unauthorized", &["two failures, unauthorized"]),
             ("write to ana@example.org", &["ana@example.org"]),
             (
                 "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
                 &["9fceb02d0ae598e95dc970b74767f19372d61af8"],
             ),
+            ("id abcdefab-cdef-4abc-8def-abcdefabcdef", &["abcdefab-cdef-4abc-8def-abcdefabcdef"]),
             ("see /etc/app/config.toml", &["/etc/app/config.toml"]),
             ("nothing here", &[]),
         ];

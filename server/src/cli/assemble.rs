@@ -8,7 +8,7 @@ use throughline_core::ports::{Write, WriteBatch};
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
 
-use super::output::{Output, grouped, percent, table};
+use super::output::{Output, grouped, saved, table};
 use crate::compose::Engine;
 use crate::config::Config;
 use crate::wire::AssembledContextJson;
@@ -54,7 +54,10 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let now = engine.clock.now();
     let spent = UsageCounters::of_context(&context);
     let usage = Write::AddUsage(UsageDay::of(now), spent);
-    engine.store.apply(WriteBatch::new(scope, now).with(usage)).await?;
+    // The context is ready; that it cannot be counted (a writer holds the store) does not take it.
+    if let Err(error) = engine.store.apply(WriteBatch::new(scope, now).with(usage)).await {
+        tracing::warn!(code = error.kind().code(), "the usage of this context was not counted");
+    }
     output.result(&AssembledContextJson::from(&context), || human(&context))
 }
 
@@ -77,15 +80,11 @@ fn account(context: &AssembledContext) -> String {
         .by_section
         .iter()
         .map(|(section, tokens)| vec![section.as_str().to_owned(), tokens.to_string()]);
-    let saved = 1.0 - f64::from(budget.used) / (context.baseline_tokens.max(1) as f64);
-    let against = if saved > 0.0 {
-        format!(
-            ", {} less than the whole history of {}",
-            percent(saved),
-            grouped(context.baseline_tokens)
-        )
-    } else {
-        String::new()
+    let against = match saved(budget.used.into(), context.baseline_tokens).as_str() {
+        "-" => String::new(),
+        saved => {
+            format!(", {saved} less than the whole history of {}", grouped(context.baseline_tokens))
+        }
     };
     format!(
         "{}\n{} of {} tokens ({}){against}",

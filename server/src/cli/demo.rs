@@ -9,10 +9,11 @@ use throughline_core::session::Role;
 use throughline_core::text::clip;
 use throughline_core::{Error, Result, Scope};
 
-use super::output::{Output, grouped, percent, table};
+use super::output::{Output, grouped, saved, table};
 use crate::compose::Engine;
 use crate::config::Config;
-use crate::import::{ImportFile, ImportSession, import, read_bytes, read_file};
+use crate::eval::shows;
+use crate::import::{ImportFile, ImportSession, Sample, import, read_bytes, read_file};
 
 /// The sample that ships with the program: nine weeks of one person and her assistant.
 const SAMPLE: &[u8] = include_bytes!("../../assets/demo-conversation.json");
@@ -37,12 +38,11 @@ struct Turn {
 
 #[derive(Serialize)]
 struct ShownTurn {
-    sample: String,
+    sample: Option<String>,
     turn: String,
     session: String,
     whole_history: u64,
     sent: u32,
-    saved: f64,
     by_section: std::collections::BTreeMap<&'static str, u32>,
     evidence_shown: Option<String>,
     milliseconds: f64,
@@ -62,7 +62,7 @@ pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
     let mut counts = (0, 0);
     let conversations = conversations(&file);
     let each = TURNS.div_ceil(conversations.len().max(1)).max(2);
-    for (user, sessions, turns) in conversations {
+    for (index, (user, sessions, turns)) in conversations.into_iter().enumerate() {
         let scope = Scope::new("demo", &user, None)?;
         let total = sessions.iter().map(|session| session.messages.len() as u64).sum();
         let bar = output.progress(total, "importing");
@@ -71,7 +71,8 @@ pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
         counts.0 += total;
         counts.1 += sessions.len();
         for turn in pick(turns, each) {
-            let (line, context) = show(&engine, &scope, &user, turn, args.budget).await?;
+            let (line, context) =
+                show(&engine, &scope, file.samples.get(index), turn, args.budget).await?;
             shown.push(line);
             example.get_or_insert(context);
         }
@@ -126,7 +127,7 @@ fn pick(turns: Vec<Turn>, count: usize) -> Vec<Turn> {
 async fn show(
     engine: &Engine,
     scope: &Scope,
-    sample: &str,
+    sample: Option<&Sample>,
     turn: Turn,
     budget: u32,
 ) -> Result<(ShownTurn, AssembledContext)> {
@@ -137,23 +138,14 @@ async fn show(
     let started = std::time::Instant::now();
     let context = engine.contexts.assemble(scope, &request).await?;
     let milliseconds = started.elapsed().as_secs_f64() * 1e3;
-    let found = turn
-        .evidence
-        .iter()
-        .filter(|id| {
-            context
-                .items
-                .iter()
-                .any(|item| item.external_id.as_ref() == Some(id) && item.span.is_some())
-        })
-        .count();
+    let shown = |id: &&ExternalId| sample.is_some_and(|sample| shows(&context, sample, id));
+    let found = turn.evidence.iter().filter(shown).count();
     let line = ShownTurn {
-        sample: sample.to_owned(),
+        sample: sample.map(|sample| sample.id.clone()),
         turn: turn.text,
         session: turn.session.to_string(),
         whole_history: context.baseline_tokens,
         sent: context.budget.used,
-        saved: 1.0 - f64::from(context.budget.used) / context.baseline_tokens.max(1) as f64,
         by_section: context
             .budget
             .by_section
@@ -191,7 +183,7 @@ fn human(
             clip(&line.turn, 44),
             grouped(line.whole_history),
             grouped(line.sent.into()),
-            percent(line.saved),
+            saved(line.sent.into(), line.whole_history),
             section(Section::Summaries),
             section(Section::History),
             section(Section::Recall),
@@ -199,6 +191,10 @@ fn human(
             format!("{:.1}", line.milliseconds),
         ]
     });
+    if shown.is_empty() {
+        text.push_str("There is no turn to show: no message of it is a user's.");
+        return text;
+    }
     text.push_str(&table(&heading, rows));
     text.push_str(
         "\n\nTokens throughout. Summary, history and recalled are parts of what is sent; evidence is \

@@ -67,7 +67,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     if let Some(cursor) = &args.after {
         page = page.after(cursor)?;
     }
-    let engine = Engine::open(config)?;
+    let engine = Engine::open_existing(config)?;
     let found = engine.facts.list(&scope, &page).await?;
     let items = found
         .items

@@ -1,5 +1,6 @@
 //! `throughline import`.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -48,7 +49,8 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         let told = |done: u64| {
             bar.set_position(done);
             if args.commits {
-                eprintln!("committed {done} of {total}");
+                // Nobody to tell is no reason to stop.
+                let _ = writeln!(std::io::stderr(), "committed {done} of {total}");
             }
         };
         let report = import(&engine, &scope, &file.sessions, told).await?;

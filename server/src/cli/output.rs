@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use throughline_core::{Error, Result};
+use throughline_core::{Error, ErrorKind, Result};
 
 /// Where results go.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +31,7 @@ impl Output {
         } else {
             human()
         };
-        print_line(&text);
-        Ok(())
+        print_line(&text)
     }
 
     /// Prints a failure to standard error.
@@ -73,8 +72,14 @@ impl Output {
 }
 
 /// A closed pipe (`| head`) is the reader's choice, not an error.
-fn print_line(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+fn print_line(text: &str) -> Result<()> {
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            let message = format!("standard output cannot be written: {error}");
+            Err(Error::new(ErrorKind::Unavailable, message).with_source(error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn error_chain(error: &Error) -> String {
@@ -113,6 +118,14 @@ pub(super) fn table<T: Display>(
 /// `0.917` as `91.7 %`.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
+}
+
+/// What is saved by `sent` tokens instead of `whole`; nothing where the whole history is short.
+pub(super) fn saved(sent: u64, whole: u64) -> String {
+    match 1.0 - sent as f64 / whole.max(1) as f64 {
+        share if share > 0.0 => percent(share),
+        _ => "-".to_owned(),
+    }
 }
 
 /// `12345` as `12,345`.

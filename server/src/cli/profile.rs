@@ -32,12 +32,11 @@ struct ProfileJson<'p> {
 
 pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> Result<()> {
     let scope = config.scope()?;
-    let engine = Engine::open(config)?;
     let profile = match command {
-        Command::Show => engine.profiles.get(&scope).await?,
+        Command::Show => Engine::open_existing(config)?.profiles.get(&scope).await?,
         Command::Set { rules, card } => {
             let change = ProfileChange { rules: rules.clone(), card: card.clone() };
-            engine.profiles.change(&scope, change).await?
+            Engine::open(config)?.profiles.change(&scope, change).await?
         }
     };
     let Profile { rules, card, version, .. } = &profile;

@@ -7,7 +7,7 @@ use throughline_core::Result;
 use throughline_core::time::Timestamp;
 use throughline_core::usage::UsageDay;
 
-use super::output::{Output, grouped, percent, table};
+use super::output::{Output, grouped, saved, table};
 use crate::compose::Engine;
 use crate::config::Config;
 
@@ -30,7 +30,7 @@ struct DayJson {
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
     let scope = config.scope()?;
-    let engine = Engine::open(config)?;
+    let engine = Engine::open_existing(config)?;
     let now = engine.clock.now();
     let back = Duration::from_secs(86_400 * u64::from(args.days.saturating_sub(1)));
     let micros = i64::try_from(back.as_micros()).unwrap_or(i64::MAX);
@@ -51,13 +51,12 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         .collect();
     output.result(&days, || {
         let rows = days.iter().map(|day| {
-            let saved = 1.0 - day.context_tokens as f64 / day.baseline_tokens.max(1) as f64;
             vec![
                 day.day.clone(),
                 grouped(day.messages),
                 grouped(day.contexts),
                 grouped(day.context_tokens),
-                if day.contexts == 0 { "-".into() } else { percent(saved) },
+                saved(day.context_tokens, day.baseline_tokens),
             ]
         });
         table(&["day", "messages", "contexts", "tokens sent", "saved"], rows)

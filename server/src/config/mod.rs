@@ -9,7 +9,7 @@ use figment::error::Kind;
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::{Dict, Value};
 use figment::{Figment, Source};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use throughline_core::{Error, Result, Scope};
 
 /// The file that is read when no other is named.
@@ -17,11 +17,15 @@ pub const DEFAULT_FILE: &str = "throughline.toml";
 /// Prefix of environment variables; nested keys are joined with `__`.
 pub const ENV_PREFIX: &str = "THROUGHLINE_";
 
+/// Longest time-out: an hour.
+const MAX_TIMEOUT_MS: u64 = 3_600_000;
+
 /// Everything that can be configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Where the embedded store and everything beside it live; created with mode 0700.
+    #[serde(deserialize_with = "path")]
     pub data_dir: PathBuf,
     /// The store.
     pub store: StoreKind,
@@ -46,10 +50,13 @@ pub enum StoreKind {
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// Tenant.
+    #[serde(deserialize_with = "text")]
     pub tenant: String,
     /// User within the tenant.
+    #[serde(deserialize_with = "text")]
     pub user: String,
     /// Workspace; empty for none.
+    #[serde(deserialize_with = "text")]
     pub workspace: String,
 }
 
@@ -63,6 +70,8 @@ pub struct SqliteConfig {
     pub readers: usize,
     /// How long to wait for another process that writes, in milliseconds.
     pub busy_timeout_ms: u64,
+    /// Most bytes that the database file may take; 0 for as many as the disk holds.
+    pub max_bytes: u64,
 }
 
 /// When a commit counts as done.
@@ -109,13 +118,49 @@ impl Default for Config {
                 durability: Durability::Full,
                 readers: 4,
                 busy_timeout_ms: 5_000,
+                max_bytes: 0,
             },
             log: LogConfig { level: "warn".into(), format: LogFormat::Human },
         }
     }
 }
 
+/// Text, also where a layer (a flag, the environment) takes it for a number or a truth value.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Scalar {
+        Text(String),
+        Whole(i128),
+        Decimal(f64),
+        Truth(bool),
+    }
+    Ok(match Scalar::deserialize(deserializer)? {
+        Scalar::Text(text) => text,
+        Scalar::Whole(number) => number.to_string(),
+        Scalar::Decimal(number) => number.to_string(),
+        Scalar::Truth(truth) => truth.to_string(),
+    })
+}
+
+fn path<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<PathBuf, D::Error> {
+    text(deserializer).map(PathBuf::from)
+}
+
 impl Config {
+    /// Limits that a type does not tell.
+    fn check(self) -> Result<Self> {
+        if !(1..=64).contains(&self.sqlite.readers) {
+            return Err(Error::invalid("configuration key `sqlite.readers` must be 1 to 64"));
+        }
+        if self.sqlite.busy_timeout_ms > MAX_TIMEOUT_MS {
+            return Err(Error::invalid(format!(
+                "configuration key `sqlite.busy_timeout_ms` must be at most {MAX_TIMEOUT_MS}"
+            )));
+        }
+        Ok(self)
+    }
+
     /// The scope of the command line.
     ///
     /// # Errors
@@ -154,7 +199,8 @@ impl Layers {
     /// # Errors
     /// `InvalidInput` that names key and layer and what is allowed.
     pub fn load(&self) -> Result<Config> {
-        self.figment()?.extract().map_err(|error| explain_error(&error))
+        let config: Config = self.figment()?.extract().map_err(|error| explain_error(&error))?;
+        config.check()
     }
 
     /// Every key with its value and layer.
@@ -164,6 +210,7 @@ impl Layers {
     pub fn explain(&self) -> Result<Vec<Explained>> {
         let figment = self.figment()?;
         let config: Config = figment.extract().map_err(|error| explain_error(&error))?;
+        let config = config.check()?;
         let value = Value::serialize(config).map_err(|error| explain_error(&error))?;
         let mut explained = Vec::new();
         for key in leaf_keys("", &value) {

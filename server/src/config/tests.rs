@@ -1,5 +1,5 @@
 //! Layers over real files. The environment is left alone: it is shared by all tests of a process;
-//! `server/tests/cli.rs` sets it for the real binary.
+//! `server/tests/it/cli.rs` sets it for the real binary.
 
 use std::io::Write;
 
@@ -37,6 +37,8 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("[sqlite]\ndurability = \"none\"\n", "full"),
         ("[sqlite]\nreaders = \"many\"\n", "sqlite.readers"),
         ("store = \"postgres\"\n", "sqlite"),
+        ("[sqlite]\nreaders = 100000\n", "must be 1 to 64"),
+        ("[sqlite]\nbusy_timeout_ms = 99999999999\n", "must be at most"),
         ("not toml", ""),
     ];
     for (text, expected) in table {
@@ -46,4 +48,13 @@ fn wrong_keys_and_values_say_what_is_allowed() {
     }
     let missing = Layers { file: Some("/nowhere/throughline.toml".into()), flags: Vec::new() };
     assert!(missing.load().unwrap_err().message().contains("does not exist"));
+}
+
+#[test]
+fn names_may_be_numbers() {
+    let flags = [("identity.user", "42"), ("data_dir", "2024"), ("identity.tenant", "true")];
+    let (layers, _file) = with_file("[identity]\nworkspace = 7\n", &flags);
+    let config = layers.load().unwrap();
+    assert_eq!(config.scope().unwrap().to_string(), "true/42/7");
+    assert_eq!(config.data_dir, PathBuf::from("2024"));
 }

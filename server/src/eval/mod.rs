@@ -10,8 +10,10 @@ use std::time::Instant;
 
 use throughline_core::Result;
 use throughline_core::Scope;
-use throughline_core::context::{AssembleRequest, AssembledContext, Intent, RecallOptions};
-use throughline_core::ids::SessionId;
+use throughline_core::context::{
+    AssembleRequest, AssembledContext, Intent, RecallOptions, Section,
+};
+use throughline_core::ids::{ExternalId, SessionId};
 use throughline_core::text::fold_spaces;
 
 use crate::compose::Engine;
@@ -154,16 +156,9 @@ async fn ask(
     };
     let mut missed = Vec::new();
     for id in &question.evidence {
-        let content = sample
-            .sessions
-            .iter()
-            .flat_map(|session| &session.messages)
-            .find(|message| message.external_id.as_ref() == Some(id))
-            .map_or("", |message| message.content.as_str());
-        let is_shown = shown
-            .iter()
-            .filter(|(source, _)| source == id.as_str())
-            .any(|(_, text)| holds(text, content));
+        let content = sample.content(id);
+        let is_shown =
+            shown.iter().any(|(source, text)| source == id.as_str() && holds(text, content));
         if !is_shown {
             missed.push(format!("{id} ({})", fate(&context, id.as_str())));
         }
@@ -175,23 +170,20 @@ async fn ask(
         recall: (evidence - missed.len()) as f64 / evidence.max(1) as f64,
         missed,
         tokens,
-        baseline: context.baseline_tokens
-            - u64::from(
-                context
-                    .budget
-                    .by_section
-                    .iter()
-                    .map(|(section, tokens)| {
-                        if *section == throughline_core::context::Section::Turn {
-                            *tokens
-                        } else {
-                            0
-                        }
-                    })
-                    .sum::<u32>(),
-            ),
+        baseline: context.baseline_tokens - u64::from(context.budget.section(Section::Turn)),
         milliseconds,
     })
+}
+
+/// Whether a context shows a message of a sample, by the rule of the measure.
+pub(crate) fn shows(context: &AssembledContext, sample: &Sample, id: &ExternalId) -> bool {
+    let content = sample.content(id);
+    context
+        .items
+        .iter()
+        .filter(|item| item.external_id.as_ref() == Some(id))
+        .filter_map(|item| context.rendered(item))
+        .any(|text| holds(text, content))
 }
 
 /// Every item that the payload shows, by the caller's id.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 use throughline_core::ids::{ExternalId, SessionId};
-use throughline_core::session::{MAX_CONTENT_BYTES, NewMessage, Role};
+use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
 
 use super::{ImportFile, ImportSession, Problem, json};
@@ -109,24 +109,9 @@ pub(super) fn time<'de, D: Deserializer<'de>>(
     }
 }
 
-/// What every message of any form must be: not empty, not too long.
-pub(super) fn checked(content: String) -> Result<String, String> {
-    if content.trim().is_empty() {
-        Err("content is empty: 1 byte to 1 MiB of text is allowed".to_owned())
-    } else if content.len() > MAX_CONTENT_BYTES {
-        Err(format!("content has {} bytes: at most 1 MiB is allowed", content.len()))
-    } else if content.contains('\0') {
-        Err("content has a NUL character: only text is allowed".to_owned())
-    } else {
-        Ok(content)
-    }
-}
-
 impl FileMessage {
-    fn into_message(
-        self,
-        fallback_id: impl FnOnce() -> String,
-    ) -> Result<NewMessage, (String, String)> {
+    /// The message, checked; what is wrong is told by field.
+    fn into_message(self) -> Result<NewMessage, (&'static str, String)> {
         let (content, raw_parts) = match self.content {
             Some(Content::Text(text)) => (text, None),
             Some(Content::Parts(text, raw)) => (text, Some(raw)),
@@ -143,58 +128,75 @@ impl FileMessage {
         } else {
             content
         };
-        let content = checked(content).map_err(|message| ("content".to_owned(), message))?;
-        let external_id = match self.external_id {
-            Some(id) => id,
-            // The same file imported again is the same messages.
-            None => ExternalId::new(fallback_id())
-                .map_err(|error| ("id".to_owned(), error.message().to_owned()))?,
-        };
-        Ok(NewMessage {
+        let message = NewMessage {
             name: self.name,
-            external_id: Some(external_id),
+            external_id: self.external_id,
             created_at: self.created_at,
             parts: self.parts.map(|raw| raw.get().to_owned()).or(raw_parts),
             attachments: self.attachments.map(|raw| raw.get().to_owned()),
             ..NewMessage::new(self.role, content)
-        })
+        };
+        match message.problem() {
+            Some(problem) => Err(problem),
+            None => Ok(message),
+        }
     }
 }
 
 /// JSON lines: one message a line, empty lines between them allowed.
-pub(super) fn lines(text: &str, default: &SessionId, file: &str) -> Result<ImportFile, Problem> {
+pub(super) fn lines(text: &str, default: &SessionId) -> Result<ImportFile, Problem> {
     let mut sessions = Sessions::default();
     for (index, line) in text.lines().enumerate() {
-        if line.trim().is_empty() {
-            continue;
+        if !line.trim().is_empty() {
+            add(&mut sessions, line, default, index, "")?;
         }
-        let message: FileMessage = json(line, index)?;
-        let session = message.session.clone().unwrap_or_else(|| default.clone());
-        let message = message
-            .into_message(|| format!("import-{file}-{}", index + 1))
-            .map_err(|(field, message)| Problem::new(Some(index + 1), field, message))?;
-        sessions
-            .add(session, message)
-            .map_err(|message| Problem::new(Some(index + 1), "external_id", message))?;
     }
-    Ok(sessions.into_file())
+    sessions.into_file()
 }
 
-/// An array of messages; all of them are of one session unless they name one.
-pub(super) fn array(text: &str, default: &SessionId, file: &str) -> Result<ImportFile, Problem> {
-    let messages: Vec<FileMessage> = json(text, 0)?;
+/// An array of messages, alone or under `messages`; all of them are of one session unless they name
+/// one.
+pub(super) fn array(text: &str, default: &SessionId) -> Result<ImportFile, Problem> {
+    #[derive(Deserialize)]
+    struct Wrapped<'t> {
+        #[serde(borrow)]
+        messages: Vec<&'t RawValue>,
+    }
+    let messages: Vec<&RawValue> = if text.trim_start().starts_with('[') {
+        json(text, 0)?
+    } else {
+        json::<Wrapped<'_>>(text, 0)?.messages
+    };
     let mut sessions = Sessions::default();
     for (index, message) in messages.into_iter().enumerate() {
-        let session = message.session.clone().unwrap_or_else(|| default.clone());
-        let at = |field: &str| format!("[{index}].{field}");
-        let message = message
-            .into_message(|| format!("import-{file}-{}", index + 1))
-            .map_err(|(field, message)| Problem::new(None, at(&field), message))?;
-        sessions
-            .add(session, message)
-            .map_err(|message| Problem::new(None, at("external_id"), message))?;
+        let message = message.get();
+        // The element is a part of the text: what stands before it tells its line.
+        let offset = message.as_ptr().addr() - text.as_ptr().addr();
+        let before = text[..offset].matches('\n').count();
+        add(&mut sessions, message, default, before, &format!("[{index}]."))?;
     }
-    Ok(sessions.into_file())
+    sessions.into_file()
+}
+
+/// Adds one message, whose JSON begins after `before` lines.
+fn add(
+    sessions: &mut Sessions,
+    text: &str,
+    default: &SessionId,
+    before: usize,
+    path: &str,
+) -> Result<(), Problem> {
+    let under = |mut problem: Problem| {
+        problem.field.insert_str(0, path);
+        problem
+    };
+    let message: FileMessage = json(text, before).map_err(under)?;
+    let session = message.session.clone().unwrap_or_else(|| default.clone());
+    let problem = |field: &str, message: String| {
+        under(Problem::new(Some(before + 1), field.to_owned(), message))
+    };
+    let message = message.into_message().map_err(|(field, message)| problem(field, message))?;
+    sessions.add(session, message).map_err(|message| problem("external_id", message))
 }
 
 /// Messages by session, in order of first appearance.
@@ -203,30 +205,71 @@ pub(super) struct Sessions {
     order: Vec<ImportSession>,
     at: HashMap<SessionId, usize>,
     seen: HashMap<(usize, ExternalId), usize>,
+    repeats: HashMap<[u8; 16], usize>,
 }
 
 impl Sessions {
-    pub(super) fn add(&mut self, id: SessionId, message: NewMessage) -> Result<(), String> {
-        let at = *self.at.entry(id.clone()).or_insert_with(|| {
-            self.order.push(ImportSession { id, messages: Vec::new() });
-            self.order.len() - 1
-        });
-        let messages = &mut self.order[at].messages;
-        if let Some(external_id) = &message.external_id {
-            let ordinal = messages.len();
-            if let Some(first) = self.seen.insert((at, external_id.clone()), ordinal) {
-                return Err(format!(
-                    "`{external_id}` stands for two messages of the session (the other one is its \
-                     message {}): each needs its own",
-                    first + 1
-                ));
+    /// Adds a message. One without an id gets one from what it says and how often its session has
+    /// said that before, so that importing a file again, also when it has grown, adds what is new.
+    pub(super) fn add(&mut self, id: SessionId, mut message: NewMessage) -> Result<(), String> {
+        let at = match self.at.get(&id) {
+            Some(at) => *at,
+            None => {
+                self.order.push(ImportSession { id: id.clone(), messages: Vec::new() });
+                self.at.insert(id, self.order.len() - 1);
+                self.order.len() - 1
             }
+        };
+        let external_id = match &message.external_id {
+            Some(given) => given.clone(),
+            None => self.id_of_content(at, &message).map_err(|error| error.to_string())?,
+        };
+        let ordinal = self.order[at].messages.len();
+        if let Some(first) = self.seen.insert((at, external_id.clone()), ordinal) {
+            return Err(format!(
+                "`{external_id}` stands for two messages of the session (the other one is its \
+                 message {}): each needs its own",
+                first + 1
+            ));
         }
-        messages.push(message);
+        message.external_id = Some(external_id);
+        self.order[at].messages.push(message);
         Ok(())
     }
 
-    pub(super) fn into_file(self) -> ImportFile {
-        ImportFile { sessions: self.order, samples: Vec::new() }
+    fn id_of_content(
+        &mut self,
+        at: usize,
+        message: &NewMessage,
+    ) -> throughline_core::Result<ExternalId> {
+        let mut hasher = blake3::Hasher::new();
+        let parts = [
+            Some(self.order[at].id.as_str()),
+            Some(message.role.as_str()),
+            message.name.as_deref(),
+            Some(&message.content),
+            message.parts.as_deref(),
+        ];
+        for part in parts {
+            hasher.update(&part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes());
+            hasher.update(part.unwrap_or_default().as_bytes());
+        }
+        let mut said = [0; 16];
+        said.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        let before = self.repeats.entry(said).or_default();
+        *before += 1;
+        let hex: String = said.iter().map(|byte| format!("{byte:02x}")).collect();
+        ExternalId::new(format!("import-{hex}-{before}"))
+    }
+
+    pub(super) fn sessions(self) -> Vec<ImportSession> {
+        self.order
+    }
+
+    fn into_file(self) -> Result<ImportFile, Problem> {
+        if self.order.is_empty() {
+            return Err(Problem::new(None, "", "the file has no messages"));
+        }
+        Ok(ImportFile { sessions: self.order, samples: Vec::new() })
     }
 }

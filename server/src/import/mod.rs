@@ -7,9 +7,11 @@ mod dataset;
 mod messages;
 mod run;
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use throughline_core::ids::SessionId;
 use throughline_core::session::NewMessage;
 use throughline_core::{Error, Result};
@@ -17,8 +19,7 @@ use throughline_core::{Error, Result};
 pub use dataset::{Question, Sample};
 pub use run::{ImportReport, import};
 
-/// The messages of one session of a file, in order, each with the line it is from where the form
-/// has lines.
+/// The messages of one session of a file, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportSession {
     /// The session to append to.
@@ -87,27 +88,32 @@ fn parse(bytes: &[u8], default: &SessionId) -> std::result::Result<ImportFile, P
         Problem::new(Some(line), "", "not UTF-8: save the file with that encoding")
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let digest = blake3::hash(bytes).to_hex();
-    let file = digest.get(..12).unwrap_or_default();
     let first = text.trim_start();
     if first.is_empty() {
         return Err(Problem::new(None, "", "the file is empty"));
     }
-    let is_samples = |value: &serde_json::Value| {
-        value.get("sessions").is_some() || value.get("sample_id").is_some()
-    };
     if first.starts_with('[') {
-        let head: Vec<serde_json::Value> = json(text, 0)?;
-        if head.first().is_some_and(is_samples) {
-            return dataset::samples(text);
-        }
-        return messages::array(text, default, file);
+        // Only the first element's keys tell the form; its values are read by the form.
+        let head: Vec<HashMap<&str, &RawValue>> = json(text, 0).unwrap_or_default();
+        let is_samples = |sample: &HashMap<&str, &RawValue>| {
+            sample.contains_key("sessions") || sample.contains_key("sample_id")
+        };
+        return match head.first() {
+            Some(sample) if is_samples(sample) => dataset::samples(text),
+            _ => messages::array(text, default),
+        };
     }
-    messages::lines(text, default, file)
+    let wrapped = first.lines().next().is_some_and(|line| {
+        !line.contains("\"role\"") || line.trim_start().starts_with("{\"messages\"")
+    });
+    if wrapped && first.contains("\"messages\"") {
+        return messages::array(text, default);
+    }
+    messages::lines(text, default)
 }
 
 /// Parses JSON; an error names line and field.
-fn json<T: DeserializeOwned>(text: &str, before: usize) -> std::result::Result<T, Problem> {
+fn json<'t, T: Deserialize<'t>>(text: &'t str, before: usize) -> std::result::Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();

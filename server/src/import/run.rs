@@ -41,10 +41,12 @@ pub async fn import(
         check_conflicts(engine, scope, session).await?;
     }
     let mut report = ImportReport { sessions: sessions.len(), ..ImportReport::default() };
+    let total: u64 = sessions.iter().map(|session| session.messages.len() as u64).sum();
     let mut done = 0;
     for session in sessions {
         for batch in session.messages.chunks(BATCH) {
-            let applied = engine.sessions.append(scope, &session.id, batch.to_vec()).await?;
+            let appended = engine.sessions.append(scope, &session.id, batch.to_vec()).await;
+            let applied = appended.map_err(|error| stopped(&error, done, total))?;
             for message in applied {
                 if message.replayed {
                     report.replayed += 1;
@@ -58,6 +60,15 @@ pub async fn import(
         }
     }
     Ok(report)
+}
+
+/// What was committed stays: importing again goes on from there.
+fn stopped(error: &Error, done: u64, total: u64) -> Error {
+    let how_far = format!(
+        "{}; {done} of {total} messages are imported: import the file again to go on",
+        error.message()
+    );
+    Error::new(error.kind(), how_far)
 }
 
 /// A conflict found half-way would leave half a file: look before the first write. The store checks

@@ -204,3 +204,59 @@ fn the_demo_explains_itself() {
     assert!(own.as_array().unwrap().iter().all(|turn| turn["sent"].as_u64().unwrap() <= 500));
     assert!(!throughline.database().exists(), "a demo leaves nothing behind");
 }
+
+#[test]
+fn a_log_that_grew_adds_what_is_new() {
+    let throughline = Throughline::new();
+    let line = |text: &str| format!("{{\"role\":\"user\",\"content\":\"{text}\"}}\n");
+    throughline.file("log.jsonl", line("hello") + &line("yes") + &line("yes"));
+    assert_eq!(throughline.json(&["import", "log.jsonl"])[0]["messages"], 3);
+    throughline.file("log.jsonl", line("hello") + &line("yes") + &line("yes") + &line("yes"));
+    let report = throughline.json(&["import", "log.jsonl"]);
+    assert_eq!((&report[0]["messages"], &report[0]["replayed"]), (&1.into(), &3.into()));
+}
+
+#[test]
+fn evidence_recall_is_the_share_that_is_shown() {
+    let throughline = Throughline::new();
+    // One question whose evidence is found, one of two found, and one whose evidence shares no word
+    // with it and does not fit.
+    let filler =
+        |n: usize| format!("Filler number {n} about something else altogether, in some words.");
+    let mut messages = vec![("a", "The harbour kitchen opens in April.".to_owned())];
+    messages.push(("b", "Marmalade is for breakfast.".to_owned()));
+    let ids: Vec<String> = (0..200).map(|n| format!("f{n}")).collect();
+    messages.extend(ids.iter().enumerate().map(|(n, id)| (id.as_str(), filler(n))));
+    let messages: Vec<_> = messages
+        .iter()
+        .map(|(id, content)| serde_json::json!({"id": id, "role": "user", "name": "Ana", "content": content}))
+        .collect();
+    let ask = |question: &str, evidence: &[&str], category: &str| serde_json::json!({"question": question, "answer": null, "evidence": evidence, "category": category});
+    let data = serde_json::json!([{
+        "sample_id": "x",
+        "sessions": [{"started_at": "2026-03-02", "messages": messages}],
+        "qa": [
+            ask("When does the harbour kitchen open?", &["a"], "single_hop"),
+            ask("When does the harbour kitchen open?", &["a", "f150", "a"], "multi_hop"),
+            ask("When does the harbour kitchen open?", &["f150"], "adversarial"),
+        ],
+    }]);
+    throughline.file("samples.json", data.to_string());
+    let report = throughline
+        .json(&["eval", "retrieval", "--data", "samples.json", "--budget", "300", "--no-ablation"]);
+    assert_eq!(report["questions"], 3);
+    assert_eq!(report["evidence_recall"], 0.5);
+    assert_eq!(report["evidence_recall_without_adversarial"], 0.75);
+    assert_eq!(report["all_evidence"].as_f64().map(|share| (share * 3.0).round()), Some(1.0));
+    assert_eq!(report["by_category"]["multi_hop"]["evidence_recall"], 0.5);
+    assert_eq!(report["by_category"]["adversarial"]["questions"], 1);
+    let tokens = report["tokens"].as_object().unwrap();
+    let keys: Vec<&str> = tokens.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["baseline_mean", "budget", "max", "mean", "saved"]);
+    assert!(tokens["max"].as_u64().unwrap() <= 300);
+    assert!(report["assembly_ms"]["p99"].as_f64().unwrap() > 0.0);
+    throughline
+        .file("unknown.json", data.to_string().replace("\"f150\",\"a\"]", "\"nowhere\",\"a\"]"));
+    let said = throughline.fails(&["eval", "retrieval", "--data", "unknown.json"], 3);
+    assert!(said.contains("[0].qa[1].evidence: `nowhere` is no message"), "{said}");
+}

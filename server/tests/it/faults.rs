@@ -31,6 +31,8 @@ fn a_locked_store_says_so_and_keeps_answering() {
     let quick = ["--set", "sqlite.busy_timeout_ms=50"];
     let said = throughline.fails(&["import", "more.jsonl", quick[0], quick[1]], 7);
     assert!(said.contains("locked by another process"), "{said}");
+    let asked = ["assemble", "gate of shipment CX-00123?", quick[0], quick[1]];
+    assert!(payload(&throughline.json(&asked)).contains("CX-00123 is at gate 26."));
     other.execute_batch("ROLLBACK").unwrap();
     unchanged(&throughline);
 }
@@ -85,9 +87,29 @@ fn a_damaged_store_is_told_by_the_check() {
     assert!(said.contains("damaged"), "{said}");
 }
 
-/// A full disk, by the size that SQLite lets the file have: the error is the one of the disk.
+/// SQLite reports the file's own limit exactly as it reports a full disk.
 #[test]
 fn a_full_store_takes_nothing_in_part() {
+    let throughline = filled();
+    let big = conversation(20_000, 500).replace("Message number", "Another message");
+    throughline.file("big.jsonl", big);
+    let said = throughline.fails(&["import", "big.jsonl", "--set", "sqlite.max_bytes=3000000"], 9);
+    assert!(said.contains("full") && said.contains("import the file again to go on"), "{said}");
+    let committed: u64 =
+        said.split("; ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(committed > 0 && committed < 20_000, "{said}");
+    unchanged(&throughline);
+    assert_eq!(unchanged_index(&throughline, 0), 200 + committed);
+    // With room again, the same file goes in, what was committed counted once.
+    let report = throughline.json(&["import", "big.jsonl"]);
+    assert_eq!(report[0]["replayed"], committed);
+    assert_eq!(report[0]["messages"], 20_000 - committed);
+}
+
+/// A file that may not grow fails in the middle of a write, as a broken disk does.
+#[cfg(unix)]
+#[test]
+fn a_disk_that_fails_takes_nothing_in_part() {
     let throughline = filled();
     let big = conversation(20_000, 500).replace("Message number", "Another message");
     throughline.file("big.jsonl", big);
@@ -101,12 +123,8 @@ fn a_full_store_takes_nothing_in_part() {
         .unwrap();
     let said = stderr(&limited);
     assert!(matches!(limited.status.code(), Some(7 | 9)), "{:?} {said}", limited.status);
-    assert!(said.contains("disk"), "{said}");
     unchanged(&throughline);
-    // With room again, the same file goes in, what was committed counted once.
-    let report = throughline.json(&["import", "big.jsonl"]);
-    let total = report[0]["messages"].as_u64().unwrap() + report[0]["replayed"].as_u64().unwrap();
-    assert_eq!(total, 20_000);
+    unchanged_index(&throughline, 200);
 }
 
 #[cfg(unix)]
@@ -117,8 +135,11 @@ fn a_store_that_cannot_be_written_says_so() {
     let other = Throughline::new();
     // A data directory that is a file: permissions do not stop a superuser, this does.
     let file = other.file("taken", "x");
-    let said = other.fails(&["profile", "show", "--data-dir", file.to_str().unwrap()], 7);
+    let said = other.fails(&["assemble", "x", "--data-dir", file.to_str().unwrap()], 7);
     assert!(said.contains("data_dir"), "{said}");
+    let said = other.fails(&["usage"], 4);
+    assert!(said.contains("throughline import"), "{said}");
+    assert!(!other.database().exists(), "what only reads creates nothing");
     std::fs::remove_file(folder.join("throughline.db")).unwrap();
     std::fs::create_dir(folder.join("throughline.db")).unwrap();
     let said = throughline.fails(&["profile", "show"], 3);
@@ -256,4 +277,50 @@ fn a_read_only_store_says_so_and_is_not_changed() {
         set_mode(&entry.unwrap().path(), 0o644);
     }
     unchanged(&throughline);
+}
+
+#[test]
+fn a_store_in_use_is_not_replaced() {
+    let throughline = filled();
+    throughline.json(&["backup", "copy.db"]);
+    let other = Connection::open(throughline.database()).unwrap();
+    let held: u64 = other.query_row("SELECT count(*) FROM message", [], |row| row.get(0)).unwrap();
+    assert_eq!(held, 200);
+    other.execute_batch("BEGIN; SELECT * FROM scope").unwrap();
+    let said = throughline.fails(&["restore", "copy.db", "--replace"], 7);
+    assert!(said.contains("another process uses the store"), "{said}");
+    other.execute_batch("ROLLBACK").unwrap();
+    drop(other);
+    throughline.json(&["restore", "copy.db", "--replace"]);
+    unchanged(&throughline);
+    let left: Vec<_> = std::fs::read_dir(throughline.database().parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".part"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Backups are of one moment, also while an import writes between their steps.
+#[test]
+fn a_backup_under_way_is_not_disturbed_by_writers() {
+    let throughline = filled();
+    throughline.file("big.jsonl", conversation(6_000, 500).replace("Message", "Another message"));
+    let mut child = throughline
+        .command(&["import", "big.jsonl", "--commits"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    throughline.json(&["backup", "copy.db"]);
+    for line in lines {
+        line.unwrap();
+    }
+    assert!(child.wait().unwrap().success());
+    let other = Throughline::new();
+    let copy = throughline.folder().join("copy.db");
+    other.json(&["restore", copy.to_str().unwrap()]);
+    let held = unchanged_index(&other, 400);
+    assert_eq!(held % 200, 0);
 }

@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
+use throughline_core::ErrorKind;
 use throughline_core::context::{Gathered, Intent, RecallOptions, Tier, assemble};
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::ports::Tokenizer;
@@ -36,6 +37,7 @@ fn message(at: usize, content: String, tokenizer: &O200k) -> Message {
         session_number: 1,
         seq: at as u64 + 1,
         position: u32::try_from(at).unwrap(),
+        units: 1,
         role: Role::ALL[at % 4],
         name: None,
         tokens: tokenizer.count(&content),
@@ -73,6 +75,9 @@ proptest! {
             &gathered,
             &tokenizer,
         );
+        if let Err(error) = &context {
+            prop_assert_eq!(error.kind(), ErrorKind::BudgetTooSmall);
+        }
         if let Ok(context) = context {
             let counted: u32 =
                 context.payload().map(|message| tokenizer.count(&message.content) + 4).sum();

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use throughline_core::entity::{Entity, NewEntity};
 use throughline_core::ids::SessionId;
-use throughline_core::ports::EntityRepo;
+use throughline_core::ports::{EntityRepo, SOURCES_READ};
 use throughline_core::session::PreparedMessage;
 use throughline_core::{Result, Scope};
 
@@ -53,6 +53,10 @@ impl EntityRepo for MemoryStore {
                 b.last_at.cmp(&a.last_at).then_with(ties)
             });
             found.truncate(limit);
+            for entity in &mut found {
+                let first = entity.sources.len().saturating_sub(SOURCES_READ);
+                entity.sources = entity.sources.split_off(first);
+            }
             found
         }))
     }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use throughline_core::fact::{Fact, FactStatus, NewFact, SlotKey, StatementKey};
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{FactRepo, Namespace, UnitKey};
+use throughline_core::ports::{FactRepo, Namespace, SOURCES_READ, UnitKey};
 use throughline_core::{Result, Scope};
 
 use super::sessions::page;
@@ -36,7 +36,7 @@ impl ScopeState {
                 }
                 return;
             }
-            if new.observed_at >= held.fact.observed_at {
+            if (new.observed_at, new.id) >= (held.fact.observed_at, held.fact.id) {
                 held.fact.status = FactStatus::Superseded(new.id);
             } else {
                 status = FactStatus::Superseded(held.fact.id);
@@ -66,6 +66,13 @@ impl ScopeState {
     }
 }
 
+/// A fact as it is read: with its last sources.
+fn read(fact: &Fact) -> Fact {
+    let mut fact = fact.clone();
+    fact.sources = fact.sources.split_off(fact.sources.len().saturating_sub(SOURCES_READ));
+    fact
+}
+
 #[async_trait]
 impl FactRepo for MemoryStore {
     async fn active_facts(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Fact>> {
@@ -73,7 +80,7 @@ impl FactRepo for MemoryStore {
             let active = |number: &u32| {
                 let facts = held.facts.iter().map(|held| &held.fact);
                 let mut active = facts.filter(|fact| fact.status == FactStatus::Active);
-                active.find(|fact| fact.number == *number).cloned()
+                active.find(|fact| fact.number == *number).map(read)
             };
             numbers.iter().filter_map(active).collect()
         }))
@@ -81,7 +88,7 @@ impl FactRepo for MemoryStore {
 
     async fn facts(&self, scope: &Scope, request: &PageRequest) -> Result<Page<Fact>> {
         Ok(self.read(scope, |held| {
-            let facts = held.facts.iter().map(|held| held.fact.clone());
+            let facts = held.facts.iter().map(|held| read(&held.fact));
             page(facts.map(|fact| (fact.number.into(), fact)), request)
         }))
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use throughline_core::ids::JobId;
-use throughline_core::job::{Job, JobState, NewJob, Outcome, after_attempt};
+use throughline_core::job::{Job, JobState, MAX_ATTEMPTS, NewJob, Outcome, after_attempt};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::JobRepo;
 use throughline_core::time::Timestamp;
@@ -66,10 +66,17 @@ impl JobRepo for MemoryStore {
         limit: usize,
     ) -> Result<Vec<Job>> {
         let mut state = self.state();
+        let of_kinds = |job: &Job| kinds.contains(&job.kind.as_str());
+        for job in state.jobs.iter_mut().filter(|job| of_kinds(job) && job.due_at <= now) {
+            if job.state == JobState::Running && job.attempts >= MAX_ATTEMPTS {
+                job.state = JobState::Failed;
+                job.error = Some("its last attempt never ended".to_owned());
+            }
+        }
         let mut due: Vec<&mut Job> = state
             .jobs
             .iter_mut()
-            .filter(|job| is_open(job) && job.due_at <= now && kinds.contains(&job.kind.as_str()))
+            .filter(|job| is_open(job) && job.due_at <= now && of_kinds(job))
             .collect();
         // The sort is stable: jobs that are equal in both stay in the order of the queue.
         due.sort_by(|a, b| b.priority.cmp(&a.priority).then(a.due_at.cmp(&b.due_at)));

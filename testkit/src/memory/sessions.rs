@@ -1,5 +1,7 @@
 //! Threads and messages.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use throughline_core::ids::{ExternalId, SessionId};
 use throughline_core::page::{Page, PageRequest};
@@ -70,6 +72,7 @@ impl Stored {
                 session_number: head.number,
                 seq,
                 position: head.next_position,
+                units: u32::try_from(message.units.len()).expect("few passages"),
                 role: message.role,
                 name: message.name.clone(),
                 content: message.content.clone(),
@@ -99,10 +102,10 @@ impl ScopeState {
         thread.map_or(&[], |thread| &thread.messages)
     }
 
-    fn message_at(&self, key: UnitKey) -> Option<Message> {
+    fn message_at(&self, key: UnitKey) -> Option<Arc<Message>> {
         let all = self.sessions.iter().flat_map(|thread| &thread.messages);
         let mut messages = all.map(|stored| &stored.message);
-        messages.find(|message| message.holds(key)).cloned()
+        messages.find(|message| message.holds(key)).cloned().map(Arc::new)
     }
 }
 
@@ -159,7 +162,7 @@ impl SessionRepo for MemoryStore {
         &self,
         scope: &Scope,
         keys: &[UnitKey],
-    ) -> Result<Vec<(UnitKey, Message)>> {
+    ) -> Result<Vec<(UnitKey, Arc<Message>)>> {
         Ok(self.read(scope, |held| {
             keys.iter().filter_map(|key| Some((*key, held.message_at(*key)?))).collect()
         }))

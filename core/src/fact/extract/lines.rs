@@ -4,7 +4,7 @@
 const ABBREVIATIONS: &[&str] =
     &["approx", "ca", "dr", "e.g", "i.e", "jr", "mr", "mrs", "ms", "mt", "prof", "sr", "st", "vs"];
 
-/// Lines that are the user's own: without recalled memory, code blocks and quoted lines.
+/// Lines that are the user's own: without code blocks and quoted lines.
 pub(super) struct OwnLines<'a> {
     rest: &'a str,
     fenced: bool,
@@ -23,12 +23,6 @@ impl<'a> Iterator for OwnLines<'a> {
         while !self.rest.is_empty() {
             let (line, tail) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
             let line = line.trim();
-            if line.starts_with("<recalled") {
-                // Memory that is never closed hides the rest: recalled text must not become a fact.
-                let end = self.rest.split_once("</recalled>").map_or("", |(_, after)| after);
-                self.rest = end;
-                continue;
-            }
             self.rest = tail;
             if line.starts_with("```") || line.starts_with("~~~") {
                 self.fenced = !self.fenced;

@@ -18,7 +18,7 @@ mod words;
 use std::ops::Range;
 
 use super::{FactKind, MAX_FACT_CHARS};
-use crate::text::{clip, fold_spaces, is_question};
+use crate::text::{clip, fold_spaces, is_question, without_fenced};
 use lines::{OwnLines, list_item, sentences};
 use sentence::{Sentence, Stop};
 use words::Class;
@@ -71,7 +71,8 @@ impl Hit {
 pub fn extract(content: &str) -> Vec<Extracted> {
     let mut found = Vec::new();
     let mut in_quote = false;
-    for line in OwnLines::of(content) {
+    let own = without_fenced(content);
+    for line in OwnLines::of(&own) {
         if line.is_empty() {
             in_quote = false;
         }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use throughline_core::fact::FactStatus;
-use throughline_core::ports::{AppliedMessage, Precondition, RecordKey, Store, UnitKey, Write};
+use throughline_core::ports::{
+    AppliedMessage, Precondition, RecordKey, SOURCES_READ, Store, UnitKey, Write,
+};
 use throughline_core::scope::Profile;
 
 use super::super::runner::Scenario;
@@ -186,7 +188,7 @@ async fn restatements_all_count(store: Port) {
     assert_eq!(held.len(), 1);
     assert_eq!((held[0].weight, held[0].observed_at), (80.0, at(9)));
     let sources: BTreeSet<_> = held[0].sources.iter().collect();
-    assert_eq!((held[0].sources.len(), sources.len()), (80, 80));
+    assert_eq!((held[0].sources.len(), sources.len()), (SOURCES_READ, SOURCES_READ));
 }
 
 async fn statements_of_a_slot_leave_one_value(store: Port) {
