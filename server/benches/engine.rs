@@ -18,12 +18,17 @@ use serde_json::{Value, json};
 use throughline_core::Scope;
 use throughline_core::context::{AssembleRequest, Intent};
 use throughline_core::ids::SessionId;
+use throughline_core::page::PageRequest;
 use throughline_core::session::NewMessage;
 use throughline_server::compose::Engine;
 use throughline_server::config::Config;
 
 /// Messages of one session of the corpus.
-const SESSION: usize = 40;
+const SESSION: usize = 200;
+/// Messages of one append while stores are filled.
+const BATCH: usize = 40;
+/// Tenants beside the scope that is measured.
+const TENANTS: usize = 100;
 
 struct Options {
     json: Option<String>,
@@ -78,9 +83,9 @@ async fn run(options: &Options) -> Value {
     let mut assembly = Vec::new();
     for size in sizes {
         let single = open(&alone.path().join(size.to_string()));
-        let scope = Scope::new("bench", &format!("user-{size}"), None).unwrap();
+        let scope = measured(*size);
         fill_scope(&single, &scope, &corpus, *size, 1).await;
-        fill_scope(&crowded, &scope, &corpus, *size, 1).await;
+        fill_interleaved(&crowded, &scope, &corpus, *size).await;
         let (a, b) = measure_pair(&single, &crowded, &scope, &corpus, options.quick).await;
         println!(
             "{size:>17}      {:>8.2}{:>8.2}{:>8.2}   {:>8.2}{:>8.2}{:>8.2}   {:>9.2}",
@@ -97,8 +102,13 @@ async fn run(options: &Options) -> Value {
             "ratio": {"p50": b.p50 / a.p50, "p90": b.p90 / a.p90, "p99": b.p99 / a.p99},
         }));
     }
+    let cold = measure_cold(beside.path(), sizes, &corpus).await;
+    println!(
+        "first turns after opening the crowded store, of every scope: p50 {:.2}, p99 {:.2}",
+        cold.p50, cold.p99
+    );
+    let total = crowded_messages(&crowded, sizes).await;
     let bytes = size_on_disk(beside.path());
-    let total = others + sizes.iter().sum::<usize>();
     let bytes_per_message = bytes as f64 / total as f64;
     println!(
         "\non disk: {bytes_per_message:.0} bytes a message ({total} messages of about 40 words)"
@@ -108,16 +118,18 @@ async fn run(options: &Options) -> Value {
     for writers in [1, 8] {
         let result = measure_appends(&corpus, writers, appends).await;
         println!(
-            "{writers} writers: {:>7.0} a second, p50 {:.2} ms, p99 {:.2} ms; all {} recalled: {}",
+            "{writers} writers: {:>7.0} a second, p50 {:.2} ms, p99 {:.2} ms; {} messages, {} facts; \
+             every 100th recalled by the next call: {}",
             result.per_second,
             result.latency.p50,
             result.latency.p99,
             result.count,
+            result.facts,
             result.recalled
         );
         append.push(json!({
             "writers": writers, "per_second": result.per_second, "ms": result.latency.json(),
-            "messages": result.count, "all_recalled": result.recalled,
+            "messages": result.count, "facts": result.facts, "sample_recalled_at_once": result.recalled,
         }));
     }
     let memory = peak_memory();
@@ -126,6 +138,7 @@ async fn run(options: &Options) -> Value {
         "quick": options.quick,
         "others": others,
         "assembly": assembly,
+        "cold_ms": cold.json(),
         "bulk_import": {"messages": others, "per_second": others as f64 / fill.as_secs_f64()},
         "appends": append,
         "bytes_per_message": bytes_per_message,
@@ -138,24 +151,73 @@ fn open(path: &Path) -> Engine {
 }
 
 async fn fill_others(engine: &Engine, corpus: &Corpus, messages: usize) {
-    const TENANTS: usize = 100;
     for tenant in 0..TENANTS {
-        let scope = Scope::new(&format!("other-{tenant}"), "user", None).unwrap();
+        let scope = other(tenant);
         fill_scope(engine, &scope, corpus, messages / TENANTS, 1_000 + tenant as u64).await;
     }
 }
 
+fn other(tenant: usize) -> Scope {
+    Scope::new(&format!("other-{tenant}"), "user", None).unwrap()
+}
+
 async fn fill_scope(engine: &Engine, scope: &Scope, corpus: &Corpus, messages: usize, seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut done = 0;
-    while done < messages {
-        let count = SESSION.min(messages - done);
-        let session = SessionId::new(format!("session-{}", done / SESSION)).unwrap();
-        let batch: Vec<NewMessage> =
-            (0..count).map(|at| corpus.message(&mut rng, done + at)).collect();
-        engine.sessions.append(scope, &session, batch).await.unwrap();
-        done += count;
+    for start in (0..messages).step_by(BATCH) {
+        append(engine, scope, corpus, &mut rng, start..messages.min(start + BATCH)).await;
     }
+}
+
+/// As in life, others write between the scope's own appends, so that its rows do not lie together.
+async fn fill_interleaved(engine: &Engine, scope: &Scope, corpus: &Corpus, messages: usize) {
+    let mut rng = fastrand::Rng::with_seed(1);
+    let mut noise = fastrand::Rng::with_seed(2);
+    for start in (0..messages).step_by(BATCH) {
+        append(engine, scope, corpus, &mut rng, start..messages.min(start + BATCH)).await;
+        let held = engine.store.totals(&other(start / BATCH % TENANTS)).await.unwrap().messages;
+        let from = usize::try_from(held).unwrap();
+        let tenant = other(start / BATCH % TENANTS);
+        append(engine, &tenant, corpus, &mut noise, from..from + BATCH).await;
+    }
+}
+
+async fn append(
+    engine: &Engine,
+    scope: &Scope,
+    corpus: &Corpus,
+    rng: &mut fastrand::Rng,
+    range: std::ops::Range<usize>,
+) {
+    let session = SessionId::new(format!("session-{}", range.start / SESSION)).unwrap();
+    let batch: Vec<NewMessage> = range.map(|at| corpus.message(rng, at)).collect();
+    engine.sessions.append(scope, &session, batch).await.unwrap();
+}
+
+async fn crowded_messages(engine: &Engine, sizes: &[usize]) -> u64 {
+    let mut total = 0;
+    let own = sizes.iter().map(|size| measured(*size));
+    for scope in (0..TENANTS).map(other).chain(own) {
+        total += engine.store.totals(&scope).await.unwrap().messages;
+    }
+    total
+}
+
+/// The scope of a size.
+fn measured(size: usize) -> Scope {
+    Scope::new("bench", &format!("user-{size}"), None).unwrap()
+}
+
+/// Every question once, of a store that was just opened: its own caches are empty.
+async fn measure_cold(path: &Path, sizes: &[usize], corpus: &Corpus) -> Quantiles {
+    let mut milliseconds = Vec::new();
+    for size in sizes {
+        let engine = open(path);
+        for (at, question) in corpus.questions().iter().enumerate() {
+            let elapsed = ask(&engine, &measured(*size), at, question).await;
+            milliseconds.push(elapsed.as_secs_f64() * 1e3);
+        }
+    }
+    Quantiles::of(milliseconds)
 }
 
 #[derive(Clone, Copy)]
@@ -192,9 +254,9 @@ async fn measure_pair(
     let mut alone = Vec::new();
     let mut beside = Vec::new();
     for round in 0..=rounds {
-        for question in corpus.questions() {
-            let a = ask(single, scope, question).await;
-            let b = ask(crowded, scope, question).await;
+        for (at, question) in corpus.questions().iter().enumerate() {
+            let a = ask(single, scope, at, question).await;
+            let b = ask(crowded, scope, at, question).await;
             // The first round fills caches.
             if round > 0 {
                 alone.push(a.as_secs_f64() * 1e3);
@@ -205,10 +267,12 @@ async fn measure_pair(
     (Quantiles::of(alone), Quantiles::of(beside))
 }
 
-async fn ask(engine: &Engine, scope: &Scope, question: &str) -> Duration {
+/// Every other question goes on in a session of 200 messages, with history, summary and values.
+async fn ask(engine: &Engine, scope: &Scope, at: usize, question: &str) -> Duration {
+    let session = if at.is_multiple_of(2) { "a new one" } else { "session-0" };
     let request = AssembleRequest {
         intent: Some(Intent::ContextLookup),
-        ..AssembleRequest::new(SessionId::new("asking").unwrap(), question)
+        ..AssembleRequest::new(SessionId::new(session).unwrap(), question)
     };
     let started = Instant::now();
     let context = engine.contexts.assemble(scope, &request).await.unwrap();
@@ -221,19 +285,21 @@ struct Appends {
     per_second: f64,
     latency: Quantiles,
     count: usize,
+    facts: usize,
     recalled: bool,
 }
 
-/// `writers` tasks append one message at a time to a session each, all in one scope.
+/// `writers` tasks append one message at a time to a session each, all in one scope. Every hundredth
+/// is asked for by a word of its own in the very next call.
 async fn measure_appends(corpus: &Corpus, writers: usize, total: usize) -> Appends {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path());
-    let scope = Arc::new(Scope::new("bench", "writer", None).unwrap());
+    let scope = Scope::new("bench", "writer", None).unwrap();
     let each = total / writers;
-    let started = Instant::now();
+    let ready = Arc::new(tokio::sync::Barrier::new(writers + 1));
     let tasks: Vec<_> = (0..writers)
         .map(|writer| {
-            let (engine, scope) = (engine.clone(), Arc::clone(&scope));
+            let (engine, scope, ready) = (engine.clone(), scope.clone(), Arc::clone(&ready));
             let mut rng = fastrand::Rng::with_seed(writer as u64);
             let messages: Vec<NewMessage> = (0..each)
                 .map(|at| {
@@ -243,44 +309,63 @@ async fn measure_appends(corpus: &Corpus, writers: usize, total: usize) -> Appen
                 })
                 .collect();
             tokio::spawn(async move {
-                let session = SessionId::new(format!("writer-{writer}")).unwrap();
-                let mut latencies = Vec::with_capacity(each);
-                for message in messages {
-                    let started = Instant::now();
-                    engine.sessions.append(&scope, &session, vec![message]).await.unwrap();
-                    latencies.push(started.elapsed().as_secs_f64() * 1e3);
-                }
-                latencies
+                ready.wait().await;
+                write(&engine, &scope, writer, messages).await
             })
         })
         .collect();
+    ready.wait().await;
+    let started = Instant::now();
     let mut latencies = Vec::new();
+    let mut recalled = true;
     for task in tasks {
-        latencies.extend(task.await.unwrap());
+        let (written, found) = task.await.unwrap();
+        latencies.extend(written);
+        recalled &= found;
     }
     let elapsed = started.elapsed();
-    let mut recalled = true;
-    // Every hundredth message is asked for by its marker: it must be in the context.
-    for writer in 0..writers {
-        for at in (0..each).step_by(100) {
-            let marker = format!("marker{writer}x{at}");
-            let request = AssembleRequest::new(
-                SessionId::new("asking").unwrap(),
-                format!("what about {marker}?"),
-            );
-            let context = engine.contexts.assemble(&scope, &request).await.unwrap();
-            let recall = &context.working_set[0].content;
-            recalled &= context.working_set.len() > 1 && recall.contains(&marker);
-        }
-    }
     let held = engine.store.totals(&scope).await.unwrap().messages;
     recalled &= held == (each * writers) as u64;
+    let mut facts = 0;
+    let mut page = PageRequest::first(500).unwrap();
+    loop {
+        let found = engine.facts.list(&scope, &page).await.unwrap();
+        facts += found.items.len();
+        let Some(next) = found.next_cursor else { break };
+        page = page.after(&next).unwrap();
+    }
     Appends {
         per_second: latencies.len() as f64 / elapsed.as_secs_f64(),
         count: latencies.len(),
         latency: Quantiles::of(latencies),
+        facts,
         recalled,
     }
+}
+
+async fn write(
+    engine: &Engine,
+    scope: &Scope,
+    writer: usize,
+    messages: Vec<NewMessage>,
+) -> (Vec<f64>, bool) {
+    let session = SessionId::new(format!("writer-{writer}")).unwrap();
+    let mut latencies = Vec::with_capacity(messages.len());
+    let mut recalled = true;
+    for (at, message) in messages.into_iter().enumerate() {
+        let started = Instant::now();
+        engine.sessions.append(scope, &session, vec![message]).await.unwrap();
+        latencies.push(started.elapsed().as_secs_f64() * 1e3);
+        if at.is_multiple_of(100) {
+            let marker = format!("marker{writer}x{at}");
+            let question = format!("what about {marker}?");
+            let request = AssembleRequest::new(SessionId::new("asking").unwrap(), question);
+            let context = engine.contexts.assemble(scope, &request).await.unwrap();
+            let (_, rest) = context.working_set.split_last().unwrap();
+            recalled &= rest.iter().any(|message| message.content.contains(&marker));
+        }
+    }
+    (latencies, recalled)
 }
 
 fn size_on_disk(folder: &Path) -> u64 {

@@ -17,7 +17,7 @@ const ADD: usize = 10;
 /// Weight of the best added term against one of the question's.
 const WEIGHT: f32 = 0.2;
 /// Terms whose frequency is asked for at most; those that the best passages bear are kept.
-const CONSIDER: usize = 96;
+const CONSIDER: usize = 64;
 
 /// A term that passages share, and how much of their score it bears.
 #[derive(Debug, Clone, PartialEq)]

@@ -23,7 +23,7 @@ pub(super) struct Pages {
     lengths: Vec<f32>,
     /// What each window's length adds below the line of BM25.
     norms: Vec<f32>,
-    /// Counts of the term at hand; all zero in between.
+    /// Smoothed counts of the term at hand; all zero in between.
     counts: Vec<f32>,
     /// Weights of a window, from its first passage to its last.
     kernel: Vec<f32>,
@@ -81,28 +81,24 @@ impl Pages {
         let Self { layout, scores, lengths, norms, counts, kernel, .. } = self;
         layout.for_slots(list, |slot, posting| {
             let own = f32::from(posting.count);
-            counts[slot] = own;
             let norm = 1.0 - bm25.own_b + bm25.own_b * lengths[slot];
             scores[slot] += weight * bm25.own * 2.0 * own / (own + norm);
+            let window = slot - reach..slot + reach + 1;
+            for (count, share) in counts[window.clone()].iter_mut().zip(&*kernel) {
+                *count += share * own;
+            }
             match windows.last_mut() {
-                Some(last) if slot - reach <= last.end => last.end = slot + reach + 1,
-                _ => windows.push(slot - reach..slot + reach + 1),
+                Some(last) if window.start <= last.end => last.end = window.end,
+                _ => windows.push(window),
             }
         });
-        let mut smoothed = Vec::new();
-        for window in &windows {
-            smoothed.clear();
-            smoothed.resize(window.len(), 0.0);
-            smooth(counts, kernel, window.clone(), &mut smoothed);
-            let scores = &mut scores[window.clone()];
-            for ((score, count), norm) in
-                scores.iter_mut().zip(&smoothed).zip(&norms[window.clone()])
-            {
+        for window in windows {
+            let counts = &mut counts[window.clone()];
+            let scores = scores[window.clone()].iter_mut();
+            for ((score, count), norm) in scores.zip(&*counts).zip(&norms[window]) {
                 *score += weight * (bm25.k1 + 1.0) * count / (count + norm);
             }
-        }
-        for window in windows {
-            counts[window].fill(0.0);
+            counts.fill(0.0);
         }
     }
 
@@ -218,18 +214,27 @@ impl Scores<'_> {
 
     /// The best `limit` passages, best first, ties by key.
     pub(super) fn best(self, limit: usize) -> Vec<Ranked> {
-        let mut ranked: Vec<Ranked> = Vec::new();
-        for (id, start) in self.layout.ids.iter().zip(&self.layout.starts) {
-            let page = &self.scores[*start..start + PAGE as usize];
-            ranked.extend(
-                page.iter()
-                    .zip(id * PAGE..)
-                    .filter(|(score, _)| **score > 0.0)
-                    .map(|(score, key)| Ranked { key: UnitKey::from_bits(key), score: *score }),
-            );
+        if limit == 0 {
+            return Vec::new();
         }
         let order =
             |a: &Ranked, b: &Ranked| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key));
+        let mut ranked: Vec<Ranked> = Vec::with_capacity(4 * limit + PAGE as usize);
+        let mut floor = 0.0;
+        for (id, start) in self.layout.ids.iter().zip(&self.layout.starts) {
+            let page = &self.scores[*start..start + PAGE as usize];
+            for (score, key) in page.iter().zip(id * PAGE..) {
+                // Keys ascend: of equal scores, the ones that are there already win.
+                if *score > floor {
+                    ranked.push(Ranked { key: UnitKey::from_bits(key), score: *score });
+                }
+            }
+            if ranked.len() >= 4 * limit {
+                ranked.select_nth_unstable_by(limit - 1, order);
+                ranked.truncate(limit);
+                floor = ranked[limit - 1].score;
+            }
+        }
         if ranked.len() > limit {
             ranked.select_nth_unstable_by(limit, order);
             ranked.truncate(limit);

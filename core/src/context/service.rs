@@ -164,8 +164,8 @@ impl ContextService {
             let found = self.store.postings(scope, Namespace::Message, &terms).await?;
             ranking.expand(&weights, &found);
         }
-        // A message rarely takes less than ten tokens: more candidates could not be shown.
-        let limit = usize::try_from((budget / 10).clamp(50, 1_000)).unwrap_or(1_000);
+        // A message rarely takes less than a dozen tokens: more candidates could not be shown.
+        let limit = usize::try_from((budget / 12).clamp(50, 1_000)).unwrap_or(1_000);
         self.hydrate(scope, &ranking, current, limit).await
     }
 
@@ -178,7 +178,7 @@ impl ContextService {
         limit: usize,
     ) -> Result<Vec<MessageCandidate>> {
         // Neighbours are scored without knowing where a session ends: some keys stand for nothing.
-        let ranked = ranking.best(limit + limit / 4);
+        let ranked = ranking.best(limit + limit / 8);
         let mut keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
         keys.sort_unstable();
         let messages = self.store.messages_at(scope, &keys).await?;

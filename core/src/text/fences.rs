@@ -8,7 +8,7 @@ use regex::Regex;
 
 #[expect(clippy::expect_used, reason = "a constant pattern; the tests below compile it")]
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)[<\u{ff1c}\u{fe64}]\s*(/?)\s*(recalled|summary)\b[^>\n]*>?")
+    Regex::new(r"(?i)[<\u{ff1c}\u{fe64}]\s*(/?)\s*(recalled|summary)(?-u:\b)[^>\n]*>?")
         .expect("it is valid")
 });
 
