@@ -136,7 +136,7 @@ fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
         connection.busy_timeout(options.busy_timeout)?;
         connection.set_prepared_statement_cache_capacity(64);
         connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
-        connection.pragma_update(None, "cache_size", -16_384)?;
+        connection.pragma_update(None, "cache_size", -32_768)?;
         connection.pragma_update(None, "foreign_keys", true)?;
         let application: i32 =
             connection.pragma_query_value(None, "application_id", |row| row.get(0))?;

@@ -6,8 +6,6 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashSet;
-
 use super::rank::{Bm25, Ranked};
 use crate::ports::{Posting, UnitKey};
 
@@ -201,10 +199,13 @@ impl Scores<'_> {
 
     /// Multiplies the scores of all sessions in which no passage of the list is.
     pub(super) fn multiply_sessions_without(&mut self, list: &[Posting], factor: f32) {
-        let sessions: FxHashSet<u32> =
+        // Lists and pages are sorted by key, and so by session.
+        let mut sessions: Vec<u32> =
             list.iter().map(|posting| posting.key.session_number()).collect();
+        sessions.dedup();
         for (id, start) in self.layout.ids.iter().zip(&self.layout.starts) {
-            if !sessions.contains(&UnitKey::from_bits(id * PAGE).session_number()) {
+            let session = UnitKey::from_bits(id * PAGE).session_number();
+            if sessions.binary_search(&session).is_err() {
                 for score in &mut self.scores[*start..start + PAGE as usize] {
                     *score *= factor;
                 }

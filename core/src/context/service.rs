@@ -22,6 +22,9 @@ use crate::session::MAX_CONTENT_BYTES;
 const FACT_CANDIDATES: usize = 24;
 /// Facts ranked for one turn: superseded ones are among them.
 const FACTS_RANKED: usize = 1_024;
+/// A question whose words have more postings than this is not asked again: it has cost enough. A
+/// scope has to hold tens of thousands of messages for that.
+const FEEDBACK_POSTINGS: usize = 32_768;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
 
@@ -152,9 +155,10 @@ impl ContextService {
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
         let found = self.store.postings(scope, Namespace::Message, &terms).await?;
         let units = found.stats.units;
+        let postings: usize = found.lists.iter().map(Vec::len).sum();
         let bm25 = if options.neighbours { &Bm25::MESSAGES } else { &Bm25::SINGLE };
         let mut ranking = Ranking::new(query, found, bm25);
-        if options.feedback {
+        if options.feedback && postings <= FEEDBACK_POSTINGS {
             let best = self.hydrate(scope, &ranking, current, LOOK_AT).await?;
             let shared = shared_terms(query, &best);
             let terms: Vec<TermId> = shared.iter().map(|shared| shared.term).collect();
