@@ -7,7 +7,7 @@ use super::account::{
     AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
 };
 use super::header::{Header, ToolLine, full};
-use super::history::{Faded, fade, last_answer, last_exchange};
+use super::history::{Faded, fade, last_answer, tokens_of};
 use super::pack::{Pack, allot};
 use super::recall::{Candidates, RecallOptions, Recalled, select};
 use super::seen::add_values;
@@ -134,20 +134,22 @@ impl<'a> Assembly<'a> {
         let limit = spendable(self.turn.budget, self.tokenizer);
         let fixed = self.header.tokens + self.turn_tokens + PER_PAYLOAD;
         let room = limit - fixed;
-        let exchange = last_exchange(&self.gathered.recent);
+        let answer = last_answer(&self.gathered.recent);
+        let floor = answer.map_or(0, tokens_of);
         // Shares are of what the header leaves, so that the length of a turn does not move history.
-        let steady = allot(limit - self.header.tokens, Pack::of(self.turn.intent), exchange);
+        let steady = allot(limit - self.header.tokens, Pack::of(self.turn.intent), floor);
         let history = fade(
             &self.gathered.recent,
             self.gathered.session_messages,
             self.turn.tier,
             steady.history.min(room),
-            exchange,
+            floor,
             self.tokenizer,
         );
         let history_tokens = shown_tokens(&history);
-        let answer = last_answer(&self.gathered.recent).map(|answer| answer.id);
-        let lost = |line: &&Faded<'_>| Some(line.message.id) == answer && !line.is_shown();
+        let lost = |line: &&Faded<'_>| {
+            !line.is_shown() && answer.is_some_and(|answer| answer.id == line.message.id)
+        };
         if let Some(answer) = history.iter().find(lost) {
             self.warnings.push(format!(
                 "minimum viable context: the last answer takes {} tokens and is not shown",

@@ -39,7 +39,7 @@ impl Faded<'_> {
 /// history may take.
 /// What lies before the step is fitted into two thirds of the ceiling, so that the messages that
 /// come before the next step find room and nothing older has to move for them; `floor` is what the
-/// last exchange takes, which that never drops.
+/// last answer takes, which that never drops.
 pub(super) fn fade<'m>(
     recent: &'m [Message],
     total: u64,
@@ -56,7 +56,7 @@ pub(super) fn fade<'m>(
     let mut faded = Vec::with_capacity(recent.len());
     let mut before_anchor = 0;
     for (ordinal, message) in (oldest..).zip(recent) {
-        let whole = message_tokens_of(message);
+        let whole = tokens_of(message);
         // What is out of sight, and what no form of can be shown, is not worth compressing.
         let age = if ordinal < first {
             Age::Past
@@ -113,7 +113,7 @@ enum Age {
 }
 
 /// Tokens of a stored message on the wire: its count was stored with it.
-fn message_tokens_of(message: &Message) -> u32 {
+pub(super) fn tokens_of(message: &Message) -> u32 {
     message.tokens.saturating_add(PER_MESSAGE)
 }
 
@@ -134,12 +134,4 @@ fn drop_oldest(lines: &mut [Faded<'_>], ceiling: u32) {
 /// The last answer: the newest message of the assistant.
 pub(super) fn last_answer(recent: &[Message]) -> Option<&Message> {
     recent.iter().rfind(|message| message.role == Role::Assistant)
-}
-
-/// Tokens of the last answer and of the newest message: the floor below which a turn stops making
-/// sense.
-pub(super) fn last_exchange(recent: &[Message]) -> u32 {
-    let answer = last_answer(recent);
-    let newest = recent.last().filter(|newest| answer.is_none_or(|answer| answer.id != newest.id));
-    answer.into_iter().chain(newest).map(message_tokens_of).sum()
 }

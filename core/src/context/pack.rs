@@ -111,14 +111,14 @@ pub(super) struct Allotment {
 
 /// Divides `room` (what header and turn leave).
 ///
-/// History gets no less than `last_exchange`, the floor below which a conversation stops making
+/// History gets no less than `last_answer`, the floor below which a conversation stops making
 /// sense, as long as that leaves half of the room to recall: when room is short the summary goes
 /// before the last answer.
-pub(super) fn allot(room: u32, pack: Pack, last_exchange: u32) -> Allotment {
+pub(super) fn allot(room: u32, pack: Pack, last_answer: u32) -> Allotment {
     let share = |thousandths: u32| {
         u32::try_from(u64::from(room) * u64::from(thousandths) / 1_000).unwrap_or(room)
     };
-    let history = share(pack.history).max(last_exchange.min(room.div_ceil(2)));
+    let history = share(pack.history).max(last_answer.min(room.div_ceil(2)));
     Allotment { history, summaries: share(pack.summaries).min(room - history) }
 }
 
