@@ -72,7 +72,7 @@ pub struct Session {
     /// The caller's id.
     pub id: SessionId,
     /// Ordinal of the session within its scope, from 1; the upper half of a
-    /// [`UnitKey`](crate::ports::UnitKey).
+    /// [`UnitKey`].
     pub number: u32,
     /// `created_at` of its first message.
     pub created_at: Timestamp,
