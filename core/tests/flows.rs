@@ -255,6 +255,20 @@ async fn what_was_appended_is_recalled_by_the_very_next_turn() {
 }
 
 #[tokio::test]
+async fn what_is_said_at_length_is_recalled_once_and_short_answers_each_time() {
+    let (world, scope) = (World::new(), scope("a"));
+    let long = "The kettle in the harbor kitchen needs a new cord before the party.";
+    for text in [long, "The kettle works."] {
+        for of in ["s1", "s2"] {
+            world.say(&scope, of, Role::Assistant, text).await;
+        }
+    }
+    let found = world.recalled(&scope, "another", "What about the kettle?").await;
+    assert_eq!(found.matches(long).count(), 1, "{found}");
+    assert_eq!(found.matches("The kettle works.").count(), 2, "{found}");
+}
+
+#[tokio::test]
 async fn a_workspace_without_a_profile_uses_the_users() {
     let world = World::new();
     let user = scope("a");

@@ -36,10 +36,9 @@ impl Faded<'_> {
 /// `ceiling` tokens; every one is returned with its outcome.
 ///
 /// Ages count from the last whole step: newer messages are whole, unless one is larger than all that
-/// history may take.
-/// What lies before the step is fitted into two thirds of the ceiling, so that the messages that
-/// come before the next step find room and nothing older has to move for them; `floor` is what the
-/// last answer takes, which that never drops.
+/// history may take. What lies before the step is fitted into two thirds of the ceiling, so that the
+/// messages that come before the next step find room and nothing older has to move for them; `floor`
+/// is what the last answer takes, which that never drops.
 pub(super) fn fade<'m>(
     recent: &'m [Message],
     total: u64,
@@ -117,7 +116,8 @@ pub(super) fn tokens_of(message: &Message) -> u32 {
     message.tokens.saturating_add(PER_MESSAGE)
 }
 
-/// Drops from the oldest on until the rest fits. History is never shown with a hole in it.
+/// Drops from the oldest on until the rest fits, so that what is shown is the end of the session;
+/// only a message that does not fit by itself is missing from it.
 fn drop_oldest(lines: &mut [Faded<'_>], ceiling: u32) {
     let mut used: u32 = lines.iter().filter(|line| line.is_shown()).map(|line| line.tokens).sum();
     for line in lines {

@@ -44,6 +44,8 @@ const CURRENT_SESSION: f32 = 1.15;
 const FACT_FLOOR: f32 = 0.4;
 /// What the heading of a day costs.
 const HEADING_TOKENS: u32 = 8;
+/// Shorter passages are never repeats: "Yes." answers another question each time.
+const REPEAT_BYTES: usize = 40;
 /// Below this nothing useful fits any more.
 const CRUMBS: u32 = 16;
 
@@ -125,6 +127,8 @@ impl Candidates {
 #[derive(Debug, Clone, PartialEq)]
 struct Line {
     item: Item,
+    /// The message that it quotes, unless it is a fact.
+    message: Option<MessageId>,
     text: String,
     key: UnitKey,
     day: String,
@@ -215,7 +219,7 @@ impl Selection {
             let said = xxh3_64(candidate.passage().as_bytes());
             let heading = if self.days.contains(&line.day) { 0 } else { HEADING_TOKENS };
             let cost = line.item.tokens + heading;
-            if self.said.contains(&said) {
+            if candidate.passage().len() >= REPEAT_BYTES && self.said.contains(&said) {
                 self.drop_message(candidate, Reason::Repeats, tokenizer);
             } else if cost <= self.left {
                 self.left -= cost;
@@ -267,7 +271,8 @@ impl Selection {
             } else {
                 self.left -= tokens;
                 taken += 1;
-                self.lines.push(Line { item, text, key: UnitKey::fact(fact.number), day });
+                let key = UnitKey::fact(fact.number);
+                self.lines.push(Line { item, message: None, text, key, day });
             }
         }
     }
@@ -278,7 +283,7 @@ impl Selection {
         fact.sources.iter().any(|source| {
             shown.contains(source)
                 || self.lines.iter().any(|line| {
-                    line.message() == Some(*source)
+                    line.message == Some(*source)
                         && (line.item.kind == ItemKind::Message
                             || fold_spaces(&line.text).contains(&said()))
                 })
@@ -336,12 +341,6 @@ impl Selection {
     }
 }
 
-impl Line {
-    fn message(&self) -> Option<MessageId> {
-        self.item.source.strip_prefix("msg:").and_then(|id| id.parse().ok())
-    }
-}
-
 /// What a line is worth when one has to go: facts go first, then by score.
 fn worth(line: &Line) -> (bool, f32) {
     (line.item.kind != ItemKind::Fact, line.item.score.unwrap_or_default())
@@ -374,7 +373,8 @@ fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Opti
     let text = format!("#{} {speaker}: {gap}{}{gap}\n", message.seq, guarded(passage));
     let tokens = tokenizer.count(&text);
     let item = message_item(candidate, tokens);
-    Some(Line { item, text, key: candidate.key, day: message.created_at.day_in_words() })
+    let day = message.created_at.day_in_words();
+    Some(Line { item, message: Some(message.id), text, key: candidate.key, day })
 }
 
 /// Messages under headings of their days, then facts.

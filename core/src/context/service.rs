@@ -161,12 +161,14 @@ impl ContextService {
         if options.feedback && postings <= FEEDBACK_POSTINGS {
             let best = self.hydrate(scope, &ranking, current, LOOK_AT).await?;
             let shared = shared_terms(query, &best);
-            let terms: Vec<TermId> = shared.iter().map(|shared| shared.term).collect();
-            let frequencies = self.store.frequencies(scope, Namespace::Message, &terms).await?;
-            let (terms, weights): (Vec<TermId>, Vec<f32>) =
-                choose(&shared, &frequencies, units).into_iter().unzip();
-            let found = self.store.postings(scope, Namespace::Message, &terms).await?;
-            ranking.expand(&weights, &found);
+            if !shared.is_empty() {
+                let terms: Vec<TermId> = shared.iter().map(|shared| shared.term).collect();
+                let frequencies = self.store.frequencies(scope, Namespace::Message, &terms).await?;
+                let (terms, weights): (Vec<TermId>, Vec<f32>) =
+                    choose(&shared, &frequencies, units).into_iter().unzip();
+                let found = self.store.postings(scope, Namespace::Message, &terms).await?;
+                ranking.expand(&weights, &found);
+            }
         }
         // A message rarely takes less than a dozen tokens: more candidates could not be shown.
         let limit = usize::try_from((budget / 12).clamp(50, 1_000)).unwrap_or(1_000);
@@ -183,6 +185,9 @@ impl ContextService {
     ) -> Result<Vec<MessageCandidate>> {
         // Neighbours are scored without knowing where a session ends: some keys stand for nothing.
         let ranked = ranking.best(limit + limit / 8);
+        if ranked.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
         keys.sort_unstable();
         let messages = self.store.messages_at(scope, &keys).await?;
