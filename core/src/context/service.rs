@@ -24,7 +24,7 @@ const FACT_CANDIDATES: usize = 24;
 const FACTS_RANKED: usize = 1_024;
 /// A question whose words have more postings than this is not asked again: it has cost enough. A
 /// scope has to hold tens of thousands of messages for that.
-const FEEDBACK_POSTINGS: usize = 32_768;
+const FEEDBACK_POSTINGS: usize = 16_384;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
 
