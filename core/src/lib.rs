@@ -6,6 +6,7 @@
 //! through [`ports`] and hand back values. `ARCHITECTURE.md` holds the invariants.
 
 pub mod context;
+pub mod embedding;
 pub mod entity;
 pub mod error;
 pub mod fact;

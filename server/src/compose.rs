@@ -50,6 +50,7 @@ impl Engine {
                 Arc::clone(&clock),
                 ids,
                 Arc::clone(&tokenizer),
+                None,
             ),
             contexts: ContextService::new(Arc::clone(&store), Arc::clone(&tokenizer)),
             facts: FactService::new(Arc::clone(&store)),

@@ -53,6 +53,8 @@ CREATE TABLE message (
   UNIQUE (scope_id, session_number, position)
 ) STRICT;
 
+-- The order of commits: what vector indexes read to become complete.
+CREATE UNIQUE INDEX message_by_seq ON message (scope_id, seq);
 CREATE UNIQUE INDEX message_by_external_id
   ON message (scope_id, session_number, external_id) WHERE external_id IS NOT NULL;
 
@@ -198,4 +200,55 @@ CREATE TABLE lex_block (
   postings       INTEGER NOT NULL,
   data           BLOB NOT NULL,
   PRIMARY KEY (scope_id, namespace, term, block)
+) STRICT, WITHOUT ROWID;
+
+-- Vectors by scope, namespace and space (an embedding model), as bytes of one sign and seven bits. A
+-- new vector is one row of vector_tail; every few hundred, the tail is folded into a block: keys and
+-- signs in one row, the vectors themselves in chunks beside it. A block never changes: where a key
+-- is taken out, another block takes its place.
+CREATE TABLE vector_space (
+  id             INTEGER PRIMARY KEY,
+  name           TEXT NOT NULL,
+  dimensions     INTEGER NOT NULL,
+  UNIQUE (name, dimensions)
+) STRICT;
+
+CREATE TABLE vector_state (
+  scope_id       INTEGER NOT NULL,
+  space_id       INTEGER NOT NULL REFERENCES vector_space(id),
+  namespace      INTEGER NOT NULL,
+  through        INTEGER NOT NULL,
+  tail           INTEGER NOT NULL,
+  blocked        INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, space_id, namespace)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE vector_tail (
+  scope_id       INTEGER NOT NULL,
+  space_id       INTEGER NOT NULL,
+  namespace      INTEGER NOT NULL,
+  key            INTEGER NOT NULL,
+  vector         BLOB NOT NULL,
+  PRIMARY KEY (scope_id, space_id, namespace, key)
+) STRICT, WITHOUT ROWID;
+
+-- Ids are never used again, so that a block may be kept in memory by its id.
+CREATE TABLE vector_block (
+  id             INTEGER PRIMARY KEY AUTOINCREMENT,
+  scope_id       INTEGER NOT NULL,
+  space_id       INTEGER NOT NULL,
+  namespace      INTEGER NOT NULL,
+  first_key      INTEGER NOT NULL,
+  last_key       INTEGER NOT NULL,
+  keys           BLOB NOT NULL,
+  signs          BLOB NOT NULL
+) STRICT;
+CREATE INDEX vector_block_by_scope
+  ON vector_block (scope_id, space_id, namespace, first_key, last_key);
+
+CREATE TABLE vector_chunk (
+  block          INTEGER NOT NULL REFERENCES vector_block(id) ON DELETE CASCADE,
+  chunk          INTEGER NOT NULL,
+  vectors        BLOB NOT NULL,
+  PRIMARY KEY (block, chunk)
 ) STRICT, WITHOUT ROWID;

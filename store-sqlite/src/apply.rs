@@ -4,7 +4,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::ids::SessionId;
 use throughline_core::job::{NewJob, Outcome, after_attempt};
 use throughline_core::ports::{
-    Applied, AppliedMessage, Namespace, Precondition, RecordKey, UnitKey, Write, WriteBatch,
+    Applied, AppliedMessage, IndexUnit, Namespace, Precondition, RecordKey, UnitKey, VectorSpace,
+    Write, WriteBatch,
 };
 use throughline_core::session::PreparedMessage;
 use throughline_core::time::Timestamp;
@@ -14,6 +15,7 @@ use throughline_core::{Error, Result};
 use crate::lexical::TailWriter;
 use crate::records::{At, Id, mapped, parsed};
 use crate::store::scope_columns;
+use crate::vectors::VectorWriter;
 use crate::{entities, facts, profiles, sessions, summaries, usage};
 
 /// Counters of the scope, read once and written once a batch.
@@ -31,19 +33,75 @@ struct Transaction<'c> {
     connection: &'c Connection,
     scope: ScopeRow,
     session: Option<sessions::SessionRow>,
-    messages: TailWriter,
-    facts: TailWriter,
+    messages: IndexWriter,
+    facts: IndexWriter,
     usage: UsageCounters,
+}
+
+/// The indexes of one namespace: words, and vectors where the batch has some.
+pub(crate) struct IndexWriter {
+    words: TailWriter,
+    vectors: Option<VectorWriter>,
+    /// Whether the vectors were complete before the batch.
+    complete: bool,
+}
+
+impl IndexWriter {
+    /// `last` is the last sequence number (of facts, the last number) before the batch.
+    fn open(
+        connection: &Connection,
+        scope_id: i64,
+        namespace: Namespace,
+        space: Option<&VectorSpace>,
+        last: u64,
+    ) -> rusqlite::Result<Self> {
+        let open = |space| VectorWriter::open(connection, scope_id, space, namespace);
+        let vectors = space.map(open).transpose()?;
+        Ok(Self {
+            words: TailWriter::open(connection, scope_id, namespace)?,
+            complete: vectors.as_ref().is_some_and(|vectors| vectors.through() == last),
+            vectors,
+        })
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        connection: &Connection,
+        key: UnitKey,
+        unit: &IndexUnit,
+    ) -> rusqlite::Result<()> {
+        self.words.add(connection, key, unit)?;
+        match (&mut self.vectors, &unit.vector) {
+            (Some(vectors), Some(vector)) => vectors.add(connection, key, vector),
+            _ => Ok(()),
+        }
+    }
+
+    fn close(self, connection: &Connection, last: u64) -> rusqlite::Result<()> {
+        self.words.close(connection)?;
+        let Some(mut vectors) = self.vectors else {
+            return Ok(());
+        };
+        if self.complete {
+            vectors.reach(last);
+        }
+        vectors.close(connection)
+    }
 }
 
 /// Applies a batch. The caller rolls back when this fails.
 pub(crate) fn apply(connection: &Connection, batch: &WriteBatch) -> Result<Applied> {
     let scope = mapped(open_scope(connection, batch), "apply")?;
     check_preconditions(connection, &scope, &batch.preconditions)?;
+    check_vectors(batch)?;
+    let space = batch.space.as_ref();
+    let open = |namespace, last| {
+        mapped(IndexWriter::open(connection, scope.id, namespace, space, last), "apply")
+    };
     let mut transaction = Transaction {
         connection,
-        messages: mapped(TailWriter::open(connection, scope.id, Namespace::Message), "apply")?,
-        facts: mapped(TailWriter::open(connection, scope.id, Namespace::Fact), "apply")?,
+        messages: open(Namespace::Message, scope.last_seq)?,
+        facts: open(Namespace::Fact, scope.facts)?,
         scope,
         session: None,
         usage: UsageCounters::default(),
@@ -92,6 +150,31 @@ fn check_preconditions(
         };
         if mapped(found, "apply")? != expected {
             return Err(Error::lost_race("another writer came first"));
+        }
+    }
+    Ok(())
+}
+
+/// A vector of other dimensions than the batch's space is a defect of the embedder.
+fn check_vectors(batch: &WriteBatch) -> Result<()> {
+    let Some(space) = &batch.space else {
+        return Ok(());
+    };
+    let units = batch.writes.iter().flat_map(|write| match write {
+        Write::AppendMessage { message, .. } => {
+            let facts = message.facts.iter().map(|fact| &fact.unit);
+            message.units.iter().chain(facts).collect()
+        }
+        _ => Vec::new(),
+    });
+    for vector in units.filter_map(|unit| unit.vector.as_ref()) {
+        if vector.len() != space.dimensions {
+            return Err(Error::invalid(format!(
+                "a vector of {} values is not of the space `{}`, whose vectors have {}",
+                vector.len(),
+                space.id,
+                space.dimensions
+            )));
         }
     }
     Ok(())
@@ -275,8 +358,8 @@ impl Transaction<'_> {
     fn close(mut self, now: Timestamp) -> rusqlite::Result<()> {
         self.close_session()?;
         let Self { connection, scope, messages, facts, usage, .. } = self;
-        messages.close(connection)?;
-        facts.close(connection)?;
+        messages.close(connection, scope.last_seq)?;
+        facts.close(connection, scope.facts)?;
         if usage != UsageCounters::default() {
             usage::add(connection, scope.id, UsageDay::of(now), &usage)?;
         }

@@ -39,6 +39,8 @@ pub struct SqliteOptions {
     pub busy_timeout: Duration,
     /// Most bytes that the database file may take; `None` is as many as the disk holds.
     pub max_bytes: Option<u64>,
+    /// Bytes of vectors that are kept in memory.
+    pub vector_cache_bytes: u64,
     /// Name of the SQLite VFS, for tests of power loss; `None` is the platform's own.
     pub vfs: Option<String>,
 }
@@ -52,6 +54,7 @@ impl SqliteOptions {
             readers: 4,
             busy_timeout: Duration::from_secs(5),
             max_bytes: None,
+            vector_cache_bytes: 128 << 20,
             vfs: None,
         }
     }

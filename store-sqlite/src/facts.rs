@@ -10,7 +10,7 @@ use throughline_core::ports::{FactRepo, SOURCES_READ, UnitKey};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
-use crate::lexical::TailWriter;
+use crate::apply::IndexWriter;
 use crate::records::{At, Bits, Id, bounded, parsed, stored_wrongly};
 use crate::store::SqliteStore;
 
@@ -40,7 +40,7 @@ pub(crate) fn add(
     source: &Source,
     fact: &NewFact,
     last_number: &mut u64,
-    index: &mut TailWriter,
+    index: &mut IndexWriter,
 ) -> rusqlite::Result<()> {
     let slot = fact.slot().map(|slot| Bits(slot.to_bits()));
     let statement = fact.statement().to_bits();

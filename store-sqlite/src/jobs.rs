@@ -11,20 +11,16 @@ use throughline_core::ports::JobRepo;
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
-use crate::records::{At, Id, bounded, mapped, parsed, stored_wrongly};
-use crate::store::SqliteStore;
+use crate::records::{At, Id, bounded, mapped, parsed};
+use crate::store::{SqliteStore, read_scope_columns};
 
 const JOB_COLUMNS: &str = "j.rowid, j.id, s.tenant, s.user, s.workspace, j.kind, j.subject, \
     j.priority, j.state, j.attempts, j.due_at, j.error";
 
 fn read_job(row: &Row<'_>) -> rusqlite::Result<(u64, Job)> {
-    let workspace: String = row.get(4)?;
-    let workspace = Some(workspace.as_str()).filter(|name| !name.is_empty());
-    let scope = Scope::new(row.get_ref(2)?.as_str()?, row.get_ref(3)?.as_str()?, workspace)
-        .map_err(stored_wrongly)?;
     let job = Job {
         id: JobId::from_uuid(row.get::<_, Id>(1)?.0),
-        scope,
+        scope: read_scope_columns(row, 2)?,
         kind: row.get(5)?,
         subject: row.get(6)?,
         priority: row.get(7)?,

@@ -14,21 +14,13 @@ use throughline_core::ports::{
 use throughline_core::text::{decode_postings, encode_postings};
 use throughline_core::{Result, Scope};
 
-use crate::records::{Bits, decode_terms, encode_terms, stored_wrongly};
+use crate::records::{Bits, decode_terms, encode_terms, namespace_code, stored_wrongly};
 use crate::store::SqliteStore;
 
 /// Units of the tail that are folded at once: a fold costs about 20 ms, a scan of this many 0.2 ms.
 const FOLD_AT: u64 = 512;
 /// Postings of a block; a full block is not rewritten any more.
 const BLOCK_POSTINGS: usize = 1_024;
-
-/// As stored.
-fn namespace_code(namespace: Namespace) -> i64 {
-    match namespace {
-        Namespace::Message => 0,
-        Namespace::Fact => 1,
-    }
-}
 
 /// Adds units of one batch to the tail of a scope and namespace.
 #[derive(Debug)]

@@ -12,12 +12,14 @@ mod facts;
 mod health;
 mod jobs;
 mod lexical;
+mod outbox;
 mod profiles;
 mod records;
 mod sessions;
 mod store;
 mod summaries;
 mod usage;
+mod vectors;
 mod writer;
 
 pub use backup::{BackupProgress, restore};

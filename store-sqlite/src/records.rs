@@ -3,7 +3,7 @@
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use throughline_core::Result;
 use throughline_core::ids::MessageId;
-use throughline_core::ports::{IndexUnit, TermId};
+use throughline_core::ports::{IndexUnit, Namespace, TermId};
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -61,6 +61,14 @@ impl ToSql for Bits {
 impl FromSql for Bits {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(Self(value.as_i64()?.cast_unsigned()))
+    }
+}
+
+/// A namespace as a number.
+pub(crate) fn namespace_code(namespace: Namespace) -> i64 {
+    match namespace {
+        Namespace::Message => 0,
+        Namespace::Fact => 1,
     }
 }
 

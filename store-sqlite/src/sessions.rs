@@ -411,12 +411,15 @@ impl SessionRepo for SqliteStore {
         let totals = self
             .read_scope(scope, |connection, scope_id| {
                 connection
-                    .prepare_cached("SELECT messages, tokens, last_seq FROM scope WHERE id = ?1")?
+                    .prepare_cached(
+                        "SELECT messages, tokens, last_seq, facts FROM scope WHERE id = ?1",
+                    )?
                     .query_row([scope_id], |row| {
                         Ok(ScopeTotals {
                             messages: row.get(0)?,
                             tokens: row.get(1)?,
                             last_seq: row.get(2)?,
+                            facts: row.get(3)?,
                         })
                     })
             })

@@ -12,7 +12,8 @@ use tokio::sync::Semaphore;
 use crate::apply::apply;
 use crate::connection::{SqliteOptions, open_reader, open_writer};
 use crate::health;
-use crate::records::mapped;
+use crate::records::{mapped, stored_wrongly};
+use crate::vectors::BlockCache;
 use crate::writer::Writer;
 
 /// Everything in one SQLite file.
@@ -28,6 +29,7 @@ pub struct SqliteStore {
 pub(crate) struct Inner {
     pub(crate) options: SqliteOptions,
     pub(crate) writer: Writer,
+    pub(crate) blocks: BlockCache,
     readers: Arc<Readers>,
 }
 
@@ -49,7 +51,8 @@ impl SqliteStore {
         let idle = (0..count).map(|_| open_reader(&options)).collect::<Result<Vec<_>>>()?;
         let readers =
             Arc::new(Readers { idle: Mutex::new(idle), permits: Arc::new(Semaphore::new(count)) });
-        Ok(Self { inner: Arc::new(Inner { options, writer, readers }) })
+        let blocks = BlockCache::new(options.vector_cache_bytes);
+        Ok(Self { inner: Arc::new(Inner { options, writer, blocks, readers }) })
     }
 
     /// The database file.
@@ -116,6 +119,25 @@ pub(crate) fn scope_id(connection: &Connection, scope: &Scope) -> rusqlite::Resu
         .prepare_cached("SELECT id FROM scope WHERE tenant = ?1 AND user = ?2 AND workspace = ?3")?
         .query_row(scope_columns(scope), |row| row.get(0))
         .optional()
+}
+
+/// The row of a scope, which is made when there is none.
+pub(crate) fn open_scope_id(connection: &Connection, scope: &Scope) -> rusqlite::Result<i64> {
+    if let Some(id) = scope_id(connection, scope)? {
+        return Ok(id);
+    }
+    connection
+        .prepare_cached("INSERT INTO scope (tenant, user, workspace) VALUES (?1, ?2, ?3)")?
+        .execute(scope_columns(scope))?;
+    Ok(connection.last_insert_rowid())
+}
+
+/// The scope of three columns from `at` on.
+pub(crate) fn read_scope_columns(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Scope> {
+    let workspace: String = row.get(at + 2)?;
+    let workspace = Some(workspace.as_str()).filter(|name| !name.is_empty());
+    Scope::new(row.get_ref(at)?.as_str()?, row.get_ref(at + 1)?.as_str()?, workspace)
+        .map_err(stored_wrongly)
 }
 
 /// A scope as its three columns; no workspace is the empty text, which no workspace can be named.

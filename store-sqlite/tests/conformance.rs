@@ -1,18 +1,34 @@
-//! The SQLite store passes the table that every store passes.
+//! The SQLite store passes the tables that every store and every vector index passes.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use throughline_store_sqlite::{SqliteOptions, SqliteStore};
 use throughline_testkit::conformance;
 
+/// Opens a fresh store in `directory` at every call.
+fn fresh(directory: &Path) -> impl AsyncFn() -> SqliteStore {
+    let opened = AtomicU32::new(0);
+    async move || {
+        let n = opened.fetch_add(1, Ordering::Relaxed);
+        SqliteStore::open(SqliteOptions::new(directory.join(format!("{n}.db")))).unwrap()
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_sqlite_store_conforms() {
     let directory = tempfile::tempdir().unwrap();
-    let opened = AtomicU32::new(0);
-    let make = async || {
-        let n = opened.fetch_add(1, Ordering::Relaxed);
-        let path = directory.path().join(format!("{n}.db"));
-        SqliteStore::open(SqliteOptions::new(path)).unwrap()
-    };
-    conformance::store(make, &[]).await;
+    conformance::store(fresh(directory.path()), &[]).await;
+}
+
+#[tokio::test]
+async fn the_sqlite_vector_index_conforms() {
+    let directory = tempfile::tempdir().unwrap();
+    conformance::vector_index(fresh(directory.path()), &[]).await;
+}
+
+#[tokio::test]
+async fn the_sqlite_store_conforms_as_an_index() {
+    let directory = tempfile::tempdir().unwrap();
+    conformance::embedded_index(fresh(directory.path()), &[]).await;
 }

@@ -1,7 +1,7 @@
 //! The fakes pass the tables that every adapter passes.
 
 use throughline_testkit::conformance;
-use throughline_testkit::memory::{MemoryStore, MemoryVectorIndex};
+use throughline_testkit::memory::MemoryStore;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_memory_store_conforms() {
@@ -10,5 +10,10 @@ async fn the_memory_store_conforms() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_memory_vector_index_conforms() {
-    conformance::vector_index(async || MemoryVectorIndex::new(), &[]).await;
+    conformance::vector_index(async || MemoryStore::new(), &[]).await;
+}
+
+#[tokio::test]
+async fn the_memory_store_conforms_as_an_index() {
+    conformance::embedded_index(async || MemoryStore::new(), &[]).await;
 }

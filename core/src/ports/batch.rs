@@ -2,6 +2,7 @@
 
 use crate::ids::{JobId, MessageId, SessionId};
 use crate::job::{NewJob, Outcome};
+use crate::ports::VectorSpace;
 use crate::scope::{Profile, Scope};
 use crate::session::PreparedMessage;
 use crate::summary::Summary;
@@ -63,6 +64,11 @@ pub struct WriteBatch {
     pub now: Timestamp,
     /// What must hold.
     pub preconditions: Vec<Precondition>,
+    /// The space of the vectors of its index units; `None` when they were not embedded.
+    ///
+    /// A store that is a vector index keeps them, and its watermark moves with them if it was
+    /// complete before; another store ignores them.
+    pub space: Option<VectorSpace>,
     /// The changes, applied in order.
     pub writes: Vec<Write>,
 }
@@ -71,7 +77,7 @@ impl WriteBatch {
     /// An empty batch.
     #[must_use]
     pub fn new(scope: Scope, now: Timestamp) -> Self {
-        Self { scope, now, preconditions: Vec::new(), writes: Vec::new() }
+        Self { scope, now, preconditions: Vec::new(), space: None, writes: Vec::new() }
     }
 
     /// Adds a precondition.

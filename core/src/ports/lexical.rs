@@ -81,13 +81,16 @@ impl UnitKey {
     }
 }
 
-/// The lexical form of a passage or fact.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// What is indexed of a passage or fact.
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct IndexUnit {
     /// Distinct terms with their counts, sorted by term.
     pub terms: Vec<(TermId, u16)>,
     /// Length in terms, for normalization.
     pub length: u16,
+    /// Its vector in the batch's [`VectorSpace`](crate::ports::VectorSpace), where it was embedded
+    /// with the write and means anything.
+    pub vector: Option<Vec<f32>>,
 }
 
 /// One occurrence list entry.

@@ -11,6 +11,11 @@ pub trait Embedder: Send + Sync {
     /// The space of its vectors; it changes when the model does.
     fn space(&self) -> &VectorSpace;
 
-    /// One vector of `space().dimensions` values for each text, in order.
+    /// Whether a text takes microseconds and nothing that can be late: then texts are embedded with
+    /// the write that brings them, else by jobs in the background.
+    fn is_instant(&self) -> bool;
+
+    /// One vector of `space().dimensions` values for each text, in order. A text that means nothing
+    /// to the model (no word that it knows) has the vector of zeros, which is near nothing.
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>>;
 }

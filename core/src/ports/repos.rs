@@ -11,7 +11,7 @@ use crate::fact::Fact;
 use crate::ids::{ExternalId, SessionId};
 use crate::job::Job;
 use crate::page::{Page, PageRequest};
-use crate::ports::UnitKey;
+use crate::ports::{Namespace, UnitKey};
 use crate::scope::{Profile, Scope};
 use crate::session::{Message, Session};
 use crate::summary::Summary;
@@ -31,6 +31,8 @@ pub struct ScopeTotals {
     pub tokens: u64,
     /// Sequence number of the last message.
     pub last_seq: u64,
+    /// Facts, superseded ones included: the number of the last one.
+    pub facts: u64,
 }
 
 /// Threads and messages.
@@ -76,6 +78,36 @@ pub trait SessionRepo: Send + Sync {
 
     /// Size of the scope.
     async fn totals(&self, scope: &Scope) -> Result<ScopeTotals>;
+}
+
+/// A text that waits to be embedded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxText {
+    /// What it stands for.
+    pub key: UnitKey,
+    /// Sequence number of its message, or number of the fact: the order of the outbox.
+    pub seq: u64,
+    /// A passage of a message, or a fact.
+    pub text: String,
+}
+
+/// What vector indexes read to become complete. Nothing is written twice for it: the outbox is what
+/// lies above an index's watermark.
+#[async_trait]
+pub trait OutboxRepo: Send + Sync {
+    /// The texts of a namespace above `after`, in order; about `limit` of them, but never a part of a
+    /// message's passages alone. Empty when nothing waits.
+    async fn texts_after(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<OutboxText>>;
+
+    /// Every scope with its totals, in the order in which they were first written to; for workers,
+    /// never for a caller.
+    async fn scopes(&self, page: &PageRequest) -> Result<Page<(Scope, ScopeTotals)>>;
 }
 
 /// The facts ledger.

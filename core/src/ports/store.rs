@@ -4,8 +4,8 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::ports::{
-    Applied, EntityRepo, FactRepo, JobRepo, LexicalIndex, ProfileRepo, SessionRepo, SummaryRepo,
-    UsageRepo, WriteBatch,
+    Applied, EntityRepo, FactRepo, JobRepo, LexicalIndex, OutboxRepo, ProfileRepo, SessionRepo,
+    SummaryRepo, UsageRepo, WriteBatch,
 };
 
 /// State of a store.
@@ -22,7 +22,15 @@ pub struct Health {
 /// Everything that is kept, behind one handle.
 #[async_trait]
 pub trait Store:
-    SessionRepo + FactRepo + EntityRepo + SummaryRepo + ProfileRepo + JobRepo + UsageRepo + LexicalIndex
+    SessionRepo
+    + FactRepo
+    + EntityRepo
+    + SummaryRepo
+    + ProfileRepo
+    + JobRepo
+    + UsageRepo
+    + OutboxRepo
+    + LexicalIndex
 {
     /// Applies a batch: all of it or nothing. When it returns, the batch is durable and every
     /// later read sees it.

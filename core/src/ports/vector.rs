@@ -38,8 +38,9 @@ pub struct VectorHit {
 #[async_trait]
 pub trait VectorIndex: Send + Sync {
     /// Keeps vectors of one scope, namespace and space, replacing those of equal keys, and moves
-    /// the watermark to `through`: every change of the store up to that sequence number is in.
-    /// A vector of other dimensions than the space's is `InvalidInput`, and nothing is kept.
+    /// the watermark up to `through`: every change of the store up to that sequence number is in.
+    /// A vector of other dimensions than the space's is `InvalidInput`, and nothing is kept. One of
+    /// zeros means nothing: it is not found.
     async fn upsert(
         &self,
         scope: &Scope,
@@ -52,8 +53,11 @@ pub trait VectorIndex: Send + Sync {
     /// Removes keys in every space; unknown keys are no error.
     async fn remove(&self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) -> Result<()>;
 
-    /// The sequence number up to which the index is complete; 0 when it holds nothing. What lies
-    /// above is searched from the store.
+    /// Removes what the scope holds in every other space: after another model has embedded it anew.
+    async fn keep_only(&self, scope: &Scope, space: &VectorSpace) -> Result<()>;
+
+    /// The sequence number up to which the index is complete; 0 when it holds nothing. Of facts,
+    /// their number. What lies above waits in the outbox, and recall knows it by its words.
     async fn watermark(
         &self,
         scope: &Scope,
@@ -62,7 +66,7 @@ pub trait VectorIndex: Send + Sync {
     ) -> Result<u64>;
 
     /// Up to `limit` nearest keys, the closest first, ties by key. A query of other dimensions
-    /// than the space's is `InvalidInput`.
+    /// than the space's is `InvalidInput`; one of zeros finds nothing.
     async fn search(
         &self,
         scope: &Scope,

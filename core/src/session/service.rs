@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::append::{MAX_BATCH, MAX_BATCH_BYTES, prepare};
+use crate::embedding::EmbeddingService;
 use crate::entity::Entity;
 use crate::error::{Error, Result};
 use crate::ids::{ExternalId, SessionId, SummaryId};
@@ -30,18 +31,20 @@ pub struct SessionService {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdGen>,
     tokenizer: Arc<dyn Tokenizer>,
+    embeddings: Option<EmbeddingService>,
 }
 
 impl SessionService {
-    /// A service over its ports.
+    /// A service over its ports; without embeddings, messages are recalled by their words alone.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdGen>,
         tokenizer: Arc<dyn Tokenizer>,
+        embeddings: Option<EmbeddingService>,
     ) -> Self {
-        Self { store, clock, ids, tokenizer }
+        Self { store, clock, ids, tokenizer, embeddings }
     }
 
     /// Appends messages to a session, which its first message creates. All of them are stored with
@@ -84,8 +87,14 @@ impl SessionService {
             prepared.push(ready);
         }
         check_batch(&prepared)?;
+        let mut beside = Vec::new();
+        let space = match &self.embeddings {
+            Some(embeddings) => embeddings.prepare(&mut prepared, &mut beside, now).await,
+            None => None,
+        };
         for attempt in 1..=ATTEMPTS {
             let mut batch = WriteBatch::new(scope.clone(), now);
+            batch.space.clone_from(&space);
             if attempt < ATTEMPTS {
                 self.roll_summaries(&mut batch, session, &prepared).await?;
             }
@@ -94,6 +103,7 @@ impl SessionService {
                 message: Box::new(message.clone()),
             });
             batch.writes.splice(0..0, appends);
+            batch.writes.extend(beside.iter().cloned());
             match self.store.apply(batch).await {
                 Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {}
                 applied => return applied.map(|Applied { messages }| messages),

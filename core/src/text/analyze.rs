@@ -114,7 +114,7 @@ pub fn analyze(text: &str, marks: &[String]) -> IndexUnit {
             _ => counted.push((id, 1)),
         }
     }
-    IndexUnit { terms: counted, length }
+    IndexUnit { terms: counted, length, vector: None }
 }
 
 /// The mark of a message that asks something. Marks begin with `@` and cannot collide with words.

@@ -5,6 +5,7 @@
 //! name, and the run panics once, at its end. What an adapter cannot do it names in its skips, with
 //! the reason; a skip that names no scenario is an error.
 
+mod embedded;
 mod runner;
 mod store;
 mod vectors;
@@ -30,6 +31,24 @@ pub async fn store<S: Store + 'static>(make: impl AsyncFn() -> S, skips: &[Skip]
     let table = store::table();
     let make = async || Arc::new(make().await) as Arc<dyn Store>;
     runner::run("Store", &table, make, skips).await;
+}
+
+/// A store that keeps vectors itself.
+pub(crate) trait EmbeddedIndex: Store + VectorIndex {}
+
+impl<S: Store + VectorIndex> EmbeddedIndex for S {}
+
+/// Runs the table of a store that is a vector index as well: what its batches do to its vectors.
+/// `make` opens a fresh, empty one for each scenario.
+///
+/// # Panics
+/// With the names of all scenarios that failed, or of skips that no scenario has.
+pub async fn embedded_index<S: Store + VectorIndex + 'static>(
+    make: impl AsyncFn() -> S,
+    skips: &[Skip],
+) {
+    let make = async || Arc::new(make().await) as Arc<dyn EmbeddedIndex>;
+    runner::run("Store with VectorIndex", embedded::TABLE, make, skips).await;
 }
 
 /// Runs the table of the `VectorIndex` port. `make` opens a fresh, empty index for each scenario.

@@ -25,6 +25,10 @@ pub(super) const TABLE: &[Scenario<dyn VectorIndex>] = scenarios!["vectors":
     the_watermark_moves_with_each_upsert,
     other_dimensions_are_refused_and_nothing_is_kept,
     a_query_of_other_dimensions_is_refused,
+    what_means_nothing_is_not_found,
+    other_spaces_are_dropped_when_one_is_kept,
+    the_watermark_never_goes_back,
+    vectors_are_replaced_and_removed_among_many,
     many_vectors_are_searched,
 ];
 
@@ -209,6 +213,77 @@ async fn a_query_of_other_dimensions_is_refused(index: Port) {
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
         }
     }
+}
+
+async fn what_means_nothing_is_not_found(index: Port) {
+    put(&index, &[item(1, &[0.0, 0.0]), item(2, &[-1.0, 0.0])]).await;
+    assert_eq!(keys(&index, &[1.0, 0.0], 9).await, [key(2)]);
+    assert_eq!(search(&index, &[0.0, 0.0], 9).await, []);
+    put(&index, &[item(2, &[0.0, 0.0])]).await;
+    assert_eq!(search(&index, &[1.0, 0.0], 9).await, []);
+}
+
+async fn other_spaces_are_dropped_when_one_is_kept(index: Port) {
+    let other = space("other", 2);
+    for scope in [scope("a"), scope("b")] {
+        for space in [flat(), other.clone()] {
+            for namespace in [MESSAGES, Namespace::Fact] {
+                let items = [item(1, &[1.0, 0.0])];
+                index.upsert(&scope, namespace, &space, &items, 7).await.unwrap();
+            }
+        }
+    }
+    index.keep_only(&scope("a"), &other).await.unwrap();
+    for (scope, space, held) in [
+        (scope("a"), flat(), false),
+        (scope("a"), other.clone(), true),
+        (scope("b"), flat(), true),
+        (scope("b"), other, true),
+    ] {
+        for namespace in [MESSAGES, Namespace::Fact] {
+            let hits = index.search(&scope, namespace, &space, &[1.0, 0.0], 9).await.unwrap();
+            let watermark = index.watermark(&scope, namespace, &space).await.unwrap();
+            assert_eq!((hits.len(), watermark), if held { (1, 7) } else { (0, 0) }, "{scope}");
+        }
+    }
+    index.keep_only(&scope("never written"), &flat()).await.unwrap();
+}
+
+async fn the_watermark_never_goes_back(index: Port) {
+    for through in [9, 4] {
+        index.upsert(&scope("a"), MESSAGES, &flat(), &[], through).await.unwrap();
+    }
+    assert_eq!(index.watermark(&scope("a"), MESSAGES, &flat()).await.unwrap(), 9);
+}
+
+/// Enough of them that an index which keeps blocks has several, with keys that interleave.
+async fn vectors_are_replaced_and_removed_among_many(index: Port) {
+    let vector = |n: u32| [(n as f32 * 0.003).cos(), (n as f32 * 0.003).sin()];
+    let near = async |n: u32, expected: &[u32]| {
+        let found = keys(&index, &vector(n), expected.len()).await;
+        assert_eq!(found, expected.iter().copied().map(key).collect::<Vec<_>>(), "at {n}");
+    };
+    for part in 0..3 {
+        let items: Vec<VectorItem> = (0..600)
+            .map(|n| n * 3 + part)
+            .filter(|n| *n < 1_000)
+            .map(|n| item(n, &vector(n)))
+            .collect();
+        put(&index, &items).await;
+    }
+    let found = keys(&index, &vector(500), 1_000).await;
+    assert_eq!(found.len(), 1_000);
+    near(0, &[0]).await;
+    near(999, &[999]).await;
+    let removed: Vec<UnitKey> = (400..700).map(key).collect();
+    index.remove(&scope("a"), MESSAGES, &removed).await.unwrap();
+    let found = keys(&index, &vector(500), 1_000).await;
+    assert_eq!(found.len(), 700);
+    assert!(found.iter().all(|key| !removed.contains(key)));
+    put(&index, &[item(0, &vector(550)), item(999, &vector(551))]).await;
+    let found = keys(&index, &vector(550), 2).await;
+    assert_eq!(found, [0, 999].map(key));
+    assert_eq!(keys(&index, &vector(0), 1).await, [key(1)]);
 }
 
 async fn many_vectors_are_searched(index: Port) {

@@ -11,10 +11,16 @@ use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
 
 use super::sessions::{Stored, Thread};
+use super::vector::check_batch;
 use super::{ScopeState, State, jobs};
 
 pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
+    check_batch(batch)?;
+    if !state.scopes.contains_key(&batch.scope) {
+        state.order.push(batch.scope.clone());
+    }
     let scope = state.scopes.entry(batch.scope.clone()).or_default();
+    let (last_seq, last_fact) = (scope.last_seq, scope.facts.len() as u64);
     for precondition in &batch.preconditions {
         let (key, expected) = match precondition {
             Precondition::IfAbsent(key) => (key, None),
@@ -49,6 +55,20 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
     for thread in &mut scope.sessions {
         if std::mem::take(&mut thread.changed) {
             thread.head.version += 1;
+        }
+    }
+    if let Some(space) = &batch.space {
+        let ends = [
+            (Namespace::Message, last_seq, scope.last_seq),
+            (Namespace::Fact, last_fact, scope.facts.len() as u64),
+        ];
+        for (namespace, before, after) in ends {
+            let vectors = scope.index.iter_mut().filter(|((within, _), _)| *within == namespace);
+            let vectors: Vec<_> =
+                vectors.filter_map(|((_, key), unit)| Some((*key, unit.vector.take()?))).collect();
+            let complete = state.vectors.watermark(&batch.scope, namespace, space) == before;
+            let through = if complete { after } else { 0 };
+            state.vectors.put(&batch.scope, namespace, space, vectors.into_iter(), through);
         }
     }
     Ok(applied)

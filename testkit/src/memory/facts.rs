@@ -13,7 +13,7 @@ use super::{MemoryStore, ScopeState};
 /// A fact with its keys.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
-    fact: Fact,
+    pub(super) fact: Fact,
     slot: Option<SlotKey>,
     statement: StatementKey,
 }

@@ -7,6 +7,7 @@ mod facts;
 mod jobs;
 mod lexical;
 mod model;
+mod outbox;
 mod profiles;
 mod sessions;
 mod summaries;
@@ -27,9 +28,9 @@ use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Result, Scope};
 
 pub use model::HashEmbedder;
-pub use vector::MemoryVectorIndex;
+use vector::Vectors;
 
-/// Everything of the `Store` port, in memory and behind one lock.
+/// Everything of the `Store` and `VectorIndex` ports, in memory and behind one lock.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -38,6 +39,9 @@ pub struct MemoryStore {
 #[derive(Debug, Clone, Default)]
 struct State {
     scopes: BTreeMap<Scope, ScopeState>,
+    /// The scopes in the order in which they were first written to.
+    order: Vec<Scope>,
+    vectors: Vectors,
     /// Of all scopes, in the order in which they were enqueued.
     jobs: Vec<Job>,
 }

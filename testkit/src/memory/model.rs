@@ -42,6 +42,10 @@ impl Embedder for HashEmbedder {
         &self.space
     }
 
+    fn is_instant(&self) -> bool {
+        true
+    }
+
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
         Ok(texts.iter().map(|text| self.vector(text)).collect())
     }

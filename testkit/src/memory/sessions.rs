@@ -189,6 +189,7 @@ impl SessionRepo for MemoryStore {
             messages: held.sessions.iter().map(|thread| thread.head.messages).sum(),
             tokens: held.sessions.iter().map(|thread| thread.head.tokens).sum(),
             last_seq: held.last_seq,
+            facts: held.facts.len() as u64,
         }))
     }
 }

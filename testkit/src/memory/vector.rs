@@ -1,39 +1,26 @@
 //! The vector index: a look through all vectors.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use throughline_core::ports::{
-    Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
+    Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace, Write, WriteBatch,
 };
 use throughline_core::{Error, Result, Scope};
 
-/// Everything of the `VectorIndex` port, in memory.
-#[derive(Debug, Default)]
-pub struct MemoryVectorIndex {
-    held: Mutex<BTreeMap<Place, Vectors>>,
-}
+use super::MemoryStore;
+
+/// Vectors of all scopes, namespaces and spaces.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Vectors(BTreeMap<Place, Held>);
 
 /// Scope, namespace, and the space by id and dimensions.
 type Place = (Scope, Namespace, String, usize);
 
-#[derive(Debug, Default)]
-struct Vectors {
+#[derive(Debug, Clone, Default)]
+struct Held {
     through: u64,
     by_key: BTreeMap<UnitKey, Vec<f32>>,
-}
-
-impl MemoryVectorIndex {
-    /// An empty index.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    fn held(&self) -> MutexGuard<'_, BTreeMap<Place, Vectors>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 fn place(scope: &Scope, namespace: Namespace, space: &VectorSpace) -> Place {
@@ -52,16 +39,61 @@ fn check(space: &VectorSpace, vector: &[f32]) -> Result<()> {
     )))
 }
 
-/// Cosine mapped to 0..=1; a vector without direction is halfway from all others.
+/// Refuses a batch with vectors of other dimensions than its space's.
+pub(super) fn check_batch(batch: &WriteBatch) -> Result<()> {
+    let Some(space) = &batch.space else {
+        return Ok(());
+    };
+    for write in &batch.writes {
+        if let Write::AppendMessage { message, .. } = write {
+            let units = message.units.iter().chain(message.facts.iter().map(|fact| &fact.unit));
+            for vector in units.filter_map(|unit| unit.vector.as_ref()) {
+                check(space, vector)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_zero(vector: &[f32]) -> bool {
+    vector.iter().all(|value| *value == 0.0)
+}
+
+/// Cosine mapped to 0..=1.
 fn score(a: &[f32], b: &[f32]) -> f32 {
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
-    let norms = (dot(a, a) * dot(b, b)).sqrt();
-    let cosine = if norms > 0.0 { dot(a, b) / norms } else { 0.0 };
+    let cosine = dot(a, b) / (dot(a, a) * dot(b, b)).sqrt();
     f32::midpoint(cosine, 1.0).clamp(0.0, 1.0)
 }
 
+impl Vectors {
+    pub(super) fn watermark(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+    ) -> u64 {
+        self.0.get(&place(scope, namespace, space)).map_or(0, |held| held.through)
+    }
+
+    pub(super) fn put(
+        &mut self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+        items: impl Iterator<Item = (UnitKey, Vec<f32>)>,
+        through: u64,
+    ) {
+        let held = self.0.entry(place(scope, namespace, space)).or_default();
+        held.through = held.through.max(through);
+        for (key, vector) in items {
+            held.by_key.insert(key, vector);
+        }
+    }
+}
+
 #[async_trait]
-impl VectorIndex for MemoryVectorIndex {
+impl VectorIndex for MemoryStore {
     async fn upsert(
         &self,
         scope: &Scope,
@@ -73,21 +105,25 @@ impl VectorIndex for MemoryVectorIndex {
         for item in items {
             check(space, &item.vector)?;
         }
-        let mut held = self.held();
-        let vectors = held.entry(place(scope, namespace, space)).or_default();
-        vectors.through = through;
-        for item in items {
-            vectors.by_key.insert(item.key, item.vector.clone());
-        }
+        let items = items.iter().map(|item| (item.key, item.vector.clone()));
+        self.state().vectors.put(scope, namespace, space, items, through);
         Ok(())
     }
 
     async fn remove(&self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) -> Result<()> {
-        for ((of, within, ..), vectors) in self.held().iter_mut() {
+        for ((of, within, ..), held) in &mut self.state().vectors.0 {
             if of == scope && *within == namespace {
-                vectors.by_key.retain(|key, _| !keys.contains(key));
+                held.by_key.retain(|key, _| !keys.contains(key));
             }
         }
+        Ok(())
+    }
+
+    async fn keep_only(&self, scope: &Scope, space: &VectorSpace) -> Result<()> {
+        let kept = |(of, _, id, dimensions): &Place| {
+            of != scope || (id, *dimensions) == (&space.id, space.dimensions)
+        };
+        self.state().vectors.0.retain(|place, _| kept(place));
         Ok(())
     }
 
@@ -97,9 +133,7 @@ impl VectorIndex for MemoryVectorIndex {
         namespace: Namespace,
         space: &VectorSpace,
     ) -> Result<u64> {
-        let held = self.held();
-        let vectors = held.get(&place(scope, namespace, space));
-        Ok(vectors.map_or(0, |vectors| vectors.through))
+        Ok(self.state().vectors.watermark(scope, namespace, space))
     }
 
     async fn search(
@@ -111,11 +145,15 @@ impl VectorIndex for MemoryVectorIndex {
         limit: usize,
     ) -> Result<Vec<VectorHit>> {
         check(space, query)?;
-        let held = self.held();
-        let vectors = held.get(&place(scope, namespace, space));
-        let mut hits: Vec<VectorHit> = vectors
+        if is_zero(query) {
+            return Ok(Vec::new());
+        }
+        let state = self.state();
+        let held = state.vectors.0.get(&place(scope, namespace, space));
+        let mut hits: Vec<VectorHit> = held
             .iter()
-            .flat_map(|vectors| &vectors.by_key)
+            .flat_map(|held| &held.by_key)
+            .filter(|(_, vector)| !is_zero(vector))
             .map(|(key, vector)| VectorHit { key: *key, score: score(query, vector) })
             .collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));

@@ -34,7 +34,7 @@ fn with_units(units: Vec<IndexUnit>) -> PreparedMessage {
 fn unit(terms: &[(&str, u16)], length: u16) -> IndexUnit {
     let mut terms: Vec<_> = terms.iter().map(|(term, n)| (TermId::of(term), *n)).collect();
     terms.sort_unstable();
-    IndexUnit { terms, length }
+    IndexUnit { terms, length, vector: None }
 }
 
 async fn lists_come_in_the_order_asked_sorted_by_key(store: Port) {
@@ -154,7 +154,7 @@ async fn extreme_values_are_kept(store: Port) {
     let (low, high) = (TermId::from_bits(0), TermId::from_bits(u64::MAX));
     let middle = TermId::from_bits(1 << 63);
     let terms = vec![(low, 1), (middle, 300), (high, u16::MAX)];
-    let units = vec![IndexUnit { terms, length: u16::MAX }, IndexUnit::default()];
+    let units = vec![IndexUnit { terms, length: u16::MAX, vector: None }, IndexUnit::default()];
     put_one(&store, &scope, "s1", with_units(units)).await;
     let asked = [high, low, middle];
     let found = store.postings(&scope, Namespace::Message, &asked).await.unwrap();

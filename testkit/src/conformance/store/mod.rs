@@ -10,6 +10,7 @@ mod jobs;
 mod leases;
 mod lexical;
 mod messages;
+mod outbox;
 mod pages;
 mod preconditions;
 mod profiles;
@@ -40,6 +41,7 @@ pub(super) fn table() -> Vec<Scenario<dyn Store>> {
         leases::TABLE,
         usage::TABLE,
         lexical::TABLE,
+        outbox::TABLE,
         isolation::TABLE,
         concurrency::TABLE,
     ]

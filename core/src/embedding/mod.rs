@@ -1,0 +1,272 @@
+//! Meaning: texts as vectors, from the write that brings them to the search that finds them.
+//!
+//! An instant embedder's vectors go in with the message, in the same batch. A slow one's follow by
+//! jobs: what the index lacks is what lies above its watermark, and a job reads that from the
+//! outbox, slice by slice, so that a crash loses nothing and repeats little. A model that changes
+//! brings another space, whose watermark is 0: the same jobs embed everything anew, and only then
+//! does the old space go (DESIGN, invariant 14).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::ids::JobId;
+use crate::job::{DEFAULT_PRIORITY, Job, NewJob, Outcome};
+use crate::page::{MAX_PAGE, PageRequest};
+use crate::ports::{
+    Clock, Embedder, IdGen, Namespace, ScopeTotals, Store, VectorHit, VectorIndex, VectorItem,
+    VectorSpace, Write, WriteBatch,
+};
+use crate::scope::Scope;
+use crate::session::PreparedMessage;
+use crate::text::passages;
+use crate::time::Timestamp;
+
+/// The kind of job that embeds what waits in a scope.
+pub const EMBED_JOB: &str = "embed";
+
+/// Texts of one slice: what is embedded between two writes.
+const SLICE: usize = 256;
+/// Slices of one attempt of a job; what is left then is another job.
+const SLICES: usize = 64;
+/// How long an attempt may take before another worker may try.
+const LEASE: Duration = Duration::from_secs(600);
+/// Below the default: recall by words works meanwhile.
+const PRIORITY: i16 = DEFAULT_PRIORITY - 1;
+
+/// What a worker did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Worked {
+    /// Jobs attempted.
+    pub jobs: u64,
+    /// Texts embedded.
+    pub texts: u64,
+    /// Attempts that failed; the job's `error` says why.
+    pub failed: u64,
+}
+
+/// An embedder, the index that keeps its vectors, and the jobs between them.
+#[derive(Clone)]
+pub struct EmbeddingService {
+    store: Arc<dyn Store>,
+    index: Arc<dyn VectorIndex>,
+    embedder: Arc<dyn Embedder>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGen>,
+}
+
+impl EmbeddingService {
+    /// A service over its ports.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        index: Arc<dyn VectorIndex>,
+        embedder: Arc<dyn Embedder>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdGen>,
+    ) -> Self {
+        Self { store, index, embedder, clock, ids }
+    }
+
+    /// The space of the embedder that is in use.
+    #[must_use]
+    pub fn space(&self) -> &VectorSpace {
+        self.embedder.space()
+    }
+
+    /// The vector of a question; `None` when it means nothing to the model.
+    ///
+    /// # Errors
+    /// Those of the embedder.
+    pub async fn question(&self, text: &str) -> Result<Option<Vec<f32>>> {
+        let vector = self.embed(&[text]).await?.pop().unwrap_or_default();
+        Ok(means_something(&vector).then_some(vector))
+    }
+
+    /// The nearest texts of a scope to a question's vector.
+    ///
+    /// # Errors
+    /// Those of the index.
+    pub async fn nearest(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        question: &[f32],
+        limit: usize,
+    ) -> Result<Vec<VectorHit>> {
+        self.index.search(scope, namespace, self.space(), question, limit).await
+    }
+
+    /// Prepares messages for one batch: gives them their vectors if that takes no waiting, else the
+    /// job that will. Returns the space of the vectors.
+    pub(crate) async fn prepare(
+        &self,
+        messages: &mut [PreparedMessage],
+        writes: &mut Vec<Write>,
+        now: Timestamp,
+    ) -> Option<VectorSpace> {
+        if self.embedder.is_instant() && self.fill(messages).await.is_ok() {
+            return Some(self.space().clone());
+        }
+        writes.push(Write::EnqueueJob(self.job(now)));
+        None
+    }
+
+    async fn fill(&self, messages: &mut [PreparedMessage]) -> Result<()> {
+        let texts: Vec<&str> = messages
+            .iter()
+            .flat_map(|message| {
+                let facts = message.facts.iter().map(|fact| fact.text.as_str());
+                let cuts = passages(&message.content).into_iter();
+                cuts.map(|range| &message.content[range]).chain(facts).collect::<Vec<_>>()
+            })
+            .collect();
+        let mut vectors = self.embed(&texts).await?.into_iter();
+        for message in messages {
+            let facts = message.facts.iter_mut().map(|fact| &mut fact.unit);
+            for unit in message.units.iter_mut().chain(facts) {
+                unit.vector = vectors.next().filter(|vector| means_something(vector));
+            }
+        }
+        Ok(())
+    }
+
+    /// Embeds; an embedder that answers with another number or other sizes is a defect of it.
+    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let vectors = self.embedder.embed(texts).await?;
+        let dimensions = self.space().dimensions;
+        if vectors.len() != texts.len() || vectors.iter().any(|vector| vector.len() != dimensions) {
+            return Err(Error::internal(format!(
+                "the embedder `{}` gave {} vectors for {} texts, or some of other dimensions than \
+                 {dimensions}",
+                self.space().id,
+                vectors.len(),
+                texts.len()
+            )));
+        }
+        Ok(vectors)
+    }
+
+    fn job(&self, now: Timestamp) -> NewJob {
+        NewJob {
+            id: JobId::from_uuid(self.ids.next()),
+            kind: EMBED_JOB.to_owned(),
+            subject: self.space().id.clone(),
+            priority: PRIORITY,
+            due_at: now,
+        }
+    }
+
+    /// Embeds up to about `limit` texts of a scope that wait for it. Returns how many; fewer than
+    /// asked means that none waits any more.
+    ///
+    /// # Errors
+    /// Those of the store, the embedder and the index; what was embedded before is kept.
+    pub async fn catch_up(&self, scope: &Scope, limit: usize) -> Result<usize> {
+        let totals = self.store.totals(scope).await?;
+        let mut done = 0;
+        for (namespace, last) in ends(&totals) {
+            let mut through = self.index.watermark(scope, namespace, self.space()).await?;
+            while through < last && done < limit {
+                let slice = SLICE.min(limit - done);
+                let waiting = self.store.texts_after(scope, namespace, through, slice).await?;
+                let Some(end) = waiting.last() else {
+                    break;
+                };
+                through = end.seq;
+                let texts: Vec<&str> = waiting.iter().map(|waits| waits.text.as_str()).collect();
+                let vectors = self.embed(&texts).await?;
+                let items: Vec<VectorItem> = waiting
+                    .iter()
+                    .zip(vectors)
+                    .map(|(waits, vector)| VectorItem { key: waits.key, vector })
+                    .collect();
+                self.index.upsert(scope, namespace, self.space(), &items, through).await?;
+                done += waiting.len();
+            }
+        }
+        if done > 0 && done < limit {
+            self.index.keep_only(scope, self.space()).await?;
+        }
+        Ok(done)
+    }
+
+    /// Enqueues a job for every scope in which texts wait, such as after the embedder was changed.
+    /// Returns how many.
+    ///
+    /// # Errors
+    /// Those of the store and the index.
+    pub async fn enqueue_behind(&self) -> Result<u64> {
+        let mut enqueued = 0;
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let scopes = self.store.scopes(&page).await?;
+            for (scope, totals) in &scopes.items {
+                if self.is_behind(scope, totals).await? {
+                    let now = self.clock.now();
+                    let batch = WriteBatch::new(scope.clone(), now);
+                    self.store.apply(batch.with(Write::EnqueueJob(self.job(now)))).await?;
+                    enqueued += 1;
+                }
+            }
+            match scopes.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => return Ok(enqueued),
+            }
+        }
+    }
+
+    async fn is_behind(&self, scope: &Scope, totals: &ScopeTotals) -> Result<bool> {
+        for (namespace, last) in ends(totals) {
+            if self.index.watermark(scope, namespace, self.space()).await? < last {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Attempts up to `limit` jobs that are due. An embedder that fails ends the attempt, not the
+    /// worker: the job is tried again later.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn work(&self, limit: usize) -> Result<Worked> {
+        let now = self.clock.now();
+        let jobs = self.store.claim_jobs(&[EMBED_JOB], now, LEASE, limit).await?;
+        let mut worked = Worked::default();
+        for job in jobs {
+            worked.jobs += 1;
+            worked.texts += self.attempt(&job).await?.unwrap_or_else(|| {
+                worked.failed += 1;
+                0
+            });
+        }
+        Ok(worked)
+    }
+
+    /// Texts embedded, or `None` when the attempt failed.
+    async fn attempt(&self, job: &Job) -> Result<Option<u64>> {
+        let most = SLICE * SLICES;
+        let (outcome, texts, more) = match self.catch_up(&job.scope, most).await {
+            Ok(texts) => (Outcome::Done, Some(texts as u64), texts >= most),
+            Err(error) => (Outcome::Failed(error.to_string()), None, false),
+        };
+        let now = self.clock.now();
+        let mut batch =
+            WriteBatch::new(job.scope.clone(), now).with(Write::FinishJob(job.id, outcome));
+        if more {
+            batch = batch.with(Write::EnqueueJob(self.job(now)));
+        }
+        self.store.apply(batch).await?;
+        Ok(texts)
+    }
+}
+
+/// Where each namespace of a scope ends.
+fn ends(totals: &ScopeTotals) -> [(Namespace, u64); 2] {
+    [(Namespace::Message, totals.last_seq), (Namespace::Fact, totals.facts)]
+}
+
+fn means_something(vector: &[f32]) -> bool {
+    vector.iter().any(|value| *value != 0.0)
+}

@@ -1,0 +1,292 @@
+//! The vector index by scope: a tail of single vectors, folded into blocks that never change.
+//!
+//! Up to [`EXACT_UP_TO`] vectors the search is exact: an integer dot product with every vector, then
+//! the question's own values against the best. Past that the signs of all vectors come first (an
+//! eighth of the bytes), and the vectors only of those whose signs are nearest. What was read is kept
+//! in memory up to a limit; a block is known by its id, so what is kept is never stale, also when
+//! another process writes.
+
+mod block;
+mod codes;
+mod place;
+mod write;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use rusqlite::Connection;
+use throughline_core::ports::{
+    Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
+};
+use throughline_core::{Error, Result, Scope};
+
+use crate::records::mapped;
+use crate::store::{SqliteStore, open_scope_id, scope_id};
+use block::{Block, vectors_at};
+use codes::{Best, Query, differing, hits};
+use place::{Place, known_space, space_id};
+use write::{State, keep_only};
+
+pub(crate) use write::VectorWriter;
+
+/// Vectors of a place that are all compared; more go through their signs first.
+const EXACT_UP_TO: u64 = 131_072;
+/// Vectors whose bytes are compared for each one asked for: bytes are coarser than values.
+const RESCORED: usize = 2;
+/// Vectors that are read for each one asked for, and at the least, where signs came first.
+const READ_BY_SIGNS: (usize, usize) = (6, 1_024);
+
+/// Blocks in memory by id: keys and signs alone, or with vectors.
+pub(crate) struct BlockCache(Cache<(i64, bool), Arc<Block>, ByBytes>);
+
+/// Weighs a block by the bytes that it takes.
+#[derive(Debug, Clone)]
+struct ByBytes;
+
+impl Weighter<(i64, bool), Arc<Block>> for ByBytes {
+    fn weight(&self, _key: &(i64, bool), block: &Arc<Block>) -> u64 {
+        block.weight() as u64 + 128
+    }
+}
+
+impl BlockCache {
+    /// A cache that holds up to `bytes`.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let blocks = usize::try_from(bytes / (1 << 17)).unwrap_or(usize::MAX).max(16);
+        Self(Cache::with_weighter(blocks, bytes, ByBytes))
+    }
+
+    fn block(
+        &self,
+        connection: &Connection,
+        id: i64,
+        with_vectors: bool,
+    ) -> rusqlite::Result<Arc<Block>> {
+        self.0.get_or_insert_with(&(id, with_vectors), || {
+            let mut block = Block::read(connection, id)?;
+            if with_vectors {
+                block.read_vectors(connection, id)?;
+            }
+            Ok(Arc::new(block))
+        })
+    }
+}
+
+impl fmt::Debug for BlockCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BlockCache({} blocks)", self.0.len())
+    }
+}
+
+struct Search<'c> {
+    connection: &'c Connection,
+    cache: &'c BlockCache,
+    place: Place,
+    query: Query,
+    limit: usize,
+}
+
+impl Search<'_> {
+    fn run(&self) -> rusqlite::Result<Vec<VectorHit>> {
+        let Some(state) = State::read(self.connection, self.place)? else {
+            return Ok(Vec::new());
+        };
+        let blocks = if state.blocked > 0 { self.blocks()? } else { Vec::new() };
+        let found = if state.blocked <= EXACT_UP_TO {
+            self.exact(&blocks)?
+        } else {
+            self.by_signs(&blocks)?
+        };
+        let tail = Block::tail(self.connection, self.place)?;
+        let tail = tail.vectors().map(|(key, code, _)| (key, self.query.score(code)));
+        Ok(hits(found.into_iter().chain(tail), self.limit))
+    }
+
+    fn blocks(&self) -> rusqlite::Result<Vec<i64>> {
+        self.connection
+            .prepare_cached(
+                "SELECT id FROM vector_block
+                 WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3",
+            )?
+            .query_map(self.place.columns(), |row| row.get(0))?
+            .collect()
+    }
+
+    fn block(&self, id: i64, with_vectors: bool) -> rusqlite::Result<Arc<Block>> {
+        self.cache.block(self.connection, id, with_vectors)
+    }
+
+    /// Every vector is compared.
+    fn exact(&self, ids: &[i64]) -> rusqlite::Result<Vec<(UnitKey, f32)>> {
+        let blocks: Vec<Arc<Block>> =
+            ids.iter().map(|id| self.block(*id, true)).collect::<rusqlite::Result<_>>()?;
+        let mut best = Best::new(RESCORED * self.limit);
+        for block in &blocks {
+            for (key, code, length) in block.vectors() {
+                best.offer(self.query.near(code, length), key, code);
+            }
+        }
+        let best = best.into_sorted().into_iter();
+        Ok(best.map(|(_, key, code)| (key, self.query.score(code))).collect())
+    }
+
+    /// The signs of every vector are compared, and the vectors of the nearest.
+    fn by_signs(&self, ids: &[i64]) -> rusqlite::Result<Vec<(UnitKey, f32)>> {
+        let width = self.query.signs.len();
+        let (each, least) = READ_BY_SIGNS;
+        let mut best = Best::new((each * self.limit).max(least));
+        for id in ids {
+            let block = self.block(*id, false)?;
+            let signs = block.signs.chunks_exact(width);
+            for (at, (key, signs)) in block.keys.iter().zip(signs).enumerate() {
+                best.offer(-(differing(&self.query.signs, signs) as f32), *key, (*id, at));
+            }
+        }
+        let mut nearest: Vec<((i64, usize), UnitKey)> =
+            best.into_sorted().into_iter().map(|(_, key, place)| (place, key)).collect();
+        nearest.sort_unstable();
+        let dimensions = self.query.code.len();
+        let mut scored = Vec::with_capacity(nearest.len());
+        for group in nearest.chunk_by(|a, b| a.0.0 == b.0.0) {
+            let Some(((id, _), _)) = group.first() else {
+                continue;
+            };
+            let places: Vec<usize> = group.iter().map(|((_, at), _)| *at).collect();
+            let mut keys = group.iter().map(|(_, key)| *key);
+            vectors_at(self.connection, *id, dimensions, &places, |_, code| {
+                scored.extend(keys.next().map(|key| (key, self.query.score(code))));
+            })?;
+        }
+        Ok(scored)
+    }
+}
+
+fn check(space: &VectorSpace, vector: &[f32]) -> Result<()> {
+    if vector.len() == space.dimensions {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "a vector of {} values is not of the space `{}`, whose vectors have {}",
+        vector.len(),
+        space.id,
+        space.dimensions
+    )))
+}
+
+#[async_trait]
+impl VectorIndex for SqliteStore {
+    async fn upsert(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+        items: &[VectorItem],
+        through: u64,
+    ) -> Result<()> {
+        for item in items {
+            check(space, &item.vector)?;
+        }
+        let (scope, space) = (scope.clone(), space.clone());
+        // Of two vectors under one key, the later.
+        let mut items: Vec<VectorItem> = items.to_vec();
+        items.reverse();
+        items.sort_by_key(|item| item.key);
+        items.dedup_by_key(|item| item.key);
+        let work = move |connection: &Connection| -> rusqlite::Result<()> {
+            let scope_id = open_scope_id(connection, &scope)?;
+            let mut writer = VectorWriter::open(connection, scope_id, &space, namespace)?;
+            let keys: Vec<UnitKey> = items.iter().map(|item| item.key).collect();
+            writer.remove(connection, &keys)?;
+            for item in &items {
+                writer.add(connection, item.key, &item.vector)?;
+            }
+            writer.reach(through);
+            writer.close(connection)
+        };
+        self.inner.writer.run(move |connection| mapped(work(connection), "upsert")).await
+    }
+
+    async fn remove(&self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) -> Result<()> {
+        let (scope, keys) = (scope.clone(), keys.to_vec());
+        let work = move |connection: &Connection| -> rusqlite::Result<()> {
+            let Some(scope_id) = scope_id(connection, &scope)? else {
+                return Ok(());
+            };
+            for space in spaces(connection)? {
+                let mut writer = VectorWriter::open(connection, scope_id, &space, namespace)?;
+                if !writer.is_new() {
+                    writer.remove(connection, &keys)?;
+                    writer.close(connection)?;
+                }
+            }
+            Ok(())
+        };
+        self.inner.writer.run(move |connection| mapped(work(connection), "remove")).await
+    }
+
+    async fn keep_only(&self, scope: &Scope, space: &VectorSpace) -> Result<()> {
+        let (scope, space) = (scope.clone(), space.clone());
+        let work = move |connection: &Connection| -> rusqlite::Result<()> {
+            match scope_id(connection, &scope)? {
+                Some(scope_id) => keep_only(connection, scope_id, space_id(connection, &space)?),
+                None => Ok(()),
+            }
+        };
+        self.inner.writer.run(move |connection| mapped(work(connection), "keep_only")).await
+    }
+
+    async fn watermark(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+    ) -> Result<u64> {
+        let space = space.clone();
+        let found = self
+            .read_scope(scope, move |connection, scope_id| {
+                let Some(space_id) = known_space(connection, &space)? else {
+                    return Ok(0);
+                };
+                let state = State::read(connection, Place::new(scope_id, space_id, namespace))?;
+                Ok(state.map_or(0, |state| state.through))
+            })
+            .await?;
+        Ok(found.unwrap_or(0))
+    }
+
+    async fn search(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+        query: &[f32],
+        limit: usize,
+    ) -> Result<Vec<VectorHit>> {
+        check(space, query)?;
+        let Some(query) = Query::of(query).filter(|_| limit > 0) else {
+            return Ok(Vec::new());
+        };
+        let space = space.clone();
+        let inner = Arc::clone(&self.inner);
+        let found = self
+            .read_scope(scope, move |connection, scope_id| {
+                let Some(space_id) = known_space(connection, &space)? else {
+                    return Ok(Vec::new());
+                };
+                let place = Place::new(scope_id, space_id, namespace);
+                Search { connection, cache: &inner.blocks, place, query, limit }.run()
+            })
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+}
+
+fn spaces(connection: &Connection) -> rusqlite::Result<Vec<VectorSpace>> {
+    connection
+        .prepare_cached("SELECT name, dimensions FROM vector_space")?
+        .query_map([], |row| Ok(VectorSpace { id: row.get(0)?, dimensions: row.get(1)? }))?
+        .collect()
+}

@@ -1,0 +1,184 @@
+//! Writing vectors, inside the writer's transactions.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use throughline_core::ports::{Namespace, UnitKey, VectorSpace};
+
+use super::block::{BLOCK, Block};
+use super::codes::quantize;
+use super::place::{Place, space_id};
+use crate::records::Bits;
+
+/// The vectors of one scope, space and namespace, and how far they reach.
+#[derive(Debug)]
+pub(crate) struct VectorWriter {
+    place: Place,
+    state: State,
+    is_new: bool,
+    changed: bool,
+}
+
+/// What is known of a place without looking at its vectors.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct State {
+    /// The watermark.
+    pub(super) through: u64,
+    /// Vectors of the tail.
+    pub(super) tail: u64,
+    /// Vectors in blocks.
+    pub(super) blocked: u64,
+}
+
+impl State {
+    pub(super) fn read(connection: &Connection, place: Place) -> rusqlite::Result<Option<Self>> {
+        connection
+            .prepare_cached(
+                "SELECT through, tail, blocked FROM vector_state
+                 WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3",
+            )?
+            .query_row(place.columns(), |row| {
+                Ok(Self { through: row.get(0)?, tail: row.get(1)?, blocked: row.get(2)? })
+            })
+            .optional()
+    }
+}
+
+impl VectorWriter {
+    pub(crate) fn open(
+        connection: &Connection,
+        scope_id: i64,
+        space: &VectorSpace,
+        namespace: Namespace,
+    ) -> rusqlite::Result<Self> {
+        let place = Place::new(scope_id, space_id(connection, space)?, namespace);
+        let state = State::read(connection, place)?;
+        let is_new = state.is_none();
+        Ok(Self { place, state: state.unwrap_or_default(), is_new, changed: is_new })
+    }
+
+    /// Keeps a vector under a key that has none yet; one that means nothing is not kept.
+    pub(crate) fn add(
+        &mut self,
+        connection: &Connection,
+        key: UnitKey,
+        vector: &[f32],
+    ) -> rusqlite::Result<()> {
+        let Some(code) = quantize(vector) else {
+            return Ok(());
+        };
+        let bytes: Vec<u8> = code.iter().map(|value| value.cast_unsigned()).collect();
+        let Place { scope_id, space_id, namespace } = self.place;
+        connection
+            .prepare_cached(
+                "INSERT INTO vector_tail (scope_id, space_id, namespace, key, vector)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![scope_id, space_id, namespace, Bits(key.to_bits()), bytes])?;
+        self.state.tail += 1;
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Takes keys out, wherever they are.
+    pub(super) fn remove(
+        &mut self,
+        connection: &Connection,
+        keys: &[UnitKey],
+    ) -> rusqlite::Result<()> {
+        let Place { scope_id, space_id, namespace } = self.place;
+        let mut from_tail = connection.prepare_cached(
+            "DELETE FROM vector_tail
+             WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3 AND key = ?4",
+        )?;
+        let mut around = connection.prepare_cached(
+            "SELECT id FROM vector_block WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3
+             AND first_key <= ?4 AND last_key >= ?4",
+        )?;
+        for key in keys {
+            let row = params![scope_id, space_id, namespace, Bits(key.to_bits())];
+            if from_tail.execute(row)? > 0 {
+                self.state.tail -= 1;
+                self.changed = true;
+                continue;
+            }
+            let blocks: Vec<i64> =
+                around.query_map(row, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            for id in blocks {
+                let mut block = Block::read(connection, id)?;
+                block.read_vectors(connection, id)?;
+                if !block.take_out(*key) {
+                    continue;
+                }
+                Block::delete(connection, id)?;
+                block.insert(connection, self.place)?;
+                self.state.blocked -= 1;
+                self.changed = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the index is complete up to.
+    pub(crate) fn through(&self) -> u64 {
+        self.state.through
+    }
+
+    /// Whether nothing was ever written here.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Moves the watermark; it never goes back.
+    pub(crate) fn reach(&mut self, through: u64) {
+        if through > self.state.through {
+            self.state.through = through;
+            self.changed = true;
+        }
+    }
+
+    pub(crate) fn close(mut self, connection: &Connection) -> rusqlite::Result<()> {
+        if !self.changed {
+            return Ok(());
+        }
+        if self.state.tail >= BLOCK as u64 {
+            self.fold(connection)?;
+        }
+        let State { through, tail, blocked } = self.state;
+        let Place { scope_id, space_id, namespace } = self.place;
+        connection
+            .prepare_cached(
+                "INSERT INTO vector_state (scope_id, space_id, namespace, through, tail, blocked)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT DO UPDATE SET through = ?4, tail = ?5, blocked = ?6",
+            )?
+            .execute(params![scope_id, space_id, namespace, through, tail, blocked])
+            .map(|_| ())
+    }
+
+    /// Moves the whole blocks of the tail out of it.
+    fn fold(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let tail = Block::tail(connection, self.place)?;
+        for block in tail.split() {
+            self.state.blocked += block.len() as u64;
+            block.insert(connection, self.place)?;
+        }
+        self.state.tail = 0;
+        connection
+            .prepare_cached(
+                "DELETE FROM vector_tail WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3",
+            )?
+            .execute(self.place.columns())
+            .map(|_| ())
+    }
+}
+
+/// Removes what a scope holds in every space but one.
+pub(super) fn keep_only(connection: &Connection, scope_id: i64, kept: i64) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM vector_state WHERE scope_id = ?1 AND space_id <> ?2",
+        "DELETE FROM vector_tail WHERE scope_id = ?1 AND space_id <> ?2",
+        "DELETE FROM vector_block WHERE scope_id = ?1 AND space_id <> ?2",
+    ] {
+        connection.prepare_cached(sql)?.execute((scope_id, kept))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! The table of a store that keeps vectors itself: they go in with the batch, or not at all.
+
+use std::sync::Arc;
+
+use throughline_core::ErrorKind;
+use throughline_core::ports::{
+    Namespace, Precondition, RecordKey, UnitKey, VectorSpace, WriteBatch,
+};
+use throughline_core::session::PreparedMessage;
+
+use super::EmbeddedIndex;
+use super::runner::{Scenario, scenarios};
+use crate::build::{append, at, batch, fact, say, scope, session};
+
+pub(super) const TABLE: &[Scenario<dyn EmbeddedIndex>] = scenarios!["embedded":
+    vectors_go_in_with_their_batch,
+    facts_have_vectors_of_their_own,
+    a_batch_that_fails_leaves_no_vector,
+    a_replay_brings_no_vector,
+    what_was_complete_stays_complete,
+    what_has_a_gap_stays_behind,
+    other_dimensions_are_refused_with_the_batch,
+];
+
+type Port = Arc<dyn EmbeddedIndex>;
+
+fn flat() -> VectorSpace {
+    VectorSpace { id: "flat".to_owned(), dimensions: 2 }
+}
+
+fn embedded(text: &str, vector: [f32; 2]) -> PreparedMessage {
+    let mut message = say(text).external(text).build();
+    message.units[0].vector = Some(vector.into());
+    message
+}
+
+fn with_vectors(of: &str, messages: Vec<PreparedMessage>) -> WriteBatch {
+    let appends = messages.into_iter().map(|message| append(of, message));
+    let batch = appends.fold(batch(&scope("a")), WriteBatch::with);
+    WriteBatch { space: Some(flat()), ..batch }
+}
+
+async fn found(port: &Port, namespace: Namespace) -> Vec<UnitKey> {
+    let hits = port.search(&scope("a"), namespace, &flat(), &[1.0, 0.0], 99).await.unwrap();
+    hits.into_iter().map(|hit| hit.key).collect()
+}
+
+async fn watermark(port: &Port, namespace: Namespace) -> u64 {
+    port.watermark(&scope("a"), namespace, &flat()).await.unwrap()
+}
+
+async fn vectors_go_in_with_their_batch(port: Port) {
+    let messages = vec![embedded("far", [-1.0, 0.1]), embedded("near", [1.0, 0.1])];
+    port.apply(with_vectors("s1", messages)).await.unwrap();
+    port.apply(with_vectors("s2", vec![embedded("between", [0.1, 1.0])])).await.unwrap();
+    let keys = [(1, 1), (2, 0), (1, 0)].map(|(session, at)| UnitKey::message(session, at));
+    assert_eq!(found(&port, Namespace::Message).await, keys);
+    assert_eq!(watermark(&port, Namespace::Message).await, 3);
+}
+
+async fn facts_have_vectors_of_their_own(port: Port) {
+    let mut stated = fact("the port is 80", at(1));
+    stated.unit.vector = Some(vec![1.0, 0.0]);
+    let message = say("said").fact(stated.clone()).fact(fact("no vector", at(1))).build();
+    port.apply(with_vectors("s1", vec![message])).await.unwrap();
+    assert_eq!(found(&port, Namespace::Fact).await, [UnitKey::fact(1)]);
+    assert_eq!(found(&port, Namespace::Message).await, []);
+    assert_eq!(watermark(&port, Namespace::Fact).await, 2);
+    // A restatement is the fact that is there: it has its vector already.
+    let again = say("said again").fact(stated).build();
+    port.apply(with_vectors("s1", vec![again])).await.unwrap();
+    assert_eq!(found(&port, Namespace::Fact).await, [UnitKey::fact(1)]);
+    assert_eq!(watermark(&port, Namespace::Fact).await, 2);
+}
+
+async fn a_batch_that_fails_leaves_no_vector(port: Port) {
+    let lost = Precondition::IfVersion(RecordKey::Session(session("s1")), 9);
+    let doomed = with_vectors("s1", vec![embedded("x", [1.0, 0.0])]).with_precondition(lost);
+    assert!(port.apply(doomed).await.unwrap_err().is_lost_race());
+    assert_eq!(found(&port, Namespace::Message).await, []);
+    assert_eq!(watermark(&port, Namespace::Message).await, 0);
+}
+
+async fn a_replay_brings_no_vector(port: Port) {
+    for _ in 0..2 {
+        port.apply(with_vectors("s1", vec![embedded("x", [1.0, 0.0])])).await.unwrap();
+    }
+    assert_eq!(found(&port, Namespace::Message).await, [UnitKey::message(1, 0)]);
+    assert_eq!(watermark(&port, Namespace::Message).await, 1);
+}
+
+async fn what_was_complete_stays_complete(port: Port) {
+    let plain = WriteBatch { space: None, ..with_vectors("s1", vec![say("plain").build()]) };
+    port.apply(plain).await.unwrap();
+    assert_eq!(watermark(&port, Namespace::Message).await, 0);
+    port.upsert(&scope("a"), Namespace::Message, &flat(), &[], 1).await.unwrap();
+    // A message that means nothing has no vector, and leaves no gap.
+    let messages = vec![embedded("x", [1.0, 0.0]), say("nothing").build()];
+    port.apply(with_vectors("s1", messages)).await.unwrap();
+    assert_eq!(watermark(&port, Namespace::Message).await, 3);
+}
+
+async fn what_has_a_gap_stays_behind(port: Port) {
+    port.apply(with_vectors("s1", vec![embedded("x", [1.0, 0.0])])).await.unwrap();
+    let plain = WriteBatch { space: None, ..with_vectors("s1", vec![say("plain").build()]) };
+    port.apply(plain).await.unwrap();
+    port.apply(with_vectors("s1", vec![embedded("y", [1.0, 0.1])])).await.unwrap();
+    assert_eq!(watermark(&port, Namespace::Message).await, 1);
+    assert_eq!(found(&port, Namespace::Message).await.len(), 2, "what is there is found");
+}
+
+async fn other_dimensions_are_refused_with_the_batch(port: Port) {
+    let mut wrong = embedded("x", [1.0, 0.0]);
+    wrong.units[0].vector = Some(vec![1.0]);
+    let refused = port.apply(with_vectors("s1", vec![wrong])).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+    assert!(port.session(&scope("a"), &session("s1")).await.unwrap().is_none());
+}
