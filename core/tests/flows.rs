@@ -35,7 +35,13 @@ impl World {
         let tokenizer = Arc::new(WordTokenizer::exact());
         let ids = Arc::new(SequentialIds::new());
         Self {
-            sessions: SessionService::new(store.clone(), clock.clone(), ids, tokenizer.clone()),
+            sessions: SessionService::new(
+                store.clone(),
+                clock.clone(),
+                ids,
+                tokenizer.clone(),
+                None,
+            ),
             contexts: ContextService::new(store.clone(), tokenizer.clone()),
             profiles: ProfileService::new(store.clone(), clock.clone(), tokenizer),
             store,

@@ -73,7 +73,7 @@ impl Block {
                 let keys = words(row.get_ref(0)?.as_blob()?)?;
                 let signs: Vec<u64> = words(row.get_ref(1)?.as_blob()?)?.collect();
                 let keys: Vec<UnitKey> = keys.map(UnitKey::from_bits).collect();
-                if keys.is_empty() || signs.len() % keys.len() != 0 {
+                if keys.is_empty() || !signs.len().is_multiple_of(keys.len()) {
                     return Err(damaged());
                 }
                 Ok(Self { keys, signs, ..Self::default() })
