@@ -7,6 +7,7 @@ use throughline_store_sqlite::{SqliteOptions, SqliteStore};
 use throughline_testkit::conformance;
 
 /// Opens a fresh store in `directory` at every call.
+#[expect(clippy::unwrap_used, reason = "a store that does not open fails the test")]
 fn fresh(directory: &Path) -> impl AsyncFn() -> SqliteStore {
     let opened = AtomicU32::new(0);
     async move || {
