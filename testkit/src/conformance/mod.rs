@@ -6,13 +6,14 @@
 //! the reason; a skip that names no scenario is an error.
 
 mod embedded;
+mod embedder;
 mod runner;
 mod store;
 mod vectors;
 
 use std::sync::Arc;
 
-use throughline_core::ports::{Store, VectorIndex};
+use throughline_core::ports::{Embedder, Store, VectorIndex};
 
 /// A scenario that an adapter does not pass, and why that is right.
 #[derive(Debug, Clone, Copy)]
@@ -58,4 +59,14 @@ pub async fn embedded_index<S: Store + VectorIndex + 'static>(
 pub async fn vector_index<I: VectorIndex + 'static>(make: impl AsyncFn() -> I, skips: &[Skip]) {
     let make = async || Arc::new(make().await) as Arc<dyn VectorIndex>;
     runner::run("VectorIndex", vectors::TABLE, make, skips).await;
+}
+
+/// Runs the table of the `Embedder` port. `make` gives an embedder for each scenario, which may be
+/// one and the same.
+///
+/// # Panics
+/// With the names of all scenarios that failed, or of skips that no scenario has.
+pub async fn embedder<E: Embedder + 'static>(make: impl AsyncFn() -> E, skips: &[Skip]) {
+    let make = async || Arc::new(make().await) as Arc<dyn Embedder>;
+    runner::run("Embedder", embedder::TABLE, make, skips).await;
 }
