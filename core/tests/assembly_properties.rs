@@ -267,7 +267,11 @@ fn gathered() -> impl Strategy<Value = (Vec<Message>, Gathered)> {
                     .collect(),
                 summary: lines.and_then(|lines| summary(lines, &said)),
                 entities: entities.collect(),
-                candidates: Candidates { messages: ranked(&all, picks), facts: facts(told, &all) },
+                candidates: Candidates {
+                    messages: ranked(&all, picks),
+                    facts: facts(told, &all),
+                    warnings: Vec::new(),
+                },
                 scope_tokens: all.iter().map(|message| u64::from(message.tokens)).sum(),
                 ..Gathered::default()
             };

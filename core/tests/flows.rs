@@ -42,7 +42,7 @@ impl World {
                 tokenizer.clone(),
                 None,
             ),
-            contexts: ContextService::new(store.clone(), tokenizer.clone()),
+            contexts: ContextService::new(store.clone(), tokenizer.clone(), None),
             profiles: ProfileService::new(store.clone(), clock.clone(), tokenizer),
             store,
             clock,

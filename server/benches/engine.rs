@@ -1,5 +1,6 @@
-//! The engine's benchmark: assembly over growing scopes, with and without other tenants beside
-//! them, durable appends, size on disk and memory. `cargo xtask bench` runs it; JSON goes to
+//! The engine's benchmark: embedding, recall of facts, assembly over growing scopes, with and without
+//! other tenants beside them, durable appends, the lag from write to recall, size on disk and memory.
+//! `cargo xtask bench` runs it; JSON goes to
 //! `--json FILE`, a table to standard output.
 #![expect(
     clippy::unwrap_used,
@@ -18,8 +19,8 @@ use serde_json::{Value, json};
 use throughline_core::Scope;
 use throughline_core::context::{AssembleRequest, Intent};
 use throughline_core::ids::SessionId;
-use throughline_core::page::PageRequest;
-use throughline_core::session::NewMessage;
+use throughline_core::ports::{Namespace, UnitKey};
+use throughline_core::session::{NewMessage, Role};
 use throughline_server::compose::Engine;
 use throughline_server::config::Config;
 
@@ -33,18 +34,22 @@ const TENANTS: usize = 100;
 struct Options {
     json: Option<String>,
     quick: bool,
+    only: Option<String>,
 }
 
 fn main() {
-    let mut options = Options { json: None, quick: false };
+    let mut options = Options { json: None, quick: false, only: None };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--json" => options.json = args.next(),
             "--quick" => options.quick = true,
+            "--only" => options.only = args.next(),
             // What cargo adds of its own.
             "--bench" => {}
-            other => panic!("unknown argument {other}: --json FILE and --quick are known"),
+            other => {
+                panic!("unknown argument {other}: --json FILE, --quick, --only PART are known")
+            }
         }
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -59,20 +64,103 @@ fn main() {
 }
 
 async fn run(options: &Options) -> Value {
-    let sizes: &[usize] =
-        if options.quick { &[100, 1_000, 10_000] } else { &[100, 1_000, 10_000, 100_000] };
-    let others = if options.quick { 50_000 } else { 1_000_000 };
-    let appends = if options.quick { 2_000 } else { 20_000 };
     let corpus = Corpus::new();
+    let quick = options.quick;
+    let mut report = json!({"quick": quick});
+    let wanted = |part: &str| options.only.as_deref().is_none_or(|only| only == part);
+    if wanted("embedding") {
+        report["embedding"] = embedding(&corpus).await;
+    }
+    if wanted("facts") {
+        report["facts"] = facts(if quick { 10_000 } else { 100_000 }, quick).await;
+    }
+    if wanted("assembly") {
+        report["assembly"] = assembly(&corpus, quick).await;
+    }
+    if wanted("large") {
+        report["large"] = large(&corpus, if quick { 50_000 } else { 1_000_000 }, quick).await;
+    }
+    if wanted("appends") {
+        report["appends"] = appends(&corpus, if quick { 2_000 } else { 20_000 }).await;
+    }
+    if wanted("lag") {
+        report["lag"] = lag(&corpus, if quick { 500 } else { 10_000 }).await;
+    }
+    let memory = peak_memory();
+    println!("\npeak memory of the whole run: {:.0} MiB", memory as f64 / 1024.0);
+    report["peak_memory_kib"] = memory.into();
+    report
+}
+
+/// Texts of a dozen words through the default embedder, on one core.
+async fn embedding(corpus: &Corpus) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path());
+    let Some(embeddings) = &engine.embeddings else {
+        panic!("the default configuration has an embedder");
+    };
+    let mut rng = fastrand::Rng::with_seed(3);
+    let texts: Vec<String> = (0..20_000)
+        .map(|at| {
+            let words = corpus.message(&mut rng, at).content;
+            words.split(' ').take(12).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    let started = Instant::now();
+    for text in &texts {
+        std::hint::black_box(embeddings.question(text).await.unwrap());
+    }
+    let per_second = texts.len() as f64 / started.elapsed().as_secs_f64();
+    println!("embedding: {per_second:.0} texts of 12 words a second on one core");
+    json!({"texts_per_second": per_second, "space": embeddings.space().id})
+}
+
+/// Recall among the facts of one scope.
+async fn facts(count: usize, quick: bool) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path());
+    let scope = Scope::new("bench", "facts", None).unwrap();
+    let mut rng = fastrand::Rng::with_seed(4);
+    let stated = corpus::statements(&mut rng, count);
+    for (at, chunk) in stated.chunks(200).enumerate() {
+        let session = SessionId::new(format!("session-{}", at / 5)).unwrap();
+        let said = chunk.iter().map(|text| NewMessage::new(Role::User, text)).collect();
+        engine.sessions.append(&scope, &session, said).await.unwrap();
+    }
+    let held = engine.store.totals(&scope).await.unwrap().facts;
+    let mut milliseconds = Vec::new();
+    for round in 0..if quick { 3 } else { 20 } {
+        for question in corpus::questions_of_statements() {
+            let started = Instant::now();
+            let found = engine.contexts.recall_facts(&scope, &question, 10).await.unwrap();
+            if round > 0 {
+                milliseconds.push(started.elapsed().as_secs_f64() * 1e3);
+            }
+            assert!(!found.is_empty(), "{question}");
+        }
+    }
+    let found = Quantiles::of(milliseconds);
+    println!(
+        "recall among {held} facts, ms: p50 {:.2}, p90 {:.2}, p99 {:.2}\n",
+        found.p50, found.p90, found.p99
+    );
+    json!({"facts": held, "ms": found.json()})
+}
+
+/// Assembly over growing scopes, alone and beside a million messages of others.
+async fn assembly(corpus: &Corpus, quick: bool) -> Value {
+    let sizes: &[usize] =
+        if quick { &[100, 1_000, 10_000] } else { &[100, 1_000, 10_000, 100_000] };
+    let others = if quick { 50_000 } else { 1_000_000 };
     let alone = tempfile::tempdir().unwrap();
     let beside = tempfile::tempdir().unwrap();
     let crowded = open(beside.path());
     let started = Instant::now();
-    fill_others(&crowded, &corpus, others).await;
+    fill_others(&crowded, corpus, others).await;
     let fill = started.elapsed();
     println!(
         "filled a store with {others} messages of other tenants in {:.1} s ({:.0} a second, in \
-         batches of 200)\n",
+         batches of {BATCH})\n",
         fill.as_secs_f64(),
         others as f64 / fill.as_secs_f64()
     );
@@ -80,13 +168,13 @@ async fn run(options: &Options) -> Value {
     println!(
         "messages in scope          p50     p90     p99        p50     p90     p99   p99 ratio"
     );
-    let mut assembly = Vec::new();
+    let mut rows = Vec::new();
     for size in sizes {
         let single = open(&alone.path().join(size.to_string()));
         let scope = measured(*size);
-        fill_scope(&single, &scope, &corpus, *size, 1).await;
-        fill_interleaved(&crowded, &scope, &corpus, *size).await;
-        let (a, b) = measure_pair(&single, &crowded, &scope, &corpus, options.quick).await;
+        fill_scope(&single, &scope, corpus, *size, 1).await;
+        fill_interleaved(&crowded, &scope, corpus, *size).await;
+        let (a, b) = measure_pair(&single, &crowded, &scope, corpus, quick).await;
         println!(
             "{size:>17}      {:>8.2}{:>8.2}{:>8.2}   {:>8.2}{:>8.2}{:>8.2}   {:>9.2}",
             a.p50,
@@ -97,12 +185,12 @@ async fn run(options: &Options) -> Value {
             b.p99,
             b.p99 / a.p99
         );
-        assembly.push(json!({
+        rows.push(json!({
             "messages": size, "alone_ms": a.json(), "beside_ms": b.json(),
             "ratio": {"p50": b.p50 / a.p50, "p90": b.p90 / a.p90, "p99": b.p99 / a.p99},
         }));
     }
-    let cold = measure_cold(beside.path(), sizes, &corpus).await;
+    let cold = measure_cold(beside.path(), sizes, corpus).await;
     println!(
         "first turns after opening the crowded store, of every scope: p50 {:.2}, p99 {:.2}",
         cold.p50, cold.p99
@@ -111,39 +199,106 @@ async fn run(options: &Options) -> Value {
     let bytes = size_on_disk(beside.path());
     let bytes_per_message = bytes as f64 / total as f64;
     println!(
-        "\non disk: {bytes_per_message:.0} bytes a message ({total} messages of about 40 words)"
+        "on disk: {bytes_per_message:.0} bytes a message ({total} messages of about 40 words)\n"
     );
-    println!("\ndurable appends of one 40-word message (synchronous=FULL)");
-    let mut append = Vec::new();
+    json!({
+        "others": others,
+        "bulk_import_per_second": others as f64 / fill.as_secs_f64(),
+        "rows": rows,
+        "cold_ms": cold.json(),
+        "bytes_per_message": bytes_per_message,
+    })
+}
+
+/// Assembly over one scope of a million messages.
+async fn large(corpus: &Corpus, messages: usize, quick: bool) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path());
+    let scope = measured(messages);
+    fill_scope(&engine, &scope, corpus, messages, 1).await;
+    let before = resident_memory();
+    let mut milliseconds = Vec::new();
+    let mut first = Vec::new();
+    for round in 0..=if quick { 3 } else { 25 } {
+        for (at, question) in corpus.questions().iter().enumerate() {
+            let elapsed = ask(&engine, &scope, at, question).await.as_secs_f64() * 1e3;
+            if round == 0 { &mut first } else { &mut milliseconds }.push(elapsed);
+        }
+    }
+    let (found, first) = (Quantiles::of(milliseconds), Quantiles::of(first));
+    let grown = resident_memory().saturating_sub(before);
+    println!(
+        "assembly in one scope of {messages} messages, ms: p50 {:.2}, p90 {:.2}, p99 {:.2}; first \
+         round p50 {:.2}, p99 {:.2}; memory grew by {} MiB\n",
+        found.p50,
+        found.p90,
+        found.p99,
+        first.p50,
+        first.p99,
+        grown / 1_024
+    );
+    json!({
+        "messages": messages, "ms": found.json(), "first_ms": first.json(),
+        "grown_kib": grown,
+    })
+}
+
+async fn appends(corpus: &Corpus, total: usize) -> Value {
+    println!("durable appends of one 40-word message (synchronous=FULL)");
+    let mut rows = Vec::new();
     for writers in [1, 8] {
-        let result = measure_appends(&corpus, writers, appends).await;
+        let result = measure_appends(corpus, writers, total).await;
         println!(
-            "{writers} writers: {:>7.0} a second, p50 {:.2} ms, p99 {:.2} ms; {} messages, {} facts; \
-             every 100th recalled by the next call: {}",
+            "{writers} writers: {:>7.0} a second, p50 {:.2} ms, p90 {:.2} ms, p99 {:.2} ms; {} \
+             messages, {} facts",
             result.per_second,
             result.latency.p50,
+            result.latency.p90,
             result.latency.p99,
             result.count,
             result.facts,
-            result.recalled
         );
-        append.push(json!({
+        rows.push(json!({
             "writers": writers, "per_second": result.per_second, "ms": result.latency.json(),
-            "messages": result.count, "facts": result.facts, "sample_recalled_at_once": result.recalled,
+            "messages": result.count, "facts": result.facts,
         }));
     }
-    let memory = peak_memory();
-    println!("\npeak memory: {:.0} MiB", memory as f64 / 1024.0);
-    json!({
-        "quick": options.quick,
-        "others": others,
-        "assembly": assembly,
-        "cold_ms": cold.json(),
-        "bulk_import": {"messages": others, "per_second": others as f64 / fill.as_secs_f64()},
-        "appends": append,
-        "bytes_per_message": bytes_per_message,
-        "peak_memory_kib": memory,
-    })
+    Value::Array(rows)
+}
+
+/// Every message is asked for in the call after its append: by a word of its own, and by its vector.
+async fn lag(corpus: &Corpus, total: usize) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = open(folder.path());
+    let scope = Scope::new("bench", "lag", None).unwrap();
+    let Some(embeddings) = &engine.embeddings else {
+        panic!("the default configuration has an embedder");
+    };
+    let mut rng = fastrand::Rng::with_seed(5);
+    let (mut by_word, mut by_meaning) = (0, 0);
+    for at in 0..total {
+        let marker = format!("marker{at}");
+        let mut message = corpus.message(&mut rng, at);
+        message.content = format!("{} {marker}", message.content);
+        let content = message.content.clone();
+        let session = SessionId::new(format!("session-{}", at / SESSION)).unwrap();
+        let applied = engine.sessions.append(&scope, &session, vec![message]).await.unwrap();
+        let number = u32::try_from(at / SESSION + 1).unwrap();
+        let question = format!("what about {marker}?");
+        let request = AssembleRequest::new(SessionId::new("asking").unwrap(), question);
+        let context = engine.contexts.assemble(&scope, &request).await.unwrap();
+        let (_, rest) = context.working_set.split_last().unwrap();
+        by_word += usize::from(rest.iter().any(|message| message.content.contains(&marker)));
+        let vector = embeddings.question(&content).await.unwrap().unwrap_or_default();
+        let near = embeddings.nearest(&scope, Namespace::Message, &vector, 1, &[]).await.unwrap();
+        let key = UnitKey::message(number, applied[0].position);
+        by_meaning += usize::from(near.first().is_some_and(|hit| hit.key == key));
+    }
+    println!(
+        "\nof {total} messages, recalled by the call after their append: {by_word} by a word, \
+         {by_meaning} as the nearest in meaning"
+    );
+    json!({"messages": total, "by_word": by_word, "by_meaning": by_meaning})
 }
 
 fn open(path: &Path) -> Engine {
@@ -285,12 +440,10 @@ struct Appends {
     per_second: f64,
     latency: Quantiles,
     count: usize,
-    facts: usize,
-    recalled: bool,
+    facts: u64,
 }
 
-/// `writers` tasks append one message at a time to a session each, all in one scope. Every hundredth
-/// is asked for by a word of its own in the very next call.
+/// `writers` tasks append one message at a time to a session each, all in one scope.
 async fn measure_appends(corpus: &Corpus, writers: usize, total: usize) -> Appends {
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path());
@@ -301,13 +454,8 @@ async fn measure_appends(corpus: &Corpus, writers: usize, total: usize) -> Appen
         .map(|writer| {
             let (engine, scope, ready) = (engine.clone(), scope.clone(), Arc::clone(&ready));
             let mut rng = fastrand::Rng::with_seed(writer as u64);
-            let messages: Vec<NewMessage> = (0..each)
-                .map(|at| {
-                    let mut message = corpus.message(&mut rng, at);
-                    message.content.push_str(&format!(" marker{writer}x{at}"));
-                    message
-                })
-                .collect();
+            let messages: Vec<NewMessage> =
+                (0..each).map(|at| corpus.message(&mut rng, at)).collect();
             tokio::spawn(async move {
                 ready.wait().await;
                 write(&engine, &scope, writer, messages).await
@@ -317,29 +465,17 @@ async fn measure_appends(corpus: &Corpus, writers: usize, total: usize) -> Appen
     ready.wait().await;
     let started = Instant::now();
     let mut latencies = Vec::new();
-    let mut recalled = true;
     for task in tasks {
-        let (written, found) = task.await.unwrap();
-        latencies.extend(written);
-        recalled &= found;
+        latencies.extend(task.await.unwrap());
     }
     let elapsed = started.elapsed();
-    let held = engine.store.totals(&scope).await.unwrap().messages;
-    recalled &= held == (each * writers) as u64;
-    let mut facts = 0;
-    let mut page = PageRequest::first(500).unwrap();
-    loop {
-        let found = engine.facts.list(&scope, &page).await.unwrap();
-        facts += found.items.len();
-        let Some(next) = found.next_cursor else { break };
-        page = page.after(&next).unwrap();
-    }
+    let held = engine.store.totals(&scope).await.unwrap();
+    assert_eq!(held.messages, (each * writers) as u64);
     Appends {
         per_second: latencies.len() as f64 / elapsed.as_secs_f64(),
         count: latencies.len(),
         latency: Quantiles::of(latencies),
-        facts,
-        recalled,
+        facts: held.facts,
     }
 }
 
@@ -348,24 +484,15 @@ async fn write(
     scope: &Scope,
     writer: usize,
     messages: Vec<NewMessage>,
-) -> (Vec<f64>, bool) {
+) -> Vec<f64> {
     let session = SessionId::new(format!("writer-{writer}")).unwrap();
     let mut latencies = Vec::with_capacity(messages.len());
-    let mut recalled = true;
-    for (at, message) in messages.into_iter().enumerate() {
+    for message in messages {
         let started = Instant::now();
         engine.sessions.append(scope, &session, vec![message]).await.unwrap();
         latencies.push(started.elapsed().as_secs_f64() * 1e3);
-        if at.is_multiple_of(100) {
-            let marker = format!("marker{writer}x{at}");
-            let question = format!("what about {marker}?");
-            let request = AssembleRequest::new(SessionId::new("asking").unwrap(), question);
-            let context = engine.contexts.assemble(scope, &request).await.unwrap();
-            let (_, rest) = context.working_set.split_last().unwrap();
-            recalled &= rest.iter().any(|message| message.content.contains(&marker));
-        }
     }
-    (latencies, recalled)
+    latencies
 }
 
 fn size_on_disk(folder: &Path) -> u64 {
@@ -378,9 +505,18 @@ fn size_on_disk(folder: &Path) -> u64 {
 
 /// Peak resident memory of this process in KiB, where the system tells.
 fn peak_memory() -> u64 {
+    memory("VmHWM:")
+}
+
+/// Resident memory of this process in KiB, where the system tells.
+fn resident_memory() -> u64 {
+    memory("VmRSS:")
+}
+
+fn memory(line: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok())
+        .find_map(|found| found.strip_prefix(line)?.split_whitespace().next()?.parse().ok())
         .unwrap_or_default()
 }

@@ -41,6 +41,8 @@ pub struct SqliteOptions {
     pub max_bytes: Option<u64>,
     /// Bytes of vectors that are kept in memory.
     pub vector_cache_bytes: u64,
+    /// Vectors of a scope that are all compared with a question; of more, their signs come first.
+    pub exact_vectors: u64,
     /// Name of the SQLite VFS, for tests of power loss; `None` is the platform's own.
     pub vfs: Option<String>,
 }
@@ -55,6 +57,7 @@ impl SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             max_bytes: None,
             vector_cache_bytes: 128 << 20,
+            exact_vectors: 131_072,
             vfs: None,
         }
     }

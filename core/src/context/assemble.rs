@@ -116,7 +116,8 @@ impl<'a> Assembly<'a> {
                 ),
             ));
         }
-        let warnings = std::mem::take(&mut header.warnings);
+        let mut warnings = std::mem::take(&mut header.warnings);
+        warnings.extend_from_slice(&gathered.candidates.warnings);
         Ok(Self {
             turn,
             gathered,

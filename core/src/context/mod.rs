@@ -10,6 +10,7 @@ mod feedback;
 mod header;
 mod history;
 mod intent;
+mod meaning;
 mod pack;
 mod pages;
 mod rank;

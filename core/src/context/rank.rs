@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use super::pages::Pages;
 use crate::ports::{Posting, PostingLists, UnitKey};
-use crate::text::{QUESTION_TERM, asked_dates, query_terms};
+use crate::text::{QUESTION_TERM, asked_dates, query_terms, terms};
 
 /// The constants of the ranking. Measured on conversations; none is critical by itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +70,8 @@ impl Bm25 {
 /// A question, analyzed: the terms whose postings are wanted, in the order of [`PostingLists`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Query {
+    /// What was asked; of a long turn, its ends.
+    text: String,
     /// Content terms, marks of speakers (one for each content term), then the other marks.
     terms: Vec<String>,
     content: usize,
@@ -82,18 +84,42 @@ const MAX_QUERY_TERMS: usize = 48;
 
 impl Query {
     pub(super) fn of(turn: &str) -> Self {
-        let turn = &ends_of(turn);
-        let mut content = query_terms(turn);
+        let turn = ends_of(turn);
+        let mut content = query_terms(&turn);
         if content.len() > MAX_QUERY_TERMS {
             content.drain(MAX_QUERY_TERMS / 2..content.len() - MAX_QUERY_TERMS / 2);
         }
         let count = content.len();
-        let dates = asked_dates(turn);
+        let dates = asked_dates(&turn);
         let mut terms = content;
         terms.extend((0..count).map(|at| format!("@by:{}", terms[at])).collect::<Vec<_>>());
         terms.extend(dates);
         terms.push(QUESTION_TERM.to_owned());
-        Self { terms, content: count, has_marks: true }
+        Self { text: turn.into_owned(), terms, content: count, has_marks: true }
+    }
+
+    /// What was asked.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What was asked, without the words that name a speaker of the scope, by the postings of
+    /// [`Self::terms`]: who speaks is told by marks, and a name's meaning is nothing but a name.
+    pub(super) fn text_without_names(&self, found: &PostingLists) -> Cow<'_, str> {
+        let marks = found.lists.get(self.content..).unwrap_or_default();
+        let names: Vec<&String> = self
+            .content()
+            .iter()
+            .zip(marks)
+            .filter(|(_, mark)| self.has_marks && !mark.is_empty())
+            .map(|(term, _)| term)
+            .collect();
+        if names.is_empty() {
+            return Cow::Borrowed(&self.text);
+        }
+        let is_name = |word: &&str| matches!(&terms(word)[..], [term] if names.contains(&term));
+        let kept: Vec<&str> = self.text.split_whitespace().filter(|word| !is_name(word)).collect();
+        Cow::Owned(kept.join(" "))
     }
 
     /// Every term and mark, in the order in which their lists are expected.
@@ -103,7 +129,12 @@ impl Query {
 
     /// The same question for an index whose units bear no marks.
     pub(super) fn without_marks(&self) -> Self {
-        Self { terms: self.content().to_vec(), content: self.content, has_marks: false }
+        Self {
+            text: self.text.clone(),
+            terms: self.content().to_vec(),
+            content: self.content,
+            has_marks: false,
+        }
     }
 
     /// The content terms alone.
@@ -204,6 +235,23 @@ impl<'b> Ranking<'b> {
         }
         scores.multiply(&self.dated, bm25.dated);
         scores.best(limit)
+    }
+
+    /// What the signals of dialogue make of a passage, whatever its words: the product of their
+    /// factors.
+    pub(super) fn factor(&self, key: UnitKey) -> f32 {
+        let bm25 = self.bm25;
+        let holds = |list: &[Posting]| list.binary_search_by_key(&key, |held| held.key).is_ok();
+        let mut factor = if holds(&self.dated) { bm25.dated } else { 1.0 };
+        if !self.spoken.is_empty() {
+            let session = key.session_number();
+            let first = self.spoken.partition_point(|held| held.key.session_number() < session);
+            let speaks =
+                self.spoken.get(first).is_some_and(|held| held.key.session_number() == session);
+            factor *= if holds(&self.spoken) { bm25.speaker } else { 1.0 };
+            factor *= if speaks { 1.0 } else { bm25.absent };
+        }
+        factor
     }
 }
 

@@ -24,6 +24,8 @@ pub struct RecallOptions {
     pub neighbours: bool,
     /// Ask for words, too, that the best passages share and the question lacks.
     pub feedback: bool,
+    /// Look for what is near in meaning, too, where there is an embedder.
+    pub meaning: bool,
     /// Add facts of the ledger.
     pub facts: bool,
     /// Adding stops below this share of the best score.
@@ -32,7 +34,14 @@ pub struct RecallOptions {
 
 impl Default for RecallOptions {
     fn default() -> Self {
-        Self { enabled: true, neighbours: true, feedback: true, facts: true, relevance_floor: 0.08 }
+        Self {
+            enabled: true,
+            neighbours: true,
+            feedback: true,
+            meaning: true,
+            facts: true,
+            relevance_floor: 0.08,
+        }
     }
 }
 
@@ -90,6 +99,8 @@ pub struct Candidates {
     pub messages: Vec<MessageCandidate>,
     /// Facts.
     pub facts: Vec<FactCandidate>,
+    /// What recall had to do without, in sentences for the caller.
+    pub warnings: Vec<String>,
 }
 
 impl Candidates {

@@ -8,13 +8,15 @@ use super::account::AssembledContext;
 use super::assemble::{Gathered, assemble};
 use super::feedback::{LOOK_AT, choose, shared_terms};
 use super::header::ToolLine;
+use super::meaning::{Meaning, blend};
 use super::pack::MAX_BUDGET;
-use super::rank::{Bm25, Query, Ranking};
+use super::rank::{Bm25, Query, Ranked, Ranking};
 use super::recall::{Candidates, FactCandidate, MessageCandidate, RecallOptions};
 use super::{Intent, Tier};
+use crate::embedding::EmbeddingService;
 use crate::error::{Error, Result};
 use crate::ids::SessionId;
-use crate::ports::{Namespace, Store, TermId, Tokenizer, UnitKey};
+use crate::ports::{Namespace, PostingLists, Store, TermId, Tokenizer, UnitKey, VectorHit};
 use crate::scope::Scope;
 use crate::session::MAX_CONTENT_BYTES;
 
@@ -25,6 +27,10 @@ const FACTS_RANKED: usize = 1_024;
 /// A question whose words have more postings than this is not asked again: it has cost enough. A
 /// scope has to hold tens of thousands of messages for that.
 const FEEDBACK_POSTINGS: usize = 16_384;
+/// Passages nearest in meaning that are looked at, and passages best by words whose meaning is.
+const LOOKED_AT_FOR_MEANING: usize = 512;
+/// Facts nearest in meaning that are looked at.
+const NEAREST_FACTS: usize = 64;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
 
@@ -67,13 +73,18 @@ impl AssembleRequest {
 pub struct ContextService {
     store: Arc<dyn Store>,
     tokenizer: Arc<dyn Tokenizer>,
+    embeddings: Option<EmbeddingService>,
 }
 
 impl ContextService {
-    /// A service over its ports.
+    /// A service over its ports; without embeddings, recall goes by words alone.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, tokenizer: Arc<dyn Tokenizer>) -> Self {
-        Self { store, tokenizer }
+    pub fn new(
+        store: Arc<dyn Store>,
+        tokenizer: Arc<dyn Tokenizer>,
+        embeddings: Option<EmbeddingService>,
+    ) -> Self {
+        Self { store, tokenizer, embeddings }
     }
 
     /// The context of one turn, within its budget.
@@ -134,14 +145,41 @@ impl ContextService {
     ) -> Result<Candidates> {
         let query = Query::of(&request.user_turn);
         let options = &request.recall;
-        if !options.enabled || query.content().is_empty() {
+        if !options.enabled {
             return Ok(Candidates::default());
         }
         let (messages, facts) = try_join!(
             self.message_candidates(scope, &query, &request.session, budget, options),
             self.fact_candidates(scope, &query, options),
         )?;
-        Ok(Candidates { messages, facts })
+        let ((messages, late), (facts, later)) = (messages, facts);
+        let warnings = late.or(later).into_iter().collect();
+        Ok(Candidates { messages, facts, warnings })
+    }
+
+    /// What is nearest to a question in meaning, and how near `also` are; nothing where there is no
+    /// embedder or the question means nothing to it. An embedder that fails or is late costs the
+    /// meaning, not the turn: it becomes a warning.
+    async fn nearest(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        question: &str,
+        limit: usize,
+        also: &[UnitKey],
+        options: &RecallOptions,
+    ) -> Result<(Vec<VectorHit>, Option<String>)> {
+        let Some(embeddings) = self.embeddings.as_ref().filter(|_| options.meaning) else {
+            return Ok((Vec::new(), None));
+        };
+        match embeddings.question(question).await {
+            Ok(Some(vector)) => {
+                let hits = embeddings.nearest(scope, namespace, &vector, limit, also).await?;
+                Ok((hits, None))
+            }
+            Ok(None) => Ok((Vec::new(), None)),
+            Err(error) => Ok((Vec::new(), Some(format!("recall goes by words alone: {error}")))),
+        }
     }
 
     async fn message_candidates(
@@ -151,47 +189,104 @@ impl ContextService {
         current: &SessionId,
         budget: u32,
         options: &RecallOptions,
-    ) -> Result<Vec<MessageCandidate>> {
+    ) -> Result<(Vec<MessageCandidate>, Option<String>)> {
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
         let found = self.store.postings(scope, Namespace::Message, &terms).await?;
-        let units = found.stats.units;
-        let postings: usize = found.lists.iter().map(Vec::len).sum();
+        let question = query.text_without_names(&found).into_owned();
         let bm25 = if options.neighbours { &Bm25::MESSAGES } else { &Bm25::SINGLE };
+        let worth_asking_again = options.feedback
+            && found.lists.iter().map(Vec::len).sum::<usize>() <= FEEDBACK_POSTINGS;
+        let units = found.stats.units;
         let mut ranking = Ranking::new(query, found, bm25);
-        if options.feedback && postings <= FEEDBACK_POSTINGS {
-            let best = self.hydrate(scope, &ranking, current, LOOK_AT).await?;
-            let shared = shared_terms(query, &best);
-            if !shared.is_empty() {
-                let terms: Vec<TermId> = shared.iter().map(|shared| shared.term).collect();
-                let frequencies = self.store.frequencies(scope, Namespace::Message, &terms).await?;
-                let (terms, weights): (Vec<TermId>, Vec<f32>) =
-                    choose(&shared, &frequencies, units).into_iter().unzip();
-                let found = self.store.postings(scope, Namespace::Message, &terms).await?;
-                ranking.expand(&weights, &found);
-            }
+        let also: Vec<UnitKey> =
+            ranking.best(LOOKED_AT_FOR_MEANING).iter().map(|ranked| ranked.key).collect();
+        let (expansion, (hits, warning)) = try_join!(
+            async {
+                if worth_asking_again {
+                    self.expansion(scope, query, &ranking, current, units).await
+                } else {
+                    Ok(None)
+                }
+            },
+            self.nearest(
+                scope,
+                Namespace::Message,
+                &question,
+                LOOKED_AT_FOR_MEANING,
+                &also,
+                options
+            ),
+        )?;
+        if let Some((weights, found)) = expansion {
+            ranking.expand(&weights, &found);
         }
         // A message rarely takes less than a dozen tokens: more candidates could not be shown.
         let limit = usize::try_from((budget / 12).clamp(50, 1_000)).unwrap_or(1_000);
-        self.hydrate(scope, &ranking, current, limit).await
+        // Neighbours are scored without knowing where a session ends: some keys stand for nothing.
+        let mut ranked = ranking.best(limit + limit / 8);
+        if !hits.is_empty() {
+            ranked = blend(&ranked, &hits, &Meaning::MESSAGES, |key| ranking.factor(key));
+            ranked.truncate(limit + limit / 8);
+        }
+        Ok((self.hydrate(scope, &ranked, current, limit).await?, warning))
+    }
+
+    /// The terms that the best passages share, weighed, with their postings.
+    async fn expansion(
+        &self,
+        scope: &Scope,
+        query: &Query,
+        ranking: &Ranking<'_>,
+        current: &SessionId,
+        units: u64,
+    ) -> Result<Option<(Vec<f32>, PostingLists)>> {
+        let best = ranking.best(LOOK_AT + LOOK_AT / 8);
+        let best = self.hydrate(scope, &best, current, LOOK_AT).await?;
+        let shared = shared_terms(query, &best);
+        if shared.is_empty() {
+            return Ok(None);
+        }
+        let terms: Vec<TermId> = shared.iter().map(|shared| shared.term).collect();
+        let frequencies = self.store.frequencies(scope, Namespace::Message, &terms).await?;
+        let (terms, weights): (Vec<TermId>, Vec<f32>) =
+            choose(&shared, &frequencies, units).into_iter().unzip();
+        let found = self.store.postings(scope, Namespace::Message, &terms).await?;
+        Ok(Some((weights, found)))
     }
 
     /// The best `limit` passages with their messages, read in the order in which they are stored.
     async fn hydrate(
         &self,
         scope: &Scope,
-        ranking: &Ranking<'_>,
+        ranked: &[Ranked],
         current: &SessionId,
         limit: usize,
     ) -> Result<Vec<MessageCandidate>> {
-        // Neighbours are scored without knowing where a session ends: some keys stand for nothing.
-        let ranked = ranking.best(limit + limit / 8);
         if ranked.is_empty() {
             return Ok(Vec::new());
         }
         let mut keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
         keys.sort_unstable();
         let messages = self.store.messages_at(scope, &keys).await?;
-        Ok(Candidates::join(&ranked, messages, current, limit))
+        Ok(Candidates::join(ranked, messages, current, limit))
+    }
+
+    /// The active facts that a question is about, best first: by words and, where there is an
+    /// embedder, by meaning.
+    ///
+    /// # Errors
+    /// Those of the store and of the index.
+    pub async fn recall_facts(
+        &self,
+        scope: &Scope,
+        question: &str,
+        limit: usize,
+    ) -> Result<Vec<FactCandidate>> {
+        let query = Query::of(question);
+        let options = RecallOptions::default();
+        let (mut found, _) = self.fact_candidates(scope, &query, &options).await?;
+        found.truncate(limit);
+        Ok(found)
     }
 
     async fn fact_candidates(
@@ -199,14 +294,22 @@ impl ContextService {
         scope: &Scope,
         query: &Query,
         options: &RecallOptions,
-    ) -> Result<Vec<FactCandidate>> {
+    ) -> Result<(Vec<FactCandidate>, Option<String>)> {
         if !options.facts {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), None));
         }
         let terms: Vec<TermId> = query.content().iter().map(|term| TermId::of(term)).collect();
         let found = self.store.postings(scope, Namespace::Fact, &terms).await?;
-        let query = query.without_marks();
-        let mut ranked = Ranking::new(&query, found, &Bm25::SINGLE).best(FACTS_RANKED);
+        let words = query.without_marks();
+        let mut ranked = Ranking::new(&words, found, &Bm25::SINGLE).best(FACTS_RANKED);
+        let also: Vec<UnitKey> =
+            ranked.iter().take(NEAREST_FACTS).map(|ranked| ranked.key).collect();
+        let (hits, warning) = self
+            .nearest(scope, Namespace::Fact, query.text(), NEAREST_FACTS, &also, options)
+            .await?;
+        if !hits.is_empty() {
+            ranked = blend(&ranked, &hits, &Meaning::SINGLE, |_| 1.0);
+        }
         // Of facts that match equally well, the newest: older ones may be superseded.
         ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| b.key.cmp(&a.key)));
         let mut candidates = Vec::new();
@@ -224,6 +327,6 @@ impl ContextService {
             }
         }
         candidates.truncate(FACT_CANDIDATES);
-        Ok(candidates)
+        Ok((candidates, warning))
     }
 }

@@ -14,8 +14,8 @@ use crate::ids::JobId;
 use crate::job::{DEFAULT_PRIORITY, Job, NewJob, Outcome};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
-    Clock, Embedder, IdGen, Namespace, ScopeTotals, Store, VectorHit, VectorIndex, VectorItem,
-    VectorSpace, Write, WriteBatch,
+    Clock, Embedder, IdGen, Namespace, ScopeTotals, Store, UnitKey, VectorHit, VectorIndex,
+    VectorItem, VectorSpace, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::session::PreparedMessage;
@@ -83,7 +83,7 @@ impl EmbeddingService {
         Ok(means_something(&vector).then_some(vector))
     }
 
-    /// The nearest texts of a scope to a question's vector.
+    /// The nearest texts of a scope to a question's vector, and how near `also` are.
     ///
     /// # Errors
     /// Those of the index.
@@ -93,8 +93,9 @@ impl EmbeddingService {
         namespace: Namespace,
         question: &[f32],
         limit: usize,
+        also: &[UnitKey],
     ) -> Result<Vec<VectorHit>> {
-        self.index.search(scope, namespace, self.space(), question, limit).await
+        self.index.search(scope, namespace, self.space(), question, limit, also).await
     }
 
     /// Prepares messages for one batch: gives them their vectors if that takes no waiting, else the
@@ -202,7 +203,7 @@ impl EmbeddingService {
         loop {
             let scopes = self.store.scopes(&page).await?;
             for (scope, totals) in &scopes.items {
-                if self.is_behind(scope, totals).await? {
+                if self.behind(scope, totals).await? > 0 {
                     let now = self.clock.now();
                     let batch = WriteBatch::new(scope.clone(), now);
                     self.store.apply(batch.with(Write::EnqueueJob(self.job(now)))).await?;
@@ -216,13 +217,34 @@ impl EmbeddingService {
         }
     }
 
-    async fn is_behind(&self, scope: &Scope, totals: &ScopeTotals) -> Result<bool> {
+    /// How many messages and facts of a scope wait to be embedded.
+    ///
+    /// # Errors
+    /// Those of the store and the index.
+    pub async fn waiting(&self, scope: &Scope) -> Result<u64> {
+        let totals = self.store.totals(scope).await?;
+        self.behind(scope, &totals).await
+    }
+
+    async fn behind(&self, scope: &Scope, totals: &ScopeTotals) -> Result<u64> {
+        let mut waiting = 0;
         for (namespace, last) in ends(totals) {
-            if self.index.watermark(scope, namespace, self.space()).await? < last {
-                return Ok(true);
-            }
+            let through = self.index.watermark(scope, namespace, self.space()).await?;
+            waiting += last.saturating_sub(through);
         }
-        Ok(false)
+        Ok(waiting)
+    }
+
+    /// Embeds a slice of what waits, if that takes milliseconds: for programs without a worker, before
+    /// they recall. Slow embedders are left to workers.
+    ///
+    /// # Errors
+    /// As [`Self::catch_up`].
+    pub async fn catch_up_if_instant(&self, scope: &Scope) -> Result<()> {
+        if self.embedder.is_instant() && self.waiting(scope).await? > 0 {
+            self.catch_up(scope, SLICE * SLICES).await?;
+        }
+        Ok(())
     }
 
     /// Attempts up to `limit` jobs that are due. An embedder that fails ends the attempt, not the

@@ -65,7 +65,8 @@ pub trait VectorIndex: Send + Sync {
         space: &VectorSpace,
     ) -> Result<u64>;
 
-    /// Up to `limit` nearest keys, the closest first, ties by key. A query of other dimensions
+    /// Up to `limit` nearest keys, and those of `also` that the index holds, the closest first, ties
+    /// by key. A query of other dimensions
     /// than the space's is `InvalidInput`; one of zeros finds nothing.
     async fn search(
         &self,
@@ -74,5 +75,6 @@ pub trait VectorIndex: Send + Sync {
         space: &VectorSpace,
         query: &[f32],
         limit: usize,
+        also: &[UnitKey],
     ) -> Result<Vec<VectorHit>>;
 }

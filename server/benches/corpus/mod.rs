@@ -125,3 +125,33 @@ fn made_up(rank: usize) -> String {
     }
     word
 }
+
+/// What services have, one value at a time.
+const PROPERTIES: [&str; 8] =
+    ["port", "region", "budget", "deadline", "owner", "password policy", "version", "queue"];
+/// Statements of one message.
+const STATED_AT_ONCE: usize = 10;
+
+/// Messages that state `count` facts: properties of services with made-up names.
+pub(crate) fn statements(rng: &mut fastrand::Rng, count: usize) -> Vec<String> {
+    let statement = |at: usize, rng: &mut fastrand::Rng| {
+        let (service, property) = (made_up(1_000 + at / 8), PROPERTIES[at % 8]);
+        format!("The {service} {property} is {}.", rng.u32(1_024..1_000_000))
+    };
+    (0..count / STATED_AT_ONCE)
+        .map(|message| {
+            let first = message * STATED_AT_ONCE;
+            let stated = (first..first + STATED_AT_ONCE).map(|at| statement(at, rng));
+            stated.collect::<Vec<_>>().join(" ")
+        })
+        .collect()
+}
+
+/// Questions about them: one service's property, and properties that thousands have.
+pub(crate) fn questions_of_statements() -> Vec<String> {
+    let one = |(at, property): (usize, &&str)| {
+        format!("What is the {property} of {}?", made_up(1_000 + at * 97))
+    };
+    let many = PROPERTIES.iter().map(|property| format!("Which {property} do we have there?"));
+    PROPERTIES.iter().enumerate().map(one).chain(many).collect()
+}

@@ -1,7 +1,9 @@
 //! The small ports that need no crate of their own: clock, ids, tokenizer.
 
 mod clock;
+mod patient;
 mod tokenizer;
 
 pub use clock::{SystemClock, UuidV7};
+pub use patient::Patient;
 pub use tokenizer::O200k;

@@ -50,6 +50,9 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         ..AssembleRequest::new(SessionId::new(&args.session)?, turn)
     };
     let engine = Engine::open(config)?;
+    if let Some(embeddings) = &engine.embeddings {
+        embeddings.catch_up_if_instant(&scope).await?;
+    }
     let context = engine.contexts.assemble(&scope, &request).await?;
     let now = engine.clock.now();
     let spent = UsageCounters::of_context(&context);

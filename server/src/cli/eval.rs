@@ -6,6 +6,7 @@ use serde::Serialize;
 use throughline_core::{Error, Result};
 
 use super::output::{Output, grouped, percent, table};
+use crate::config::Config;
 use crate::eval::{Report, Variant, retrieval};
 use crate::import::read_file;
 
@@ -36,7 +37,7 @@ struct Evaluation<'r> {
     ablation: &'r [Report],
 }
 
-pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
+pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
     let file = read_file(&args.data, None)?;
     let asked: usize = file
         .samples
@@ -50,10 +51,12 @@ pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
             args.data.display()
         )));
     }
-    let variants = if args.no_ablation { &Variant::ALL[4..] } else { &Variant::ALL[..] };
+    let variants =
+        if args.no_ablation { &Variant::ALL[Variant::ALL.len() - 1..] } else { &Variant::ALL[..] };
     let bar = output.progress((asked * variants.len()) as u64, "asking");
     let reports =
-        retrieval(&file.samples, args.budget, variants, |done| bar.set_position(done)).await?;
+        retrieval(&file.samples, args.budget, variants, config, |done| bar.set_position(done))
+            .await?;
     bar.finish_and_clear();
     let Some((shipped, ablation)) = reports.split_last() else {
         return Err(Error::internal("an evaluation without a report"));

@@ -57,8 +57,12 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         bar.finish_and_clear();
         imported.push(Imported { file: path.display().to_string(), report });
     }
+    let waiting = match &engine.embeddings {
+        Some(embeddings) => embeddings.waiting(&scope).await?,
+        None => 0,
+    };
     output.result(&imported, || {
-        let lines: Vec<String> = imported
+        let mut lines: Vec<String> = imported
             .iter()
             .map(|Imported { file, report }| {
                 format!(
@@ -70,6 +74,13 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
                 )
             })
             .collect();
+        if waiting > 0 {
+            lines.push(format!(
+                "{} messages and facts wait to be embedded: `throughline worker --once` does it; \
+                 until then they are recalled by their words",
+                grouped(waiting)
+            ));
+        }
         lines.join("\n")
     })
 }

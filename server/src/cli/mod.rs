@@ -8,9 +8,11 @@ mod eval;
 mod facts;
 mod import;
 mod migrate;
+mod model;
 mod output;
 mod profile;
 mod usage;
+mod worker;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -71,6 +73,11 @@ enum Command {
     Facts(facts::Args),
     /// Tokens sent and saved, by day
     Usage(usage::Args),
+    /// The transformer that runs on this machine
+    #[command(subcommand)]
+    Model(model::Command),
+    /// Do what is due in the background, such as embedding with a new model
+    Worker(worker::Args),
     /// Copy the store to a new file while it is in use
     Backup(backup::BackupArgs),
     /// Put a backup in the place of the store
@@ -140,10 +147,12 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Demo(args) => demo::run(&args, output).await,
         Command::Import(args) => import::run(&args, config, output).await,
         Command::Assemble(args) => assemble::run(&args, config, output).await,
-        Command::Eval(eval::Command::Retrieval(args)) => eval::run(&args, output).await,
+        Command::Eval(eval::Command::Retrieval(args)) => eval::run(&args, config, output).await,
         Command::Profile(command) => profile::run(&command, config, output).await,
         Command::Facts(args) => facts::run(&args, config, output).await,
         Command::Usage(args) => usage::run(&args, config, output).await,
+        Command::Model(command) => model::run(&command, config, output).await,
+        Command::Worker(args) => worker::run(&args, config, output).await,
         Command::Backup(args) => backup::backup(&args, config, output).await,
         Command::Restore(args) => backup::restore(&args, config, output),
         Command::Migrate(args) => migrate::run(&args, config, output).await,

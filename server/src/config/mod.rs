@@ -20,6 +20,9 @@ pub const ENV_PREFIX: &str = "THROUGHLINE_";
 /// Longest time-out: an hour.
 const MAX_TIMEOUT_MS: u64 = 3_600_000;
 
+/// Largest cache: a TiB.
+const MAX_CACHE_MB: u64 = 1 << 20;
+
 /// Everything that can be configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,6 +34,13 @@ pub struct Config {
     pub store: StoreKind,
     /// Whose memory the command line works on.
     pub identity: Identity,
+    /// What tells which texts are near in meaning.
+    pub embedder: EmbedderKind,
+    /// The static table of token vectors.
+    #[serde(rename = "static")]
+    pub table: StaticConfig,
+    /// The transformer on this machine.
+    pub minilm: MiniLmConfig,
     /// The embedded store.
     pub sqlite: SqliteConfig,
     /// What is logged, and how.
@@ -43,6 +53,39 @@ pub struct Config {
 pub enum StoreKind {
     /// One SQLite file in the data directory.
     Sqlite,
+}
+
+/// The embedders that can be named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EmbedderKind {
+    /// Static token vectors, in the binary: microseconds a text.
+    Static,
+    /// all-MiniLM-L6-v2 on the processor: milliseconds a text, so messages are embedded by jobs.
+    Minilm,
+    /// None: recall goes by words alone.
+    None,
+}
+
+/// Settings of the static table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StaticConfig {
+    /// A table that `cargo xtask distill` wrote; empty for the one in the binary.
+    #[serde(deserialize_with = "path")]
+    pub table: PathBuf,
+}
+
+/// Settings of the transformer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MiniLmConfig {
+    /// Folder of its files, which `throughline model fetch` fills; empty for `models/minilm` in the
+    /// data directory.
+    #[serde(deserialize_with = "path")]
+    pub path: PathBuf,
+    /// How long a question may take to be embedded, in milliseconds; then recall goes by words.
+    pub timeout_ms: u64,
 }
 
 /// The local user: whoever can read the data directory acts as this one.
@@ -72,6 +115,8 @@ pub struct SqliteConfig {
     pub busy_timeout_ms: u64,
     /// Most bytes that the database file may take; 0 for as many as the disk holds.
     pub max_bytes: u64,
+    /// Vectors that are kept in memory, in MiB.
+    pub vector_cache_mb: u64,
 }
 
 /// When a commit counts as done.
@@ -114,11 +159,15 @@ impl Default for Config {
                 user: "local".into(),
                 workspace: String::new(),
             },
+            embedder: EmbedderKind::Static,
+            table: StaticConfig { table: PathBuf::new() },
+            minilm: MiniLmConfig { path: PathBuf::new(), timeout_ms: 500 },
             sqlite: SqliteConfig {
                 durability: Durability::Full,
                 readers: 4,
                 busy_timeout_ms: 5_000,
                 max_bytes: 0,
+                vector_cache_mb: 128,
             },
             log: LogConfig { level: "warn".into(), format: LogFormat::Human },
         }
@@ -158,7 +207,27 @@ impl Config {
                 "configuration key `sqlite.busy_timeout_ms` must be at most {MAX_TIMEOUT_MS}"
             )));
         }
+        if !(1..=MAX_TIMEOUT_MS).contains(&self.minilm.timeout_ms) {
+            return Err(Error::invalid(format!(
+                "configuration key `minilm.timeout_ms` must be 1 to {MAX_TIMEOUT_MS}"
+            )));
+        }
+        if self.sqlite.vector_cache_mb > MAX_CACHE_MB {
+            return Err(Error::invalid(format!(
+                "configuration key `sqlite.vector_cache_mb` must be at most {MAX_CACHE_MB}"
+            )));
+        }
         Ok(self)
+    }
+
+    /// Folder of the transformer's files.
+    #[must_use]
+    pub fn minilm_path(&self) -> PathBuf {
+        if self.minilm.path.as_os_str().is_empty() {
+            self.data_dir.join("models").join("minilm")
+        } else {
+            self.minilm.path.clone()
+        }
     }
 
     /// The scope of the command line.

@@ -11,7 +11,7 @@ use std::time::Instant;
 use throughline_core::Result;
 use throughline_core::Scope;
 use throughline_core::context::{
-    AssembleRequest, AssembledContext, Intent, RecallOptions, Section,
+    AssembleRequest, AssembledContext, Intent, ItemKind, MAX_BUDGET, RecallOptions, Section,
 };
 use throughline_core::ids::{ExternalId, SessionId};
 use throughline_core::text::fold_spaces;
@@ -27,6 +27,9 @@ const WHOLE_CHARS: usize = 400;
 /// Of longer ones, a verbatim passage of this many characters must be shown.
 const PASSAGE_CHARS: usize = 160;
 
+/// Larger budgets that are tried for what a question missed, in tenths.
+const LARGER: [u32; 5] = [15, 20, 30, 40, 80];
+
 /// One question's outcome.
 #[derive(Debug, Clone)]
 pub struct Asked {
@@ -38,6 +41,8 @@ pub struct Asked {
     pub recall: f64,
     /// Evidence that was not shown, with what became of it.
     pub missed: Vec<String>,
+    /// The budget that would have shown all of it, of those that were tried; only of what is shipped.
+    pub tokens_needed: Option<u32>,
     /// Tokens of the context.
     pub tokens: u32,
     /// Tokens of the whole history.
@@ -55,6 +60,7 @@ pub async fn retrieval(
     samples: &[Sample],
     budget: u32,
     variants: &[Variant],
+    config: &Config,
     progress: impl Fn(u64),
 ) -> Result<Vec<Report>> {
     let mut asked: Vec<Vec<Asked>> = vec![Vec::new(); variants.len()];
@@ -63,13 +69,31 @@ pub async fn retrieval(
         let folder = tempfile::tempdir().map_err(|error| {
             throughline_core::Error::internal("no temporary folder for a store").with_source(error)
         })?;
-        let config = Config { data_dir: folder.path().to_owned(), ..Config::default() };
+        // The model stays where it is; only the store is thrown away.
+        let mut config = config.clone();
+        config.minilm.path = config.minilm_path();
+        config.data_dir = folder.path().to_owned();
         let engine = Engine::open(&config)?;
         let scope = Scope::new("eval", &sample.id, None)?;
         import(&engine, &scope, &sample.sessions, |_| {}).await?;
+        if let Some(embeddings) = &engine.embeddings {
+            while embeddings.work(1).await?.jobs > 0 {}
+        }
         for (variant, asked) in variants.iter().zip(&mut asked) {
             for question in sample.questions.iter().filter(|asked| !asked.evidence.is_empty()) {
-                asked.push(ask(&engine, &scope, sample, question, budget, *variant).await?);
+                let ask =
+                    async |budget| ask(&engine, &scope, sample, question, budget, *variant).await;
+                let mut answer = ask(budget).await?;
+                if *variant == Variant::SHIPPED && !answer.missed.is_empty() {
+                    for tenths in LARGER {
+                        let larger = budget.saturating_mul(tenths) / 10;
+                        if larger <= MAX_BUDGET && ask(larger).await?.missed.is_empty() {
+                            answer.tokens_needed = Some(larger);
+                            break;
+                        }
+                    }
+                }
+                asked.push(answer);
                 done += 1;
                 progress(done);
             }
@@ -93,17 +117,23 @@ pub enum Variant {
     WithNeighbours,
     /// The same, with words that the best passages share.
     WithFeedback,
+    /// The same, with what is near in meaning.
+    WithMeaning,
     /// The same, with facts: what is shipped.
     WithFacts,
 }
 
 impl Variant {
+    /// What recall does unless it is told otherwise.
+    pub const SHIPPED: Self = Self::WithFacts;
+
     /// From the least to what is shipped.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::LastMessages,
         Self::SingleMessages,
         Self::WithNeighbours,
         Self::WithFeedback,
+        Self::WithMeaning,
         Self::WithFacts,
     ];
 
@@ -115,6 +145,7 @@ impl Variant {
             Self::SingleMessages => "single_messages",
             Self::WithNeighbours => "with_neighbours",
             Self::WithFeedback => "with_feedback",
+            Self::WithMeaning => "with_meaning",
             Self::WithFacts => "with_facts",
         }
     }
@@ -123,11 +154,18 @@ impl Variant {
         let whole = RecallOptions::default();
         match self {
             Self::LastMessages => RecallOptions { enabled: false, ..whole },
-            Self::SingleMessages => {
-                RecallOptions { neighbours: false, feedback: false, facts: false, ..whole }
+            Self::SingleMessages => RecallOptions {
+                neighbours: false,
+                feedback: false,
+                meaning: false,
+                facts: false,
+                ..whole
+            },
+            Self::WithNeighbours => {
+                RecallOptions { feedback: false, meaning: false, facts: false, ..whole }
             }
-            Self::WithNeighbours => RecallOptions { feedback: false, facts: false, ..whole },
-            Self::WithFeedback => RecallOptions { facts: false, ..whole },
+            Self::WithFeedback => RecallOptions { meaning: false, facts: false, ..whole },
+            Self::WithMeaning => RecallOptions { facts: false, ..whole },
             Self::WithFacts => whole,
         }
     }
@@ -169,6 +207,7 @@ async fn ask(
         question: question.clone(),
         recall: (evidence - missed.len()) as f64 / evidence.max(1) as f64,
         missed,
+        tokens_needed: None,
         tokens,
         baseline: context.baseline_tokens - u64::from(context.budget.section(Section::Turn)),
         milliseconds,
@@ -238,13 +277,24 @@ fn holds(rendered: &str, content: &str) -> bool {
     })
 }
 
+/// What became of a message: its reason, its rank among the candidates of recall, and its score as a
+/// share of the best.
 fn fate(context: &AssembledContext, id: &str) -> String {
-    let item = context
-        .items
-        .iter()
-        .find(|item| item.external_id.as_ref().is_some_and(|external| external.as_str() == id));
-    item.map_or("not a candidate".to_owned(), |item| {
-        format!("{} {:.2}", item.reason.as_str(), item.score.unwrap_or_default())
+    let mut ranked: Vec<_> =
+        context.items.iter().filter_map(|item| Some((item.score?, item))).collect();
+    ranked.retain(|(_, item)| item.section == Section::Recall && item.kind != ItemKind::Fact);
+    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let best = ranked.first().map_or(1.0, |(score, _)| *score);
+    let found = ranked.iter().enumerate().find(|(_, (_, item))| {
+        item.external_id.as_ref().is_some_and(|external| external.as_str() == id)
+    });
+    found.map_or("not a candidate".to_owned(), |(rank, (score, item))| {
+        format!(
+            "{}: rank {}, {:.0} % of the best",
+            item.reason.as_str(),
+            rank + 1,
+            100.0 * score / best
+        )
     })
 }
 

@@ -75,8 +75,10 @@ pub struct Worst {
     pub category: String,
     /// The question.
     pub question: String,
-    /// Evidence missed, and what became of it.
+    /// Evidence missed, and what became of it: where it stood among the candidates, or none.
     pub missed: Vec<String>,
+    /// The budget that would have shown all of it; none of those that were tried when absent.
+    pub tokens_needed: Option<u32>,
 }
 
 /// Questions listed as worst.
@@ -143,6 +145,7 @@ impl Report {
                     category: one.question.category.clone(),
                     question: one.question.question.clone(),
                     missed: one.missed.clone(),
+                    tokens_needed: one.tokens_needed,
                 })
                 .collect(),
         }

@@ -44,6 +44,12 @@ impl Block {
             .map(|((key, code), length)| (*key, code, *length))
     }
 
+    /// The key and the code at a place of the block.
+    pub(super) fn vector(&self, at: usize) -> (UnitKey, &[i8]) {
+        let dimensions = self.codes.len() / self.len().max(1);
+        (self.keys[at], &self.codes[at * dimensions..(at + 1) * dimensions])
+    }
+
     /// The vectors that are in no block yet.
     pub(super) fn tail(connection: &Connection, place: Place) -> rusqlite::Result<Self> {
         let mut statement = connection.prepare_cached(

@@ -1,10 +1,12 @@
 //! The vector index by scope: a tail of single vectors, folded into blocks that never change.
 //!
-//! Up to [`EXACT_UP_TO`] vectors the search is exact: an integer dot product with every vector, then
+//! Up to [`SqliteOptions::exact_vectors`] the search is exact: an integer dot product with every vector, then
 //! the question's own values against the best. Past that the signs of all vectors come first (an
 //! eighth of the bytes), and the vectors only of those whose signs are nearest. What was read is kept
 //! in memory up to a limit; a block is known by its id, so what is kept is never stale, also when
 //! another process writes.
+//!
+//! [`SqliteOptions::exact_vectors`]: crate::SqliteOptions::exact_vectors
 
 mod block;
 mod codes;
@@ -32,8 +34,6 @@ use write::{State, keep_only};
 
 pub(crate) use write::VectorWriter;
 
-/// Vectors of a place that are all compared; more go through their signs first.
-const EXACT_UP_TO: u64 = 131_072;
 /// Vectors whose bytes are compared for each one asked for: bytes are coarser than values.
 const RESCORED: usize = 2;
 /// Vectors that are read for each one asked for, and at the least, where signs came first.
@@ -87,6 +87,10 @@ struct Search<'c> {
     place: Place,
     query: Query,
     limit: usize,
+    /// Sorted.
+    also: Vec<UnitKey>,
+    /// How many vectors are all compared.
+    exact: u64,
 }
 
 impl Search<'_> {
@@ -95,14 +99,36 @@ impl Search<'_> {
             return Ok(Vec::new());
         };
         let blocks = if state.blocked > 0 { self.blocks()? } else { Vec::new() };
-        let found = if state.blocked <= EXACT_UP_TO {
+        let mut found = if state.blocked <= self.exact {
             self.exact(&blocks)?
         } else {
             self.by_signs(&blocks)?
         };
         let tail = Block::tail(self.connection, self.place)?;
-        let tail = tail.vectors().map(|(key, code, _)| (key, self.query.score(code)));
-        Ok(hits(found.into_iter().chain(tail), self.limit))
+        found.extend(tail.vectors().map(|(key, code, _)| (key, self.query.score(code))));
+        let mut asked: Vec<VectorHit> = found
+            .iter()
+            .filter(|(key, _)| self.also.binary_search(key).is_ok())
+            .map(|(key, score)| VectorHit { key: *key, score: *score })
+            .collect();
+        let mut hits = hits(found.into_iter(), self.limit);
+        let mut nearest: Vec<UnitKey> = hits.iter().map(|hit| hit.key).collect();
+        nearest.sort_unstable();
+        asked.retain(|hit| nearest.binary_search(&hit.key).is_err());
+        asked.sort_unstable_by_key(|hit| hit.key);
+        asked.dedup_by_key(|hit| hit.key);
+        hits.extend(asked);
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
+        Ok(hits)
+    }
+
+    /// The places in a block of the keys that are asked for.
+    fn asked_in<'b>(&'b self, block: &'b Block) -> impl Iterator<Item = usize> + 'b {
+        let (first, last) = (block.keys.first().copied(), block.keys.last().copied());
+        let from = self.also.partition_point(|key| first.is_some_and(|first| *key < first));
+        let within =
+            self.also[from..].iter().take_while(move |key| last.is_some_and(|last| **key <= last));
+        within.filter_map(|key| block.keys.binary_search(key).ok())
     }
 
     fn blocks(&self) -> rusqlite::Result<Vec<i64>> {
@@ -124,13 +150,22 @@ impl Search<'_> {
         let blocks: Vec<Arc<Block>> =
             ids.iter().map(|id| self.block(*id, true)).collect::<rusqlite::Result<_>>()?;
         let mut best = Best::new(RESCORED * self.limit);
+        let mut scored = Vec::with_capacity(RESCORED * self.limit + self.also.len());
         for block in &blocks {
             for (key, code, length) in block.vectors() {
                 best.offer(self.query.near(code, length), key, code);
             }
+            scored.extend(self.asked_in(block).map(|at| {
+                let (key, code) = block.vector(at);
+                (key, self.query.score(code))
+            }));
         }
         let best = best.into_sorted().into_iter();
-        Ok(best.map(|(_, key, code)| (key, self.query.score(code))).collect())
+        scored.extend(best.map(|(_, key, code)| (key, self.query.score(code))));
+        // A key that is near and asked for is there twice, with one score.
+        scored.sort_unstable_by_key(|(key, _)| *key);
+        scored.dedup_by_key(|(key, _)| *key);
+        Ok(scored)
     }
 
     /// The signs of every vector are compared, and the vectors of the nearest.
@@ -138,16 +173,20 @@ impl Search<'_> {
         let width = self.query.signs.len();
         let (each, least) = READ_BY_SIGNS;
         let mut best = Best::new((each * self.limit).max(least));
+        let mut asked: Vec<((i64, usize), UnitKey)> = Vec::new();
         for id in ids {
             let block = self.block(*id, false)?;
             let signs = block.signs.chunks_exact(width);
             for (at, (key, signs)) in block.keys.iter().zip(signs).enumerate() {
                 best.offer(-(differing(&self.query.signs, signs) as f32), *key, (*id, at));
             }
+            asked.extend(self.asked_in(&block).map(|at| ((*id, at), block.keys[at])));
         }
         let mut nearest: Vec<((i64, usize), UnitKey)> =
             best.into_sorted().into_iter().map(|(_, key, place)| (place, key)).collect();
+        nearest.extend(asked);
         nearest.sort_unstable();
+        nearest.dedup();
         let dimensions = self.query.code.len();
         let mut scored = Vec::with_capacity(nearest.len());
         for group in nearest.chunk_by(|a, b| a.0.0 == b.0.0) {
@@ -264,9 +303,13 @@ impl VectorIndex for SqliteStore {
         space: &VectorSpace,
         query: &[f32],
         limit: usize,
+        also: &[UnitKey],
     ) -> Result<Vec<VectorHit>> {
         check(space, query)?;
-        let Some(query) = Query::of(query).filter(|_| limit > 0) else {
+        let mut also = also.to_vec();
+        also.sort_unstable();
+        also.dedup();
+        let Some(query) = Query::of(query).filter(|_| limit > 0 || !also.is_empty()) else {
             return Ok(Vec::new());
         };
         let space = space.clone();
@@ -277,7 +320,8 @@ impl VectorIndex for SqliteStore {
                     return Ok(Vec::new());
                 };
                 let place = Place::new(scope_id, space_id, namespace);
-                Search { connection, cache: &inner.blocks, place, query, limit }.run()
+                let (cache, exact) = (&inner.blocks, inner.options.exact_vectors);
+                Search { connection, cache, place, query, limit, also, exact }.run()
             })
             .await?;
         Ok(found.unwrap_or_default())

@@ -41,7 +41,7 @@ fn with_vectors(of: &str, messages: Vec<PreparedMessage>) -> WriteBatch {
 }
 
 async fn found(port: &Port, namespace: Namespace) -> Vec<UnitKey> {
-    let hits = port.search(&scope("a"), namespace, &flat(), &[1.0, 0.0], 99).await.unwrap();
+    let hits = port.search(&scope("a"), namespace, &flat(), &[1.0, 0.0], 99, &[]).await.unwrap();
     hits.into_iter().map(|hit| hit.key).collect()
 }
 

@@ -29,6 +29,7 @@ pub(super) const TABLE: &[Scenario<dyn VectorIndex>] = scenarios!["vectors":
     other_spaces_are_dropped_when_one_is_kept,
     the_watermark_never_goes_back,
     vectors_are_replaced_and_removed_among_many,
+    asked_for_keys_are_scored_as_well,
     many_vectors_are_searched,
 ];
 
@@ -58,7 +59,7 @@ async fn put(index: &Port, items: &[VectorItem]) {
 }
 
 async fn search(index: &Port, query: &[f32], limit: usize) -> Vec<VectorHit> {
-    let found = index.search(&scope("a"), MESSAGES, &flat(), query, limit).await;
+    let found = index.search(&scope("a"), MESSAGES, &flat(), query, limit, &[]).await;
     found.unwrap()
 }
 
@@ -133,7 +134,7 @@ async fn what_is_removed_is_gone_in_every_space(index: Port) {
     index.upsert(&scope("a"), MESSAGES, &other, &items, 1).await.unwrap();
     index.remove(&scope("a"), MESSAGES, &[key(1)]).await.unwrap();
     for space in [flat(), other] {
-        let hits = index.search(&scope("a"), MESSAGES, &space, &[1.0, 0.0], 9).await.unwrap();
+        let hits = index.search(&scope("a"), MESSAGES, &space, &[1.0, 0.0], 9, &[]).await.unwrap();
         let keys: Vec<UnitKey> = hits.into_iter().map(|hit| hit.key).collect();
         assert_eq!(keys, [key(2)], "{space:?}");
     }
@@ -170,7 +171,7 @@ async fn nothing_crosses_scopes_namespaces_or_spaces(index: Port) {
         index.upsert(scope, *namespace, space, &items, u64::from(n) * 10).await.unwrap();
     }
     for (n, (scope, namespace, space)) in (1..).zip(&places) {
-        let hits = index.search(scope, *namespace, space, &[1.0, 0.0], 99).await.unwrap();
+        let hits = index.search(scope, *namespace, space, &[1.0, 0.0], 99, &[]).await.unwrap();
         let keys: Vec<UnitKey> = hits.into_iter().map(|hit| hit.key).collect();
         assert_eq!(keys, [key(n)], "{scope} {namespace:?} {space:?}");
         let watermark = index.watermark(scope, *namespace, space).await.unwrap();
@@ -209,7 +210,7 @@ async fn a_query_of_other_dimensions_is_refused(index: Port) {
             put(&index, &[item(1, &[1.0, 0.0])]).await;
         }
         for wrong in [&[1.0, 0.0, 0.0][..], &[1.0], &[]] {
-            let refused = index.search(&scope("a"), MESSAGES, &flat(), wrong, 9).await;
+            let refused = index.search(&scope("a"), MESSAGES, &flat(), wrong, 9, &[]).await;
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
         }
     }
@@ -241,7 +242,7 @@ async fn other_spaces_are_dropped_when_one_is_kept(index: Port) {
         (scope("b"), other, true),
     ] {
         for namespace in [MESSAGES, Namespace::Fact] {
-            let hits = index.search(&scope, namespace, &space, &[1.0, 0.0], 9).await.unwrap();
+            let hits = index.search(&scope, namespace, &space, &[1.0, 0.0], 9, &[]).await.unwrap();
             let watermark = index.watermark(&scope, namespace, &space).await.unwrap();
             assert_eq!((hits.len(), watermark), if held { (1, 7) } else { (0, 0) }, "{scope}");
         }
@@ -286,6 +287,24 @@ async fn vectors_are_replaced_and_removed_among_many(index: Port) {
     assert_eq!(keys(&index, &vector(0), 1).await, [key(1)]);
 }
 
+async fn asked_for_keys_are_scored_as_well(index: Port) {
+    let vector = |n: u32| [(n as f32 * 0.002).cos(), (n as f32 * 0.002).sin()];
+    let items: Vec<VectorItem> = (0..1_500).map(|n| item(n, &vector(n))).collect();
+    put(&index, &items).await;
+    let also = [key(1_499), key(700), key(1), key(9_999)];
+    let search = async |limit| {
+        let hits = index.search(&scope("a"), MESSAGES, &flat(), &[1.0, 0.0], limit, &also).await;
+        hits.unwrap()
+    };
+    let keys: Vec<UnitKey> = search(3).await.iter().map(|hit| hit.key).collect();
+    assert_eq!(keys, [0, 1, 2, 700, 1_499].map(key), "each once, and none that is not held");
+    let hits = search(0).await;
+    let keys: Vec<UnitKey> = hits.iter().map(|hit| hit.key).collect();
+    assert_eq!(keys, [1, 700, 1_499].map(key));
+    let expected = f32::midpoint(1.4_f32.cos(), 1.0);
+    assert!((hits[1].score - expected).abs() < 5e-3, "{hits:?}");
+}
+
 async fn many_vectors_are_searched(index: Port) {
     let embedder = HashEmbedder::new(64);
     let texts: Vec<String> = (0..400)
@@ -300,7 +319,7 @@ async fn many_vectors_are_searched(index: Port) {
     }
     for (n, text) in texts.iter().enumerate().step_by(57) {
         let query = embedder.embed(&[text]).await.unwrap().remove(0);
-        let hits = index.search(&scope("a"), MESSAGES, space, &query, 20).await.unwrap();
+        let hits = index.search(&scope("a"), MESSAGES, space, &query, 20, &[]).await.unwrap();
         assert_eq!(hits.len(), 20);
         assert!(hits.is_sorted_by(
             |a, b| a.score > b.score || a.score.total_cmp(&b.score).is_eq() && a.key < b.key

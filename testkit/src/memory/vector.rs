@@ -143,6 +143,7 @@ impl VectorIndex for MemoryStore {
         space: &VectorSpace,
         query: &[f32],
         limit: usize,
+        also: &[UnitKey],
     ) -> Result<Vec<VectorHit>> {
         check(space, query)?;
         if is_zero(query) {
@@ -157,7 +158,11 @@ impl VectorIndex for MemoryStore {
             .map(|(key, vector)| VectorHit { key: *key, score: score(query, vector) })
             .collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
-        hits.truncate(limit);
+        let mut rank = 0;
+        hits.retain(|hit| {
+            rank += 1;
+            rank <= limit || also.contains(&hit.key)
+        });
         Ok(hits)
     }
 }

@@ -1,0 +1,240 @@
+//! Recall by meaning over the fakes: embedders that are instant, slow, out of order or replaced.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is the answer")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use throughline_core::context::{AssembleRequest, AssembledContext, ContextService};
+use throughline_core::embedding::{EMBED_JOB, EmbeddingService, Worked};
+use throughline_core::job::JobState;
+use throughline_core::page::{MAX_PAGE, PageRequest};
+use throughline_core::ports::{Embedder, JobRepo, Namespace, VectorIndex, VectorSpace};
+use throughline_core::session::{NewMessage, Role, SessionService};
+use throughline_core::{Error, ErrorKind, Result, Scope};
+use throughline_testkit::build::{scope, session};
+use throughline_testkit::memory::MemoryStore;
+use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};
+
+/// How an embedder behaves.
+const WELL: u8 = 0;
+const FAILS: u8 = 1;
+const WRONG: u8 = 2;
+
+/// One dimension for each topic that it knows the words of.
+struct Topics {
+    space: VectorSpace,
+    instant: bool,
+    mood: AtomicU8,
+}
+
+const TOPICS: [&[&str]; 4] = [
+    &["cat", "kitten", "pet", "purrs"],
+    &["car", "automobile", "drive", "wheels"],
+    &["rain", "storm", "weather", "umbrella"],
+    &["bread", "loaf", "baked", "oven"],
+];
+
+impl Topics {
+    fn new(id: &str, instant: bool) -> Arc<Self> {
+        let space = VectorSpace { id: id.to_owned(), dimensions: TOPICS.len() };
+        Arc::new(Self { space, instant, mood: AtomicU8::new(WELL) })
+    }
+
+    fn mood(&self, mood: u8) {
+        self.mood.store(mood, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Embedder for Topics {
+    fn space(&self) -> &VectorSpace {
+        &self.space
+    }
+
+    fn is_instant(&self) -> bool {
+        self.instant
+    }
+
+    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let embed = |text: &&str| -> Vec<f32> {
+            let has = |words: &&[&str]| words.iter().any(|word| text.contains(word));
+            TOPICS.iter().map(|words| f32::from(u8::from(has(words)))).collect()
+        };
+        match self.mood.load(Ordering::Relaxed) {
+            FAILS => Err(Error::new(ErrorKind::Unavailable, "the model is away")),
+            WRONG => Ok(vec![vec![1.0]; texts.len()]),
+            _ => Ok(texts.iter().map(embed).collect()),
+        }
+    }
+}
+
+struct World {
+    store: Arc<MemoryStore>,
+    clock: Arc<FakeClock>,
+    sessions: SessionService,
+    contexts: ContextService,
+    embeddings: EmbeddingService,
+}
+
+impl World {
+    fn new(embedder: Arc<Topics>) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), embedder)
+    }
+
+    /// A program that begins anew over what another left.
+    fn over(store: Arc<MemoryStore>, embedder: Arc<Topics>) -> Self {
+        let clock = Arc::new(FakeClock::default());
+        let ids = Arc::new(SequentialIds::new());
+        let tokenizer = Arc::new(WordTokenizer::exact());
+        let embeddings = EmbeddingService::new(
+            store.clone(),
+            store.clone(),
+            embedder,
+            clock.clone(),
+            ids.clone(),
+        );
+        let some = Some(embeddings.clone());
+        Self {
+            sessions: SessionService::new(
+                store.clone(),
+                clock.clone(),
+                ids,
+                tokenizer.clone(),
+                some.clone(),
+            ),
+            contexts: ContextService::new(store.clone(), tokenizer, some),
+            store,
+            clock,
+            embeddings,
+        }
+    }
+
+    async fn say(&self, scope: &Scope, texts: &[&str]) {
+        let said = texts.iter().map(|text| NewMessage::new(Role::User, *text)).collect();
+        self.sessions.append(scope, &session("s1"), said).await.unwrap();
+    }
+
+    async fn ask(&self, scope: &Scope, question: &str) -> AssembledContext {
+        let request = AssembleRequest::new(session("another"), question);
+        self.contexts.assemble(scope, &request).await.unwrap()
+    }
+
+    async fn watermark(&self, scope: &Scope, space: &VectorSpace) -> u64 {
+        self.store.watermark(scope, Namespace::Message, space).await.unwrap()
+    }
+
+    async fn jobs(&self, scope: &Scope) -> Vec<JobState> {
+        let page = PageRequest::first(MAX_PAGE).unwrap();
+        let jobs = self.store.jobs(scope, &page).await.unwrap().items;
+        assert!(jobs.iter().all(|job| job.kind == EMBED_JOB));
+        jobs.into_iter().map(|job| job.state).collect()
+    }
+}
+
+fn says(context: &AssembledContext, text: &str) -> bool {
+    let (_, rest) = context.working_set.split_last().unwrap();
+    rest.iter().any(|message| message.content.contains(text))
+}
+
+const SAID: [&str; 4] = [
+    "Our kitten sleeps on the sofa all day",
+    "Somebody left an umbrella in the hall",
+    "The loaf turned out well this time",
+    "Nothing else happened on Tuesday",
+];
+
+#[tokio::test]
+async fn what_shares_no_word_is_recalled_by_meaning() {
+    let (world, scope) = (World::new(Topics::new("topics", true)), scope("a"));
+    world.say(&scope, &SAID).await;
+    let context = world.ask(&scope, "Do we have a pet?").await;
+    assert!(says(&context, SAID[0]) && !says(&context, SAID[2]), "{context:?}");
+    assert!(world.jobs(&scope).await.is_empty(), "an instant embedder needs no job");
+    assert!(context.budget.warnings.is_empty());
+    let context = world.ask(&scope, "Do we have a tractor?").await;
+    assert!(!says(&context, SAID[0]), "a question that means nothing finds nothing");
+}
+
+#[tokio::test]
+async fn a_slow_embedder_follows_by_jobs() {
+    let embedder = Topics::new("topics", false);
+    let (world, scope) = (World::new(embedder.clone()), scope("a"));
+    world.say(&scope, &SAID[..2]).await;
+    world.say(&scope, &SAID[2..]).await;
+    assert_eq!(world.jobs(&scope).await, [JobState::Queued], "one job, however many writes");
+    let asked = "Do we have a pet? And who sleeps on Tuesday?";
+    let by_words = world.ask(&scope, asked).await;
+    assert!(says(&by_words, SAID[0]), "what is not embedded yet is recalled by its words");
+    // The program ends here; what waits is in the store, and the next one goes on.
+    let world = World::over(world.store.clone(), embedder.clone());
+    assert_eq!(world.embeddings.waiting(&scope).await.unwrap(), 4);
+    let worked = world.embeddings.work(9).await.unwrap();
+    assert_eq!(worked, Worked { jobs: 1, texts: 4, failed: 0 });
+    assert_eq!(world.embeddings.waiting(&scope).await.unwrap(), 0);
+    assert_eq!(world.jobs(&scope).await, [JobState::Done]);
+    assert!(says(&world.ask(&scope, "Do we have a pet?").await, SAID[0]));
+}
+
+#[tokio::test]
+async fn an_embedder_that_fails_costs_the_meaning_and_not_the_turn() {
+    for instant in [true, false] {
+        for mood in [FAILS, WRONG] {
+            let embedder = Topics::new("topics", instant);
+            let (world, scope) = (World::new(embedder.clone()), scope("a"));
+            embedder.mood(mood);
+            world.say(&scope, &SAID).await;
+            let context = world.ask(&scope, "What about the loaf?").await;
+            assert!(says(&context, SAID[2]), "words are enough");
+            let warned = context.budget.warnings.iter().any(|said| said.contains("by words alone"));
+            assert!(warned, "{:?}", context.budget.warnings);
+            assert_eq!(world.jobs(&scope).await, [JobState::Queued]);
+            let worked = world.embeddings.work(9).await.unwrap();
+            assert_eq!(worked, Worked { jobs: 1, texts: 0, failed: 1 });
+            assert_eq!(world.watermark(&scope, embedder.space()).await, 0);
+            embedder.mood(WELL);
+            world.clock.advance(Duration::from_secs(60));
+            assert_eq!(world.embeddings.work(9).await.unwrap().texts, 4);
+            assert!(says(&world.ask(&scope, "Do we have a pet?").await, SAID[0]));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_changed_embedder_embeds_anew_and_spaces_never_mix() {
+    let old = Topics::new("old", true);
+    let (world, scopes) = (World::new(old.clone()), [scope("a"), scope("b")]);
+    for scope in &scopes {
+        world.say(scope, &SAID).await;
+        assert_eq!(world.watermark(scope, old.space()).await, 4);
+    }
+    let new = Topics::new("new", true);
+    let world = World::over(world.store.clone(), new.clone());
+    assert!(!says(&world.ask(&scopes[0], "Do we have a pet?").await, SAID[0]));
+    world.say(&scopes[0], &["An automobile honked"]).await;
+    assert!(says(&world.ask(&scopes[0], "Who can drive?").await, "honked"));
+    assert_eq!(world.watermark(&scopes[0], new.space()).await, 0, "there is a gap before it");
+    assert_eq!(world.embeddings.enqueue_behind().await.unwrap(), 2);
+    assert_eq!(world.embeddings.work(9).await.unwrap().texts, 9);
+    assert_eq!(world.embeddings.enqueue_behind().await.unwrap(), 0);
+    for scope in &scopes {
+        assert!(says(&world.ask(scope, "Do we have a pet?").await, SAID[0]));
+        assert_eq!(world.watermark(scope, old.space()).await, 0, "the old space is gone");
+    }
+    assert_eq!(world.watermark(&scopes[0], new.space()).await, 5);
+}
+
+#[tokio::test]
+async fn many_texts_are_embedded_in_slices() {
+    let embedder = Topics::new("topics", false);
+    let (world, scope) = (World::new(embedder.clone()), scope("a"));
+    for _ in 0..7 {
+        world.say(&scope, &SAID.repeat(25)).await;
+    }
+    assert_eq!(world.embeddings.catch_up(&scope, 300).await.unwrap(), 300);
+    assert_eq!(world.watermark(&scope, embedder.space()).await, 300);
+    assert_eq!(world.embeddings.work(1).await.unwrap().texts, 400);
+    assert_eq!(world.watermark(&scope, embedder.space()).await, 700);
+}
