@@ -89,8 +89,6 @@ impl Engine {
     /// # Errors
     /// Those of the store; `InvalidInput` when a backend was not compiled in.
     pub fn open(config: &Config) -> Result<Self> {
-        create_data_dir(&config.data_dir)?;
-        let (store, index) = open_store(config)?;
         let embedder = match embedder(config) {
             Ok(embedder) => embedder,
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
@@ -103,6 +101,8 @@ impl Engine {
                 None
             }
         };
+        create_data_dir(&config.data_dir)?;
+        let (store, index) = open_store(config)?;
         Ok(Self::new(
             store,
             embedder.map(|embedder| (embedder, index)),

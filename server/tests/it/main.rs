@@ -3,5 +3,6 @@
 
 mod cli;
 mod faults;
+mod meaning;
 mod support;
 mod tokens;

@@ -93,7 +93,7 @@ impl<T> Best<T> {
             return;
         }
         self.held.push((value, key, what));
-        if self.held.len() >= 4 * self.limit.max(64) {
+        if self.held.len() >= self.limit.max(64).saturating_mul(4) {
             self.cut();
             self.floor = self.held.last().map_or(self.floor, |(least, ..)| *least);
         }

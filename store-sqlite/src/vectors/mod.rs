@@ -149,8 +149,8 @@ impl Search<'_> {
     fn exact(&self, ids: &[i64]) -> rusqlite::Result<Vec<(UnitKey, f32)>> {
         let blocks: Vec<Arc<Block>> =
             ids.iter().map(|id| self.block(*id, true)).collect::<rusqlite::Result<_>>()?;
-        let mut best = Best::new(RESCORED * self.limit);
-        let mut scored = Vec::with_capacity(RESCORED * self.limit + self.also.len());
+        let mut best = Best::new(self.limit.saturating_mul(RESCORED));
+        let mut scored = Vec::new();
         for block in &blocks {
             for (key, code, length) in block.vectors() {
                 best.offer(self.query.near(code, length), key, code);
@@ -172,7 +172,7 @@ impl Search<'_> {
     fn by_signs(&self, ids: &[i64]) -> rusqlite::Result<Vec<(UnitKey, f32)>> {
         let width = self.query.signs.len();
         let (each, least) = READ_BY_SIGNS;
-        let mut best = Best::new((each * self.limit).max(least));
+        let mut best = Best::new(self.limit.saturating_mul(each).max(least));
         let mut asked: Vec<((i64, usize), UnitKey)> = Vec::new();
         for id in ids {
             let block = self.block(*id, false)?;

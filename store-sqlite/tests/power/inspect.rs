@@ -3,13 +3,13 @@
 use throughline_core::Error;
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{
-    IndexUnit, LexicalIndex, Namespace, Posting, SessionRepo, Store, TermId, UnitKey,
+    IndexUnit, LexicalIndex, Namespace, Posting, SessionRepo, Store, TermId, UnitKey, VectorIndex,
 };
 use throughline_core::session::{Message, PreparedMessage, Role};
 use throughline_store_sqlite::{SqliteOptions, SqliteStore};
 
 use crate::camera::Cut;
-use crate::load::{Load, SESSIONS, append, message, scope, session};
+use crate::load::{Load, SESSIONS, append, message, scope, session, space};
 
 /// Opens what a cut left and checks that it is whole: the file, and that each session holds its
 /// first batches, each of them entirely, with counters and index to match; and that it can be
@@ -124,6 +124,14 @@ async fn check_scope(store: &SqliteStore, load: &Load, cut: &Cut, present: &mut 
     assert_eq!(index.stats.units, present.units.len() as u64, "{cut}");
     assert_eq!(index.stats.length, length, "{cut}");
     present.units.sort_unstable_by_key(|(key, _)| *key);
+    let (scope, space, question) = (scope(), space(), [1.0, 0.0]);
+    let near = store.search(&scope, Namespace::Message, &space, &question, usize::MAX, &[]);
+    let mut near: Vec<UnitKey> = near.await.unwrap().iter().map(|hit| hit.key).collect();
+    near.sort_unstable();
+    let keys = present.units.iter().map(|(key, _)| *key);
+    assert!(keys.eq(near), "{cut}: the vectors are not those of the messages");
+    let through = store.watermark(&scope, Namespace::Message, &space).await.unwrap();
+    assert_eq!(through, count, "{cut}: the watermark of the vectors");
     for (term, list) in terms.into_iter().zip(index.lists) {
         let expected: Vec<Posting> =
             present.units.iter().filter_map(|(key, unit)| posting(*key, unit, term)).collect();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_core::Scope;
 use throughline_core::ids::{ExternalId, MessageId, SessionId};
-use throughline_core::ports::{Store, TermId, Write, WriteBatch};
+use throughline_core::ports::{Store, TermId, VectorSpace, Write, WriteBatch};
 use throughline_core::session::{NewMessage, PreparedMessage, Role, prepare};
 use throughline_core::time::Timestamp;
 use throughline_store_sqlite::SqliteStore;
@@ -28,7 +28,18 @@ pub(crate) fn message(role: Role, content: String, external_id: Option<String>) 
         external_id: external_id.map(|id| ExternalId::new(id).unwrap()),
         ..NewMessage::new(role, content)
     };
-    prepare(message, now(), &WordTokenizer::exact(), &IDS).unwrap()
+    let mut prepared = prepare(message, now(), &WordTokenizer::exact(), &IDS).unwrap();
+    for unit in &mut prepared.units {
+        // Any vector that tells most units apart.
+        let length = f32::from(unit.length);
+        unit.vector = Some(vec![length.cos(), length.sin()]);
+    }
+    prepared
+}
+
+/// The space of the vectors of all units.
+pub(crate) fn space() -> VectorSpace {
+    VectorSpace { id: "lengths".to_owned(), dimensions: 2 }
 }
 
 pub(crate) fn now() -> Timestamp {
@@ -45,7 +56,8 @@ pub(crate) fn session(index: usize) -> SessionId {
 
 /// The write of one batch of messages to a session.
 pub(crate) fn append(index: usize, messages: &[PreparedMessage]) -> WriteBatch {
-    messages.iter().fold(WriteBatch::new(scope(), now()), |batch, message| {
+    let batch = WriteBatch { space: Some(space()), ..WriteBatch::new(scope(), now()) };
+    messages.iter().fold(batch, |batch, message| {
         batch.with(Write::AppendMessage {
             session: session(index),
             message: Box::new(message.clone()),

@@ -1,0 +1,117 @@
+//! Recall by meaning: the embedder in the binary, another one, none, and a broken one.
+
+use crate::support::{Throughline, payload, stderr};
+
+/// What was said, without a word of what will be asked.
+const TALK: &str = r#"{"role": "user", "session": "a", "content": "We adopted a kitten last spring, she sleeps on the sofa all day."}
+{"role": "assistant", "session": "a", "content": "How sweet! Congratulations."}
+{"role": "user", "session": "a", "content": "The quarterly invoice went out on Monday without the discount."}
+{"role": "user", "session": "a", "content": "My bicycle has a flat tyre again, so I took the bus."}
+"#;
+const ASKED: &str = "Do they own any pets?";
+
+fn filled(settings: &[&str]) -> Throughline {
+    let throughline = Throughline::new();
+    throughline.file("talk.jsonl", TALK);
+    throughline.json(&[&["import", "talk.jsonl"], settings].concat());
+    throughline
+}
+
+fn shown(throughline: &Throughline, settings: &[&str]) -> String {
+    payload(&throughline.json(&[&["assemble", ASKED], settings].concat()))
+}
+
+#[test]
+fn other_words_find_what_was_said() {
+    let throughline = filled(&[]);
+    assert!(shown(&throughline, &[]).contains("kitten"));
+    let by_words = shown(&throughline, &["--set", "embedder=none"]);
+    assert!(!by_words.contains("kitten"), "{by_words}");
+}
+
+#[test]
+fn the_same_question_has_the_same_bytes_on_every_run() {
+    let throughline = filled(&[]);
+    let first = throughline.json(&["assemble", ASKED]);
+    for _ in 0..3 {
+        assert_eq!(throughline.json(&["assemble", ASKED]), first);
+    }
+}
+
+#[test]
+fn what_was_written_without_an_embedder_is_embedded_later() {
+    let throughline = filled(&["--set", "embedder=none"]);
+    let idle = throughline.json(&["worker", "--once", "--set", "embedder=none"]);
+    assert_eq!(idle["texts"], 0);
+    let worked = throughline.json(&["worker", "--once"]);
+    assert_eq!((&worked["enqueued"], &worked["jobs"]), (&1.into(), &1.into()));
+    assert!(worked["texts"].as_u64() >= Some(4), "{worked}");
+    let again = throughline.json(&["worker", "--once"]);
+    assert_eq!((&again["enqueued"], &again["texts"]), (&0.into(), &0.into()));
+    assert!(shown(&throughline, &[]).contains("kitten"));
+    // A program without a worker catches up before it recalls.
+    let throughline = filled(&["--set", "embedder=none"]);
+    assert!(shown(&throughline, &[]).contains("kitten"));
+}
+
+#[test]
+fn a_broken_table_is_told_and_words_go_on() {
+    let throughline = filled(&[]);
+    throughline.file("broken.tlvt", "not a table");
+    for table in ["broken.tlvt", "nowhere.tlvt"] {
+        let setting = format!("static.table={table}");
+        let asked = ["assemble", "What about the kitten?", "--set", &setting, "--json"];
+        let output = throughline.run(&asked);
+        assert!(output.status.success());
+        let said = stderr(&output);
+        assert!(said.contains(table) && said.contains("by words alone"), "{said}");
+        let context = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(payload(&context).contains("adopted a kitten"));
+    }
+}
+
+#[test]
+fn an_embedder_that_is_not_in_the_binary_names_its_feature() {
+    if cfg!(feature = "local-model") {
+        return;
+    }
+    let throughline = Throughline::new();
+    throughline.file("talk.jsonl", TALK);
+    for args in [
+        &["import", "talk.jsonl", "--set", "embedder=minilm"][..],
+        &["model", "fetch", "--set", "data_dir=elsewhere"],
+    ] {
+        assert!(throughline.fails(args, 3).contains("--features local-model"));
+    }
+    assert!(!throughline.database().exists());
+}
+
+#[test]
+fn odd_texts_are_kept_and_asked_about() {
+    let throughline = Throughline::new();
+    let long = "Räksmörgås på bryggan ".repeat(50_000);
+    let texts = [
+        "x",
+        "…",
+        "猫はソファで寝ています",
+        "Кошка спит",
+        "🐈🐈🐈",
+        "\u{200b}\u{301}",
+        &long[..1_000_000],
+    ];
+    let lines: Vec<String> = texts
+        .iter()
+        .map(|text| {
+            serde_json::json!({"role": "user", "session": "a", "content": text}).to_string()
+        })
+        .collect();
+    throughline.file("odd.jsonl", lines.join("\n"));
+    assert_eq!(throughline.json(&["import", "odd.jsonl"])[0]["messages"], texts.len());
+    for asked in texts {
+        let file = throughline.file("asked.txt", asked);
+        let mut command = throughline.command(&["assemble", "-", "--budget", "900000", "--json"]);
+        let output = command.stdin(std::fs::File::open(file).unwrap()).output().unwrap();
+        assert!(output.status.success(), "{asked:.20}: {}", stderr(&output));
+    }
+    assert!(payload(&throughline.json(&["assemble", "Кошка?"])).contains("спит"));
+}
