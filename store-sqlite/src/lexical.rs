@@ -191,44 +191,60 @@ fn postings(
     scope_id: i64,
     namespace: i64,
     terms: &[TermId],
+    most: usize,
 ) -> rusqlite::Result<PostingLists> {
+    let mut found = PostingLists::none(terms.len());
     let Some((stats, tail)) = stats(connection, scope_id, namespace)? else {
-        return Ok(PostingLists {
-            stats: IndexStats::default(),
-            lists: vec![Vec::new(); terms.len()],
-        });
+        return Ok(found);
     };
-    let mut lists = Vec::with_capacity(terms.len());
+    found.stats = stats;
+    // A term occurs at most once a unit: in a small scope nothing needs to be counted.
+    let units = usize::try_from(stats.units).unwrap_or(usize::MAX);
+    if units.saturating_mul(terms.len()) > most {
+        let frequencies = frequencies(connection, scope_id, namespace, terms)?;
+        let mut order: Vec<usize> = (0..terms.len()).collect();
+        order.sort_by_key(|at| frequencies[*at]);
+        let mut read = 0_u64;
+        for at in order {
+            read += frequencies[at];
+            if read > most as u64 {
+                found.unread[at] = frequencies[at];
+            }
+        }
+    }
     let mut blocks = connection.prepare_cached(
         "SELECT data FROM lex_block WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3
          ORDER BY block",
     )?;
-    for term in terms {
-        let mut list = Vec::new();
+    let wanted = |unread: &u64| *unread == 0;
+    for ((term, list), unread) in terms.iter().zip(&mut found.lists).zip(&found.unread) {
+        if !wanted(unread) {
+            continue;
+        }
         let mut rows = blocks.query(params![scope_id, namespace, Bits(term.to_bits())])?;
         while let Some(row) = rows.next()? {
-            decode_postings(row.get_ref(0)?.as_blob()?, &mut list).map_err(stored_wrongly)?;
+            decode_postings(row.get_ref(0)?.as_blob()?, list).map_err(stored_wrongly)?;
         }
-        lists.push(list);
     }
     if tail > 0 {
         for_tail(connection, scope_id, namespace, |key, length, entries| {
-            for (found, count) in decode_terms(entries) {
-                for (term, list) in terms.iter().zip(&mut lists) {
-                    if found == *term {
+            for (held, count) in decode_terms(entries) {
+                let lists = terms.iter().zip(&mut found.lists).zip(&found.unread);
+                for ((term, list), unread) in lists {
+                    if held == *term && wanted(unread) {
                         list.push(Posting { key, count, length });
                     }
                 }
             }
         })?;
     }
-    for list in &mut lists {
+    for list in &mut found.lists {
         // Blocks and tail are runs that mostly follow each other already.
         if !list.is_sorted_by_key(|posting| posting.key) {
             list.sort_by_key(|posting| posting.key);
         }
     }
-    Ok(PostingLists { stats, lists })
+    Ok(found)
 }
 
 fn frequencies(
@@ -264,17 +280,15 @@ impl LexicalIndex for SqliteStore {
         scope: &Scope,
         namespace: Namespace,
         terms: &[TermId],
+        most: usize,
     ) -> Result<PostingLists> {
         let terms = terms.to_vec();
         let count = terms.len();
         let code = namespace_code(namespace);
         let found = self
-            .read_scope(scope, move |connection, id| postings(connection, id, code, &terms))
+            .read_scope(scope, move |connection, id| postings(connection, id, code, &terms, most))
             .await?;
-        Ok(found.unwrap_or_else(|| PostingLists {
-            stats: IndexStats::default(),
-            lists: vec![Vec::new(); count],
-        }))
+        Ok(found.unwrap_or_else(|| PostingLists::none(count)))
     }
 
     async fn frequencies(

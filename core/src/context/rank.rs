@@ -106,12 +106,12 @@ impl Query {
     /// What was asked, without the words that name a speaker of the scope, by the postings of
     /// [`Self::terms`]: who speaks is told by marks, and a name's meaning is nothing but a name.
     pub(super) fn text_without_names(&self, found: &PostingLists) -> Cow<'_, str> {
-        let marks = found.lists.get(self.content..).unwrap_or_default();
+        let marks = found.lists.iter().zip(&found.unread).skip(self.content);
         let names: Vec<&String> = self
             .content()
             .iter()
             .zip(marks)
-            .filter(|(_, mark)| self.has_marks && !mark.is_empty())
+            .filter(|(_, (list, unread))| self.has_marks && (!list.is_empty() || **unread > 0))
             .map(|(term, _)| term)
             .collect();
         if names.is_empty() {
@@ -182,7 +182,7 @@ pub(super) struct Ranking<'b> {
 impl<'b> Ranking<'b> {
     /// Ranks by the postings of `query.terms()`.
     pub(super) fn new(query: &Query, found: PostingLists, bm25: &'b Bm25) -> Self {
-        let PostingLists { stats, mut lists } = found;
+        let PostingLists { stats, mut lists, unread } = found;
         let units = stats.units as f32;
         let average = (stats.length as f32 / units.max(1.0)).max(1.0);
         lists.resize_with(query.terms.len(), Vec::new);
@@ -194,7 +194,8 @@ impl<'b> Ranking<'b> {
         }
         pages.weigh_lengths(bm25);
         for (at, list) in content.iter().enumerate() {
-            let is_name = query.has_marks && !marks[at].is_empty();
+            let unread = unread.get(query.content + at).is_some_and(|unread| *unread > 0);
+            let is_name = query.has_marks && (unread || !marks[at].is_empty());
             let weight = if is_name { bm25.name_weight } else { 1.0 };
             pages.add_term(list, weight * idf(units, list.len()), bm25);
         }
@@ -278,6 +279,7 @@ mod tests {
         PostingLists {
             stats: IndexStats { units: 1_000, length: 10_000 },
             lists: query.terms().iter().map(list).collect(),
+            unread: vec![0; query.terms().len()],
         }
     }
 

@@ -31,6 +31,9 @@ const FEEDBACK_POSTINGS: usize = 16_384;
 const LOOKED_AT_FOR_MEANING: usize = 512;
 /// Facts nearest in meaning that are looked at.
 const NEAREST_FACTS: usize = 64;
+/// Postings that are read for one turn, from the rarest word on: what half a million messages share
+/// tells nothing, and reading it takes longer than everything else.
+const MOST_POSTINGS: usize = 131_072;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
 
@@ -191,10 +194,11 @@ impl ContextService {
         options: &RecallOptions,
     ) -> Result<(Vec<MessageCandidate>, Option<String>)> {
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
-        let found = self.store.postings(scope, Namespace::Message, &terms).await?;
+        let found = self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
         let question = query.text_without_names(&found).into_owned();
         let bm25 = if options.neighbours { &Bm25::MESSAGES } else { &Bm25::SINGLE };
         let worth_asking_again = options.feedback
+            && found.unread.iter().all(|unread| *unread == 0)
             && found.lists.iter().map(Vec::len).sum::<usize>() <= FEEDBACK_POSTINGS;
         let units = found.stats.units;
         let mut ranking = Ranking::new(query, found, bm25);
@@ -250,7 +254,7 @@ impl ContextService {
         let frequencies = self.store.frequencies(scope, Namespace::Message, &terms).await?;
         let (terms, weights): (Vec<TermId>, Vec<f32>) =
             choose(&shared, &frequencies, units).into_iter().unzip();
-        let found = self.store.postings(scope, Namespace::Message, &terms).await?;
+        let found = self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
         Ok(Some((weights, found)))
     }
 
@@ -299,7 +303,7 @@ impl ContextService {
             return Ok((Vec::new(), None));
         }
         let terms: Vec<TermId> = query.content().iter().map(|term| TermId::of(term)).collect();
-        let found = self.store.postings(scope, Namespace::Fact, &terms).await?;
+        let found = self.store.postings(scope, Namespace::Fact, &terms, MOST_POSTINGS).await?;
         let words = query.without_marks();
         let mut ranked = Ranking::new(&words, found, &Bm25::SINGLE).best(FACTS_RANKED);
         let also: Vec<UnitKey> =

@@ -120,6 +120,20 @@ pub struct PostingLists {
     pub stats: IndexStats,
     /// One list for each term asked for, in that order, each sorted by key.
     pub lists: Vec<Vec<Posting>>,
+    /// For each term, in how many units it occurs if its list was not read, else 0.
+    pub unread: Vec<u64>,
+}
+
+impl PostingLists {
+    /// What a scope without any unit has of `terms` terms.
+    #[must_use]
+    pub fn none(terms: usize) -> Self {
+        Self {
+            stats: IndexStats::default(),
+            lists: vec![Vec::new(); terms],
+            unread: vec![0; terms],
+        }
+    }
 }
 
 /// Candidates of a query within a scope.
@@ -127,12 +141,16 @@ pub struct PostingLists {
 pub trait LexicalIndex: Send + Sync {
     /// The postings of `terms`, of exactly this scope and namespace, as of the last applied batch.
     /// An unknown term has an empty list; an unknown scope has empty lists and zero statistics.
-    /// The cost depends on the rows of the scope, not on what lies beside it.
+    ///
+    /// Lists are read from the rarest term on, ties in the order asked, as long as they have no more
+    /// than `most` postings together: what is common tells little, and would cost the most. The
+    /// cost depends on `most` and the rows of the scope, not on what lies beside it.
     async fn postings(
         &self,
         scope: &Scope,
         namespace: Namespace,
         terms: &[TermId],
+        most: usize,
     ) -> Result<PostingLists>;
 
     /// In how many units of exactly this scope and namespace each of `terms` occurs, in the order

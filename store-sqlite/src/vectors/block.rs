@@ -10,7 +10,7 @@ use crate::records::{Bits, stored_wrongly};
 /// Vectors of a block: a tail of as many is read in 0.2 ms.
 pub(super) const BLOCK: usize = 512;
 /// Vectors of a chunk: what is read to look at one of them.
-const CHUNK: usize = 32;
+const CHUNK: usize = 8;
 
 /// Vectors under their keys, sorted by key. Codes and lengths are empty where only keys and signs
 /// were read.

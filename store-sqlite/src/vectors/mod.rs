@@ -37,7 +37,7 @@ pub(crate) use write::VectorWriter;
 /// Vectors whose bytes are compared for each one asked for: bytes are coarser than values.
 const RESCORED: usize = 2;
 /// Vectors that are read for each one asked for, and at the least, where signs came first.
-const READ_BY_SIGNS: (usize, usize) = (6, 1_024);
+const READ_BY_SIGNS: (usize, usize) = (2, 1_024);
 
 /// Blocks in memory by id: keys and signs alone, or with vectors.
 pub(crate) struct BlockCache(Cache<(i64, bool), Arc<Block>, ByBytes>);

@@ -1,7 +1,7 @@
 //! The lexical index: a look through all units.
 
 use async_trait::async_trait;
-use throughline_core::ports::{IndexStats, LexicalIndex, Namespace, Posting, PostingLists, TermId};
+use throughline_core::ports::{LexicalIndex, Namespace, Posting, PostingLists, TermId};
 use throughline_core::{Result, Scope};
 
 use super::MemoryStore;
@@ -13,10 +13,10 @@ impl LexicalIndex for MemoryStore {
         scope: &Scope,
         namespace: Namespace,
         terms: &[TermId],
+        most: usize,
     ) -> Result<PostingLists> {
         Ok(self.read(scope, |held| {
-            let mut found =
-                PostingLists { stats: IndexStats::default(), lists: vec![Vec::new(); terms.len()] };
+            let mut found = PostingLists::none(terms.len());
             for ((within, key), unit) in &held.index {
                 if *within != namespace {
                     continue;
@@ -32,6 +32,15 @@ impl LexicalIndex for MemoryStore {
                     }));
                 }
             }
+            let mut order: Vec<usize> = (0..terms.len()).collect();
+            order.sort_by_key(|at| found.lists[*at].len());
+            let mut read = 0;
+            for at in order {
+                read += found.lists[at].len();
+                if read > most {
+                    found.unread[at] = std::mem::take(&mut found.lists[at]).len() as u64;
+                }
+            }
             found
         }))
     }
@@ -42,7 +51,7 @@ impl LexicalIndex for MemoryStore {
         namespace: Namespace,
         terms: &[TermId],
     ) -> Result<Vec<u64>> {
-        let found = self.postings(scope, namespace, terms).await?;
+        let found = self.postings(scope, namespace, terms, usize::MAX).await?;
         Ok(found.lists.iter().map(|list| list.len() as u64).collect())
     }
 }

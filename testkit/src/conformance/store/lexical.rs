@@ -24,6 +24,7 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["lexical":
     extreme_values_are_kept,
     a_large_index_stays_whole_while_it_grows,
     one_large_batch_is_indexed_whole,
+    common_terms_are_left_unread,
 ];
 
 /// A message with units as given, whatever its text says.
@@ -157,12 +158,45 @@ async fn extreme_values_are_kept(store: Port) {
     let units = vec![IndexUnit { terms, length: u16::MAX, vector: None }, IndexUnit::default()];
     put_one(&store, &scope, "s1", with_units(units)).await;
     let asked = [high, low, middle];
-    let found = store.postings(&scope, Namespace::Message, &asked).await.unwrap();
+    let found = store.postings(&scope, Namespace::Message, &asked, usize::MAX).await.unwrap();
     assert_eq!(found.stats, IndexStats { units: 2, length: u64::from(u16::MAX) });
     let counts: Vec<Vec<u16>> =
         found.lists.iter().map(|list| list.iter().map(|posting| posting.count).collect()).collect();
     assert_eq!(counts, [[u16::MAX], [1], [300]]);
     assert!(found.lists.iter().flatten().all(|posting| posting.length == u16::MAX));
+}
+
+/// Enough units that an index which folds its tail has both blocks and a tail.
+async fn common_terms_are_left_unread(store: Port) {
+    let scope = scope("a");
+    let held = |n: usize| {
+        let every = |of: usize| n.is_multiple_of(of).then(|| TermId::of(&format!("every-{of}")));
+        let mut terms: Vec<(TermId, u16)> =
+            [1, 2, 10, 100].into_iter().filter_map(every).map(|term| (term, 1)).collect();
+        terms.sort_unstable();
+        IndexUnit { terms, length: 4, vector: None }
+    };
+    for first in (0..1_200).step_by(300) {
+        let units = (first..first + 300).map(held).collect();
+        put_one(&store, &scope, "s1", with_units(units)).await;
+    }
+    let terms = ["every-1", "every-100", "every-2", "nowhere", "every-10"].map(TermId::of);
+    for (most, read) in [
+        (0, [false, false, false, true, false]),
+        (11, [false, false, false, true, false]),
+        (12, [false, true, false, true, false]),
+        (132, [false, true, false, true, true]),
+        (731, [false, true, false, true, true]),
+        (732, [false, true, true, true, true]),
+        (1_932, [true; 5]),
+    ] {
+        let found = store.postings(&scope, Namespace::Message, &terms, most).await.unwrap();
+        assert_eq!(found.stats.units, 1_200);
+        for (at, frequency) in [1_200, 12, 600, 0, 120].into_iter().enumerate() {
+            let expected = if read[at] { (frequency, 0) } else { (0, frequency as u64) };
+            assert_eq!((found.lists[at].len(), found.unread[at]), expected, "{most}, {at}");
+        }
+    }
 }
 
 /// What the index must hold, kept beside it.
@@ -186,7 +220,8 @@ impl Expected {
     }
 
     async fn compare(&mut self, store: &Port, terms: &[TermId]) {
-        let found = store.postings(&scope("a"), Namespace::Message, terms).await.unwrap();
+        let found =
+            store.postings(&scope("a"), Namespace::Message, terms, usize::MAX).await.unwrap();
         assert_eq!(found.stats, self.stats);
         let frequencies = store.frequencies(&scope("a"), Namespace::Message, terms).await.unwrap();
         let lengths: Vec<u64> = found.lists.iter().map(|list| list.len() as u64).collect();

@@ -88,7 +88,7 @@ pub(super) async fn postings(
     words: &[&str],
 ) -> PostingLists {
     let terms: Vec<TermId> = words.iter().map(|word| TermId::of(word)).collect();
-    store.postings(scope, namespace, &terms).await.unwrap()
+    store.postings(scope, namespace, &terms, usize::MAX).await.unwrap()
 }
 
 /// All days that a test can mean.
