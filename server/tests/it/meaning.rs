@@ -115,3 +115,44 @@ fn odd_texts_are_kept_and_asked_about() {
     }
     assert!(payload(&throughline.json(&["assemble", "Кошка?"])).contains("спит"));
 }
+
+/// The transformer, in a binary that has it; `cargo xtask ci` fetches its files.
+#[cfg(feature = "local-model")]
+mod local_model {
+    use super::*;
+
+    fn model() -> String {
+        let Some(folder) = std::env::var_os("THROUGHLINE_TEST_MODEL") else {
+            panic!(
+                "THROUGHLINE_TEST_MODEL is not set: `throughline model fetch` gets the files, set it \
+                 to their folder"
+            );
+        };
+        format!("minilm.path={}", folder.display())
+    }
+
+    #[test]
+    fn messages_are_embedded_in_the_background() {
+        let model = model();
+        let patient = "minilm.timeout_ms=60000";
+        let settings = ["--set", "embedder=minilm", "--set", &model, "--set", patient];
+        let throughline = filled(&settings);
+        assert!(!shown(&throughline, &settings).contains("kitten"), "not embedded yet");
+        let worked = throughline.json(&[&["worker", "--once"][..], &settings].concat());
+        assert!(worked["texts"].as_u64() >= Some(4) && worked["failed"] == 0, "{worked}");
+        assert!(shown(&throughline, &settings).contains("kitten"));
+    }
+
+    #[test]
+    fn missing_files_say_how_to_get_them() {
+        let throughline = filled(&[]);
+        let asked = ["assemble", "What about the kitten?", "--set", "embedder=minilm", "--json"];
+        let output = throughline.run(&asked);
+        assert!(output.status.success());
+        let said = stderr(&output);
+        assert!(
+            said.contains("throughline model fetch") && said.contains("by words alone"),
+            "{said}"
+        );
+    }
+}
