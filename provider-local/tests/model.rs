@@ -58,6 +58,23 @@ async fn the_local_model_conforms() {
 }
 
 #[test]
+fn tokens_are_embedded_by_their_ids() {
+    let model = model();
+    let vocabulary = model.vocabulary();
+    let id = |token: &str| vocabulary.iter().position(|known| known == token).unwrap() as u32;
+    assert_eq!((vocabulary.len(), id("[CLS]"), id("[SEP]")), (30_522, 101, 102));
+    // Alone, a token that is a word is embedded as that word is; a piece is no text.
+    let vectors = model.embed_tokens_blocking(&[id("harbor"), id("##s"), id("boat")]).unwrap();
+    let words = model.embed_blocking(&["harbor", "boat"]).unwrap();
+    for (vector, word) in [&vectors[0], &vectors[2]].into_iter().zip(&words) {
+        let cosine: f32 = vector.iter().zip(word).map(|(a, b)| a * b).sum();
+        assert!(cosine > 0.9999, "{cosine}");
+    }
+    assert_eq!(vectors[1].len(), model.space().dimensions);
+    assert_eq!(model.embed_tokens_blocking(&[30_522]).unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
 fn throughput_is_told() {
     let started = Instant::now();
     let model = model();

@@ -77,6 +77,39 @@ impl MiniLm {
     pub fn embed_blocking(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
         self.model.embed(texts)
     }
+
+    /// The tokens that the model knows, in the order of their ids, special ones among them.
+    #[must_use]
+    pub fn vocabulary(&self) -> Vec<String> {
+        let mut tokens: Vec<_> = self.model.tokenizer.get_vocab(true).into_iter().collect();
+        tokens.sort_by_key(|(_, id)| *id);
+        tokens.into_iter().map(|(token, _)| token).collect()
+    }
+
+    /// One vector for each token by itself, between the markers of a text's beginning and end: what
+    /// a table of token vectors can be made of. It blocks as [`Self::embed_blocking`] does.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an id that is not one of [`Self::vocabulary`].
+    pub fn embed_tokens_blocking(&self, ids: &[u32]) -> Result<Vec<Vec<f32>>> {
+        let known = self.model.tokenizer.get_vocab_size(true);
+        if let Some(id) = ids.iter().find(|id| **id as usize >= known) {
+            return Err(Error::invalid(format!("the model has {known} tokens, none has id {id}")));
+        }
+        let marker = |name| {
+            self.model.tokenizer.token_to_id(name).ok_or_else(|| {
+                Error::internal(format!("the local model's tokenizer has no {name}"))
+            })
+        };
+        let (begin, end) = (marker("[CLS]")?, marker("[SEP]")?);
+        let texts: Vec<_> =
+            ids.iter().enumerate().map(|(at, id)| (at, vec![begin, *id, end])).collect();
+        let mut vectors = Vec::with_capacity(ids.len());
+        for batch in texts.chunks(BATCH / 3) {
+            vectors.extend(self.model.batch(batch).map_err(failed)?);
+        }
+        Ok(vectors)
+    }
 }
 
 #[async_trait]

@@ -121,6 +121,16 @@ impl StaticEmbedder {
         vector
     }
 
+    /// The rows that the text's vector is the sum of, in the order of its tokens; a row as often as
+    /// its token. It is for the program that makes tables, so that it reads texts as they are
+    /// read here.
+    #[must_use]
+    pub fn rows(&self, text: &str) -> Vec<u32> {
+        let mut rows = Vec::new();
+        self.each_token(text, |row| rows.extend(row));
+        rows
+    }
+
     /// Calls `each` for the tokens that count, `None` for a word that is not known.
     fn each_token(&self, text: &str, mut each: impl FnMut(Option<u32>)) {
         let mut left = MAX_TOKENS;

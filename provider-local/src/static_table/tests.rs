@@ -56,6 +56,13 @@ fn the_bundled_table_is_fit_to_ship() {
 }
 
 #[test]
+fn rows_are_told_as_often_as_they_count() {
+    let embedder = StaticEmbedder::from_bytes(small()).unwrap();
+    assert_eq!(embedder.rows("Seas, deep unknown sea"), [1, 2, 0, 1]);
+    assert!(embedder.rows("unknown").is_empty());
+}
+
+#[test]
 fn a_vector_is_the_sum_of_known_rows_at_length_1() {
     let embedder = StaticEmbedder::from_bytes(small()).unwrap();
     assert_eq!(*embedder.space(), VectorSpace { id: "small-1".into(), dimensions: 2 });
