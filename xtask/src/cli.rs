@@ -47,6 +47,15 @@ pub(crate) enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         rest: Vec<String>,
     },
+    /// Make the table of token vectors from a model and texts, in the release profile.
+    ///
+    /// distill/README.md says which; `cargo xtask distill --help` is answered by the program.
+    #[command(disable_help_flag = true)]
+    Distill {
+        /// Passed on to the program as it is.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+        rest: Vec<String>,
+    },
 }
 
 #[cfg(test)]
@@ -66,5 +75,12 @@ mod tests {
         let Task::Eval { data, rest } = cli.task else { panic!("not eval") };
         assert_eq!(data, PathBuf::from("x.json"));
         assert_eq!(rest, ["--limit", "10"]);
+    }
+
+    #[test]
+    fn distill_passes_everything_on() {
+        let cli = Cli::parse_from(["xtask", "distill", "--help", "--model", "x"]);
+        let Task::Distill { rest } = cli.task else { panic!("not distill") };
+        assert_eq!(rest, ["--help", "--model", "x"]);
     }
 }

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Task::Ci { after_test } => ci::run(after_test),
         Task::Bench { quick, out } => run::bench(quick, out),
         Task::Eval { data, rest } => run::eval(&data, &rest),
+        Task::Distill { rest } => run::distill(&rest),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

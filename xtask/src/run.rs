@@ -1,4 +1,4 @@
-//! `bench` and `eval`: programs of the server crate, started with the right profile and paths.
+//! `bench`, `eval` and `distill`: programs of other crates, started with the right profile and paths.
 
 use std::path::{Path, PathBuf};
 
@@ -36,5 +36,14 @@ pub(crate) fn eval(data: &Path, rest: &[String]) -> Result<bool> {
     // Paths among the passed arguments are meant from where the caller stands.
     command.current_dir(std::env::current_dir()?);
     command.args(["eval", "retrieval", "--data"]).arg(&data).args(rest);
+    succeeds(&mut command)
+}
+
+/// Makes the table of token vectors.
+pub(crate) fn distill(rest: &[String]) -> Result<bool> {
+    let package = ["-p", "throughline-distill", "--features", "teacher"];
+    let mut command = cargo(["run", "--release"]);
+    // Paths among the passed arguments are meant from where the caller stands.
+    command.args(package).arg("--").args(rest).current_dir(std::env::current_dir()?);
     succeeds(&mut command)
 }
