@@ -44,6 +44,13 @@ fn tokens_are_those_of_the_reference() {
 }
 
 #[test]
+fn the_bundled_table_is_the_one_that_is_described() {
+    // As `b3sum` writes it, so that the file can be checked without this program.
+    let expected = include_str!("../../assets/static-minilm.tlvt.b3");
+    assert_eq!(format!("{}  static-minilm.tlvt\n", blake3::hash(BUNDLED)), expected);
+}
+
+#[test]
 fn the_bundled_table_is_fit_to_ship() {
     assert!(BUNDLED.len() < 8_000_000, "{} bytes", BUNDLED.len());
     let embedder = StaticEmbedder::bundled().unwrap();
