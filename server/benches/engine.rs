@@ -10,7 +10,7 @@
 
 mod corpus;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,21 +35,24 @@ struct Options {
     json: Option<String>,
     quick: bool,
     only: Option<String>,
+    keep: Option<PathBuf>,
 }
 
 fn main() {
-    let mut options = Options { json: None, quick: false, only: None };
+    let mut options = Options { json: None, quick: false, only: None, keep: None };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--json" => options.json = args.next(),
             "--quick" => options.quick = true,
             "--only" => options.only = args.next(),
+            "--keep" => options.keep = args.next().map(PathBuf::from),
             // What cargo adds of its own.
             "--bench" => {}
-            other => {
-                panic!("unknown argument {other}: --json FILE, --quick, --only PART are known")
-            }
+            other => panic!(
+                "unknown argument {other}: --json FILE, --quick, --only PART and --keep DIR (of the \
+                 large scope) are known"
+            ),
         }
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -78,7 +81,7 @@ async fn run(options: &Options) -> Value {
         report["assembly"] = assembly(&corpus, quick).await;
     }
     if wanted("large") {
-        report["large"] = large(&corpus, if quick { 50_000 } else { 1_000_000 }, quick).await;
+        report["large"] = large(&corpus, options).await;
     }
     if wanted("appends") {
         report["appends"] = appends(&corpus, if quick { 2_000 } else { 20_000 }).await;
@@ -211,15 +214,23 @@ async fn assembly(corpus: &Corpus, quick: bool) -> Value {
 }
 
 /// Assembly over one scope of a million messages.
-async fn large(corpus: &Corpus, messages: usize, quick: bool) -> Value {
+async fn large(corpus: &Corpus, options: &Options) -> Value {
+    let messages = if options.quick { 50_000 } else { 1_000_000 };
     let folder = tempfile::tempdir().unwrap();
-    let engine = open(folder.path());
+    let engine = open(options.keep.as_deref().unwrap_or(folder.path()));
     let scope = measured(messages);
-    fill_scope(&engine, &scope, corpus, messages, 1).await;
+    let started = Instant::now();
+    if engine.store.totals(&scope).await.unwrap().messages == 0 {
+        fill_scope(&engine, &scope, corpus, messages, 1).await;
+    }
+    println!(
+        "one scope of {messages} messages was filled in {:.0} s",
+        started.elapsed().as_secs_f64()
+    );
     let before = resident_memory();
     let mut milliseconds = Vec::new();
     let mut first = Vec::new();
-    for round in 0..=if quick { 3 } else { 25 } {
+    for round in 0..=if options.quick { 3 } else { 25 } {
         for (at, question) in corpus.questions().iter().enumerate() {
             let elapsed = ask(&engine, &scope, at, question).await.as_secs_f64() * 1e3;
             if round == 0 { &mut first } else { &mut milliseconds }.push(elapsed);

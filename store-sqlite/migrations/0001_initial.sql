@@ -197,6 +197,8 @@ CREATE TABLE lex_block (
   namespace      INTEGER NOT NULL,
   term           INTEGER NOT NULL,
   block          INTEGER NOT NULL,
+  -- Postings of the blocks before this one: a term's frequency is told by its last block.
+  before         INTEGER NOT NULL,
   postings       INTEGER NOT NULL,
   data           BLOB NOT NULL,
   PRIMARY KEY (scope_id, namespace, term, block)

@@ -19,8 +19,11 @@ use crate::store::SqliteStore;
 
 /// Units of the tail that are folded at once: a fold costs about 20 ms, a scan of this many 0.2 ms.
 const FOLD_AT: u64 = 512;
-/// Postings of a block; a full block is not rewritten any more.
+/// Most postings of a block.
 const BLOCK_POSTINGS: usize = 1_024;
+/// A block with as many postings is not rewritten any more: a fold rewrites one block of every term
+/// of its tail, and the larger they are the longer it takes.
+const SETTLED_POSTINGS: u64 = 128;
 
 /// Adds units of one batch to the tail of a scope and namespace.
 #[derive(Debug)]
@@ -116,13 +119,13 @@ fn fold(connection: &Connection, scope_id: i64, namespace: i64) -> rusqlite::Res
     })?;
     postings.sort_unstable_by_key(|(term, posting)| (*term, posting.key));
     let mut last_block = connection.prepare_cached(
-        "SELECT block, postings, data FROM lex_block
+        "SELECT block, before, postings, data FROM lex_block
          WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3 ORDER BY block DESC LIMIT 1",
     )?;
     let mut put_block = connection.prepare_cached(
-        "INSERT INTO lex_block (scope_id, namespace, term, block, postings, data)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT DO UPDATE SET postings = ?5, data = ?6",
+        "INSERT INTO lex_block (scope_id, namespace, term, block, before, postings, data)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT DO UPDATE SET postings = ?6, data = ?7",
     )?;
     let mut merged = Vec::new();
     let mut data = Vec::new();
@@ -131,21 +134,18 @@ fn fold(connection: &Connection, scope_id: i64, namespace: i64) -> rusqlite::Res
             continue;
         };
         merged.clear();
-        let mut block = 0;
         let last = last_block
             .query_row(params![scope_id, namespace, Bits(term.to_bits())], |row| {
-                let block: i64 = row.get(0)?;
-                let held: usize = row.get(1)?;
-                if held < BLOCK_POSTINGS {
-                    decode_postings(row.get_ref(2)?.as_blob()?, &mut merged)
-                        .map_err(stored_wrongly)?;
-                    Ok(block)
-                } else {
-                    Ok(block + 1)
+                let (block, before, held): (i64, u64, u64) =
+                    (row.get(0)?, row.get(1)?, row.get(2)?);
+                if held >= SETTLED_POSTINGS {
+                    return Ok((block + 1, before + held));
                 }
+                decode_postings(row.get_ref(3)?.as_blob()?, &mut merged).map_err(stored_wrongly)?;
+                Ok((block, before))
             })
             .optional()?;
-        block += last.unwrap_or(0);
+        let (block, mut before) = last.unwrap_or_default();
         merged.extend(group.iter().map(|(_, posting)| *posting));
         // Sessions interleave: later units of an older session have smaller keys.
         merged.sort_by_key(|posting| posting.key);
@@ -157,9 +157,11 @@ fn fold(connection: &Connection, scope_id: i64, namespace: i64) -> rusqlite::Res
                 namespace,
                 Bits(term.to_bits()),
                 block,
+                before,
                 chunk.len(),
                 data
             ])?;
+            before += chunk.len() as u64;
         }
     }
     connection
@@ -254,14 +256,14 @@ fn frequencies(
     terms: &[TermId],
 ) -> rusqlite::Result<Vec<u64>> {
     let mut frequencies: HashMap<TermId, u64> = terms.iter().map(|term| (*term, 0)).collect();
-    // The count stands before the block's data, so that no overflow page is read.
+    // The counts stand before the block's data, so that no overflow page is read.
     let mut counted = connection.prepare_cached(
-        "SELECT coalesce(sum(postings), 0) FROM lex_block
-         WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3",
+        "SELECT before + postings FROM lex_block
+         WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3 ORDER BY block DESC LIMIT 1",
     )?;
     for (term, frequency) in &mut frequencies {
         let key = params![scope_id, namespace, Bits(term.to_bits())];
-        *frequency = counted.query_row(key, |row| row.get(0))?;
+        *frequency = counted.query_row(key, |row| row.get(0)).optional()?.unwrap_or_default();
     }
     for_tail(connection, scope_id, namespace, |_, _, entries| {
         for (term, _) in decode_terms(entries) {
