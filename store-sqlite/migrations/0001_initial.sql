@@ -82,6 +82,11 @@ CREATE UNIQUE INDEX fact_by_slot
   ON fact (scope_id, slot) WHERE slot IS NOT NULL AND superseded_by IS NULL;
 CREATE UNIQUE INDEX fact_by_statement
   ON fact (scope_id, statement) WHERE slot IS NULL AND superseded_by IS NULL;
+-- What every context of the user holds, and what does not hold any more, the newest change first.
+CREATE INDEX fact_standing ON fact (scope_id, observed_at, number)
+  WHERE kind IN ('instruction', 'preference') AND superseded_by IS NULL;
+CREATE INDEX fact_superseded ON fact (scope_id, superseded_by, number)
+  WHERE superseded_by IS NOT NULL;
 
 CREATE TABLE fact_source (
   scope_id       INTEGER NOT NULL,

@@ -3,10 +3,10 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use throughline_core::fact::{Fact, FactStatus, NewFact};
+use throughline_core::fact::{Fact, FactKind, FactStatus, NewFact, StatementKey, SupersededFact};
 use throughline_core::ids::{FactId, MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{FactRepo, SOURCES_READ, UnitKey};
+use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, SOURCES_READ, UnitKey};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
@@ -29,7 +29,8 @@ pub(crate) struct Source {
 struct Held {
     number: u32,
     id: Id,
-    statement: u64,
+    statement: StatementKey,
+    kind: FactKind,
     observed_at: Timestamp,
 }
 
@@ -43,10 +44,10 @@ pub(crate) fn add(
     index: &mut IndexWriter,
 ) -> rusqlite::Result<()> {
     let slot = fact.slot().map(|slot| Bits(slot.to_bits()));
-    let statement = fact.statement().to_bits();
+    let statement = Bits(fact.statement().to_bits());
     let mut superseded_by = None;
     if let Some(held) = active(connection, source.scope_id, slot, statement)? {
-        if held.statement == statement {
+        if fact.restates(held.kind, held.statement) {
             connection
                 .prepare_cached(
                     "UPDATE fact SET weight = weight + 1, observed_at = max(observed_at, ?3)
@@ -86,7 +87,7 @@ pub(crate) fn add(
             fact.value,
             fact.tags.join(&TAG_SEPARATOR.to_string()),
             slot,
-            Bits(statement),
+            statement,
             superseded_by,
             At(fact.observed_at)
         ])?;
@@ -98,29 +99,30 @@ fn active(
     connection: &Connection,
     scope_id: i64,
     slot: Option<Bits>,
-    statement: u64,
+    statement: Bits,
 ) -> rusqlite::Result<Option<Held>> {
     let read = |row: &Row<'_>| {
         Ok(Held {
             number: row.get(0)?,
             id: row.get(1)?,
-            statement: row.get::<_, Bits>(2)?.0,
-            observed_at: row.get::<_, At>(3)?.0,
+            statement: StatementKey::from_bits(row.get::<_, Bits>(2)?.0),
+            kind: parsed(row.get_ref(3)?.as_str()?)?,
+            observed_at: row.get::<_, At>(4)?.0,
         })
     };
     let found = match slot {
         Some(slot) => connection
             .prepare_cached(
-                "SELECT number, id, statement, observed_at FROM fact
+                "SELECT number, id, statement, kind, observed_at FROM fact
                  WHERE scope_id = ?1 AND slot = ?2 AND superseded_by IS NULL",
             )?
             .query_row(params![scope_id, slot], read),
         None => connection
             .prepare_cached(
-                "SELECT number, id, statement, observed_at FROM fact
+                "SELECT number, id, statement, kind, observed_at FROM fact
                  WHERE scope_id = ?1 AND statement = ?2 AND slot IS NULL AND superseded_by IS NULL",
             )?
-            .query_row(params![scope_id, Bits(statement)], read),
+            .query_row(params![scope_id, statement], read),
     };
     found.optional()
 }
@@ -134,6 +136,19 @@ fn add_source(connection: &Connection, source: &Source, number: u32) -> rusqlite
         )?
         .execute(params![source.scope_id, number, source.message_seq, source.message])
         .map(|_| ())
+}
+
+/// Sequence numbers of the last messages that state a fact.
+fn said_in(connection: &Connection, scope_id: i64, number: u32) -> rusqlite::Result<Vec<u64>> {
+    let mut said: Vec<u64> = connection
+        .prepare_cached(
+            "SELECT message_seq FROM fact_source WHERE scope_id = ?1 AND fact_number = ?2
+             ORDER BY message_seq DESC LIMIT ?3",
+        )?
+        .query_map(params![scope_id, number, SOURCES_READ], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    said.reverse();
+    Ok(said)
 }
 
 const FACT_COLUMNS: &str = "f.number, f.id, s.id, f.kind, f.text, f.subject, f.attribute, \
@@ -173,6 +188,78 @@ fn read_fact(connection: &Connection, scope_id: i64, row: &Row<'_>) -> rusqlite:
     })
 }
 
+/// Facts by a condition and an order that are written here, never a caller's.
+fn list(
+    connection: &Connection,
+    scope_id: i64,
+    clause: &str,
+    limit: usize,
+) -> rusqlite::Result<Vec<Fact>> {
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    connection
+        .prepare_cached(&format!(
+            "SELECT {FACT_COLUMNS} FROM fact f
+             JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
+             WHERE f.scope_id = ?1 AND {clause} LIMIT ?2"
+        ))?
+        .query_map(params![scope_id, bounded(limit)], |row| read_fact(connection, scope_id, row))?
+        .collect()
+}
+
+const STANDING: &str = "f.kind IN ('instruction', 'preference') AND f.superseded_by IS NULL
+    ORDER BY f.observed_at DESC, f.number DESC";
+const NEWEST: &str = "f.superseded_by IS NULL AND f.kind <> 'retraction' ORDER BY f.number DESC";
+
+fn superseded(
+    connection: &Connection,
+    scope_id: i64,
+    limit: usize,
+) -> rusqlite::Result<Vec<SupersededFact>> {
+    let mut found = Vec::new();
+    if limit == 0 {
+        return Ok(found);
+    }
+    let mut newest = connection.prepare_cached(
+        "SELECT number, slot, statement FROM fact
+         WHERE scope_id = ?1 AND superseded_by IS NOT NULL AND kind <> 'retraction'
+         ORDER BY superseded_by DESC, number DESC",
+    )?;
+    let mut one = connection.prepare_cached(&format!(
+        "SELECT {FACT_COLUMNS} FROM fact f
+         JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
+         WHERE f.scope_id = ?1 AND f.number = ?2"
+    ))?;
+    let mut read = |number: u32| {
+        one.query_row(params![scope_id, number], |row| read_fact(connection, scope_id, row))
+    };
+    let mut rows = newest.query(params![scope_id])?;
+    while let Some(row) = rows.next()?
+        && found.len() < limit
+    {
+        let statement: Bits = row.get(2)?;
+        let Some(now) = active(connection, scope_id, row.get(1)?, statement)? else {
+            continue;
+        };
+        if now.kind == FactKind::Retraction || now.statement.to_bits() != statement.0 {
+            let number = row.get(0)?;
+            found.push(SupersededFact {
+                fact: read(number)?,
+                by: read(now.number)?,
+                said: said_in(connection, scope_id, number)?,
+                by_said: connection
+                    .prepare_cached(
+                        "SELECT min(message_seq) FROM fact_source
+                         WHERE scope_id = ?1 AND fact_number = ?2",
+                    )?
+                    .query_row(params![scope_id, now.number], |row| row.get(0))?,
+            });
+        }
+    }
+    Ok(found)
+}
+
 #[async_trait]
 impl FactRepo for SqliteStore {
     async fn active_facts(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Fact>> {
@@ -182,7 +269,8 @@ impl FactRepo for SqliteStore {
                 let mut statement = connection.prepare_cached(&format!(
                     "SELECT {FACT_COLUMNS} FROM fact f
                      JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
-                     WHERE f.scope_id = ?1 AND f.number = ?2 AND f.superseded_by IS NULL"
+                     WHERE f.scope_id = ?1 AND f.number = ?2 AND f.superseded_by IS NULL
+                       AND f.kind <> 'retraction'"
                 ))?;
                 let mut facts = Vec::with_capacity(numbers.len());
                 for number in &numbers {
@@ -192,6 +280,19 @@ impl FactRepo for SqliteStore {
                     facts.extend(fact.optional()?);
                 }
                 Ok(facts)
+            })
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn ledger(&self, scope: &Scope, limits: LedgerLimits) -> Result<Ledger> {
+        let found = self
+            .read_scope(scope, move |connection, scope_id| {
+                Ok(Ledger {
+                    standing: list(connection, scope_id, STANDING, limits.standing)?,
+                    newest: list(connection, scope_id, NEWEST, limits.newest)?,
+                    superseded: superseded(connection, scope_id, limits.superseded)?,
+                })
             })
             .await?;
         Ok(found.unwrap_or_default())

@@ -164,6 +164,26 @@ pub fn fact(text: &str, observed_at: Timestamp) -> NewFact {
         tags: Vec::new(),
         observed_at,
         unit: analyze(text, &[]),
+        refers: false,
+    }
+}
+
+/// A retraction of whatever holds the slot of `subject` and `attribute`.
+#[must_use]
+pub fn slot_retraction(subject: &str, attribute: &str, observed_at: Timestamp) -> NewFact {
+    NewFact {
+        kind: FactKind::Retraction,
+        ..slot_fact(subject, attribute, "not so any more", observed_at)
+    }
+}
+
+/// A retraction of the fact without a slot that says `text`.
+#[must_use]
+pub fn retraction(text: &str, observed_at: Timestamp) -> NewFact {
+    NewFact {
+        kind: FactKind::Retraction,
+        value: Some(text.to_owned()),
+        ..fact("That is not so any more", observed_at)
     }
 }
 

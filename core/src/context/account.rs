@@ -131,6 +131,8 @@ pub enum Reason {
     OverShare,
     /// History shows everything that it covers.
     HistoryIsWhole,
+    /// It states what does not hold any more, or never did.
+    Superseded,
     /// The budget held only the minimum viable context.
     MinimumOnly,
 }
@@ -153,6 +155,7 @@ impl Reason {
             Self::BelowRelevance => "below_relevance",
             Self::OverShare => "over_share",
             Self::HistoryIsWhole => "history_is_whole",
+            Self::Superseded => "superseded",
             Self::MinimumOnly => "minimum_only",
         }
     }

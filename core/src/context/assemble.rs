@@ -8,14 +8,18 @@ use super::account::{
 };
 use super::header::{Header, ToolLine, full};
 use super::history::{Faded, fade, last_answer, tokens_of};
+use super::ledger::add_facts;
 use super::pack::{Pack, allot};
 use super::recall::{Candidates, RecallOptions, Recalled, select};
 use super::seen::add_values;
+use super::stale::Stale;
+use super::standing;
 use super::{Intent, Tier};
 use crate::entity::Entity;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fact::Fact;
 use crate::ids::MessageId;
-use crate::ports::Tokenizer;
+use crate::ports::{Ledger, Tokenizer};
 use crate::scope::Profile;
 use crate::session::{Message, Role};
 use crate::summary::Summary;
@@ -42,6 +46,8 @@ pub struct Gathered {
     pub entities: Vec<Entity>,
     /// What recall found in the scope.
     pub candidates: Candidates,
+    /// What the user wants to hold always, stated last, and holds no more.
+    pub ledger: Ledger,
     /// Tokens of all messages of the scope.
     pub scope_tokens: u64,
 }
@@ -79,6 +85,7 @@ struct Assembly<'a> {
     gathered: &'a Gathered,
     tokenizer: &'a dyn Tokenizer,
     header: Header,
+    stale: Stale<'a>,
     turn_tokens: u32,
     working_set: Vec<ContextMessage>,
     by_section: [(Section, u32); 5],
@@ -97,9 +104,11 @@ impl<'a> Assembly<'a> {
         let fixed =
             |header: &Header| header.tokens.saturating_add(turn_tokens).saturating_add(PER_PAYLOAD);
         // Only header and turn decide: what the session has said never takes the user's rules away.
-        let mut header = full(&gathered.profile, &gathered.tools, tokenizer);
+        let standing =
+            standing::block(&gathered.ledger.standing, &gathered.ledger.superseded, tokenizer);
+        let mut header = full(&gathered.profile, &standing, &gathered.tools, tokenizer);
         if fixed(&header) > limit {
-            header = header.without_tools(&gathered.profile, tokenizer);
+            header = header.without_tools(&gathered.profile, &standing, tokenizer);
         }
         if fixed(&header) > limit {
             header = header.critical(tokenizer);
@@ -123,6 +132,7 @@ impl<'a> Assembly<'a> {
             gathered,
             tokenizer,
             header,
+            stale: Stale::of(turn.text, &gathered.ledger.superseded),
             turn_tokens,
             working_set: Vec::new(),
             by_section: Section::ALL.map(|section| (section, 0)),
@@ -204,13 +214,16 @@ impl<'a> Assembly<'a> {
         if shown < self.gathered.session_messages {
             item.reason = Reason::OverShare;
             // The oldest lines go first; a summary of nothing is none.
-            for skip in 0..summary.lines.len() {
+            let (old, held): (Vec<_>, Vec<_>) =
+                summary.lines.iter().partition(|line| self.stale.is_stale_line(line));
+            for skip in 0..held.len() {
                 let lines: Vec<Cow<'_, str>> =
-                    summary.lines[skip..].iter().map(|line| guarded(&line.text)).collect();
+                    held[skip..].iter().map(|line| guarded(&line.text)).collect();
                 let content = format!("<summary>\n{}\n</summary>", lines.join("\n"));
                 let tokens = message_tokens(self.tokenizer, &content);
                 if tokens <= ceiling {
-                    item.outcome = if skip == 0 { Outcome::Included } else { Outcome::Compressed };
+                    let whole = skip == 0 && old.is_empty();
+                    item.outcome = if whole { Outcome::Included } else { Outcome::Compressed };
                     item.reason = Reason::CoversOlder;
                     item.tokens = tokens;
                     item.span = Some(Span { message: 0, range: 0..content.len() });
@@ -248,7 +261,39 @@ impl<'a> Assembly<'a> {
 
     fn recall(&self, whole: &HashSet<MessageId>, room: u32) -> Recalled {
         let room = if room < LEAST_RECALL { 0 } else { room - PER_MESSAGE };
-        select(&self.gathered.candidates, whole, room, &self.turn.options, self.tokenizer)
+        let (mut candidates, mut items) = self.stale.without(&self.gathered.candidates);
+        items.extend(self.told_by_header(&mut candidates));
+        let mut recalled = select(&candidates, whole, room, &self.turn.options, self.tokenizer);
+        recalled.items.extend(items.into_iter().map(|item| (item, None)));
+        recalled
+    }
+
+    /// Takes the facts that the header shows out of the candidates; their account.
+    fn told_by_header(&self, candidates: &mut Candidates) -> Vec<Item> {
+        let told: HashSet<&str> = self
+            .header
+            .items
+            .iter()
+            .filter(|item| item.kind == ItemKind::Fact && item.outcome == Outcome::Included)
+            .map(|item| item.source.as_str())
+            .collect();
+        let facts = std::mem::take(&mut candidates.facts);
+        let (repeated, kept): (Vec<_>, Vec<_>) = facts
+            .into_iter()
+            .partition(|found| told.contains(format!("fact:{}", found.fact.id).as_str()));
+        candidates.facts = kept;
+        let item = |found: super::FactCandidate| Item {
+            section: Section::Recall,
+            kind: ItemKind::Fact,
+            source: format!("fact:{}", found.fact.id),
+            external_id: None,
+            tokens: self.tokenizer.count(&found.fact.text),
+            score: Some(found.score),
+            outcome: Outcome::Dropped,
+            reason: Reason::Repeats,
+            span: None,
+        };
+        repeated.into_iter().map(item).collect()
     }
 
     /// Adds the recalled block, and within what is left the session's typed values that nothing
@@ -265,8 +310,38 @@ impl<'a> Assembly<'a> {
                 || self.working_set.iter().any(|shown| shown.content.contains(value))
         };
         let room = room.saturating_sub(PER_MESSAGE);
-        let entities = &self.gathered.entities;
-        let (text, tokens, items) = add_values(entities, recalled.text, room, told, self.tokenizer);
+        let (old, entities): (Vec<_>, Vec<_>) = self
+            .gathered
+            .entities
+            .iter()
+            .cloned()
+            .partition(|entity| self.stale.is_stale_value(entity));
+        let (text, counted, items) =
+            add_values(&entities, recalled.text, room, told, self.tokenizer);
+        self.items.extend(old.iter().map(superseded_value));
+        let known: HashSet<String> = self
+            .items
+            .iter()
+            .chain(&self.header.items)
+            .filter(|item| item.kind == ItemKind::Fact)
+            .map(|item| item.source.clone())
+            .collect();
+        let newest: Vec<Fact> = self
+            .gathered
+            .ledger
+            .newest
+            .iter()
+            .filter(|fact| {
+                !known.contains(&format!("fact:{}", fact.id)) && !self.stale.is_mixed(fact)
+            })
+            .cloned()
+            .collect();
+        let told = |said: &str| {
+            text.contains(said) || self.working_set.iter().any(|shown| shown.content.contains(said))
+        };
+        let (text, tokens, facts) =
+            add_facts(&newest, (text.clone(), counted), room, told, self.tokenizer);
+        self.items.extend(facts);
         self.items.extend(items);
         if !text.is_empty() {
             self.spend(Section::Recall, tokens + PER_MESSAGE);
@@ -323,6 +398,20 @@ impl<'a> Assembly<'a> {
 
 fn shown_tokens(history: &[Faded<'_>]) -> u32 {
     history.iter().filter(|line| line.is_shown()).map(|line| line.tokens).sum()
+}
+
+fn superseded_value(entity: &Entity) -> Item {
+    Item {
+        section: Section::Recall,
+        kind: ItemKind::Entity,
+        source: format!("entity:{}", entity.id),
+        external_id: None,
+        tokens: 0,
+        score: None,
+        outcome: Outcome::Dropped,
+        reason: Reason::Superseded,
+        span: None,
+    }
 }
 
 /// A tokenizer that is not the model's own is off by a few per cent: that much is kept free.

@@ -1,4 +1,5 @@
-//! The stable header: rules, tool directory, profile card; at most 600 tokens (seed 002, 2.1).
+//! The stable header: rules, profile card, standing instructions, tool directory; at most 600 tokens
+//! (seed 002, 2.1).
 
 use super::account::{ContextMessage, Item, ItemKind, Outcome, Reason, Section};
 use super::pack::MAX_HEADER_TOKENS;
@@ -35,7 +36,12 @@ pub(super) struct Header {
 
 /// The whole header. Tools are sorted, so that their order in the request does not matter; those
 /// that do not fit are dropped, with a warning.
-pub(super) fn full(profile: &Profile, tools: &[ToolLine], tokenizer: &dyn Tokenizer) -> Header {
+pub(super) fn full(
+    profile: &Profile,
+    standing_facts: &(String, Vec<Item>),
+    tools: &[ToolLine],
+    tokenizer: &dyn Tokenizer,
+) -> Header {
     let mut content = String::from(CRITICAL_RULES);
     let mut items = vec![standing(ItemKind::Rules, "rules", tokenizer.count(CRITICAL_RULES))];
     let mut warnings = Vec::new();
@@ -49,6 +55,9 @@ pub(super) fn full(profile: &Profile, tools: &[ToolLine], tokenizer: &dyn Tokeni
             content.push_str(&part);
         }
     }
+    let (block, facts) = standing_facts;
+    content.push_str(block);
+    items.extend(facts.iter().cloned());
     let mut sorted: Vec<(&str, String)> = tools
         .iter()
         .map(|tool| (tool.name.as_str(), clip(&fold_spaces(&tool.purpose), MAX_PURPOSE_CHARS)))
@@ -86,8 +95,13 @@ pub(super) fn full(profile: &Profile, tools: &[ToolLine], tokenizer: &dyn Tokeni
 
 impl Header {
     /// The same header without its tools, for a budget that does not hold them.
-    pub(super) fn without_tools(self, profile: &Profile, tokenizer: &dyn Tokenizer) -> Self {
-        let mut smaller = full(profile, &[], tokenizer);
+    pub(super) fn without_tools(
+        self,
+        profile: &Profile,
+        standing_facts: &(String, Vec<Item>),
+        tokenizer: &dyn Tokenizer,
+    ) -> Self {
+        let mut smaller = full(profile, standing_facts, &[], tokenizer);
         let tools = self.items.into_iter().filter(|item| item.kind == ItemKind::Tool);
         smaller.items.extend(tools.map(dropped));
         smaller.warnings =
@@ -101,7 +115,7 @@ impl Header {
         let rules = items.next();
         let content = CRITICAL_RULES.to_owned();
         let warning = "the budget holds only the minimum viable context: the critical header \
-                       stands for rules, card and tools";
+                       stands for rules, card, instructions and tools";
         Self {
             tokens: message_tokens(tokenizer, &content),
             message: ContextMessage { role: Role::System, content },

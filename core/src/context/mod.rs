@@ -10,6 +10,7 @@ mod feedback;
 mod header;
 mod history;
 mod intent;
+mod ledger;
 mod meaning;
 mod pack;
 mod pages;
@@ -17,6 +18,8 @@ mod rank;
 mod recall;
 mod seen;
 mod service;
+mod stale;
+mod standing;
 
 pub use account::{
     AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,

@@ -8,15 +8,21 @@ use super::account::AssembledContext;
 use super::assemble::{Gathered, assemble};
 use super::feedback::{LOOK_AT, choose, shared_terms};
 use super::header::ToolLine;
+use super::ledger::NEWEST_READ;
 use super::meaning::{Meaning, blend};
 use super::pack::MAX_BUDGET;
 use super::rank::{Bm25, Query, Ranked, Ranking};
 use super::recall::{Candidates, FactCandidate, MessageCandidate, RecallOptions};
+use super::stale::SUPERSEDED_READ;
+use super::standing::STANDING_READ;
 use super::{Intent, Tier};
 use crate::embedding::EmbeddingService;
 use crate::error::{Error, Result};
+use crate::fact::Fact;
 use crate::ids::SessionId;
-use crate::ports::{Namespace, PostingLists, Store, TermId, Tokenizer, UnitKey, VectorHit};
+use crate::ports::{
+    Ledger, LedgerLimits, Namespace, PostingLists, Store, TermId, Tokenizer, UnitKey, VectorHit,
+};
 use crate::scope::Scope;
 use crate::session::MAX_CONTENT_BYTES;
 
@@ -110,7 +116,7 @@ impl ContextService {
             return Err(Error::invalid(format!("token_budget must be at most {MAX_BUDGET}")));
         }
         let intent = request.intent.unwrap_or_else(|| Intent::detect(turn));
-        let (own, inherited, head, recent, summary, entities, candidates, totals) = try_join!(
+        let (own, inherited, head, recent, summary, entities, candidates, totals, ledger) = try_join!(
             self.store.profile(scope),
             self.user_profile(scope),
             self.store.session(scope, &request.session),
@@ -119,6 +125,7 @@ impl ContextService {
             self.store.entities(scope, &request.session, ENTITY_CANDIDATES),
             self.candidates(scope, request, budget),
             self.store.totals(scope),
+            self.ledger(scope, &request.recall),
         )?;
         let gathered = Gathered {
             profile: own.unwrap_or_default().or_of(inherited),
@@ -128,9 +135,29 @@ impl ContextService {
             summary,
             entities,
             candidates,
+            ledger,
             scope_tokens: totals.tokens,
         };
         assemble(turn, intent, tier, budget, request.recall, &gathered, &*self.tokenizer)
+    }
+
+    /// Instructions and preferences that hold in the scope (in a workspace, the user's own apply too),
+    /// what was stated last, and what does not hold any more.
+    async fn ledger(&self, scope: &Scope, options: &RecallOptions) -> Result<Ledger> {
+        let newest = if options.enabled && options.facts { NEWEST_READ } else { 0 };
+        let limits = LedgerLimits { standing: STANDING_READ, newest, superseded: SUPERSEDED_READ };
+        if scope.workspace.is_none() {
+            return self.store.ledger(scope, limits).await;
+        }
+        let of_user = scope.without_workspace();
+        let standing = LedgerLimits { standing: STANDING_READ, ..LedgerLimits::default() };
+        let (mut held, inherited) =
+            try_join!(self.store.ledger(scope, limits), self.store.ledger(&of_user, standing))?;
+        // What the workspace says about the same goes first there.
+        let slots: Vec<_> = held.standing.iter().filter_map(Fact::slot).collect();
+        let new = |fact: &Fact| fact.slot().is_none_or(|slot| !slots.contains(&slot));
+        held.standing.extend(inherited.standing.into_iter().filter(new));
+        Ok(held)
     }
 
     async fn user_profile(&self, scope: &Scope) -> Result<Option<crate::scope::Profile>> {

@@ -2,9 +2,11 @@
 //!
 //! A fact with a *slot* (subject and attribute) holds one current value: a later statement of the
 //! same slot with another value supersedes it, an equal one strengthens it. Nothing else is ever
-//! superseded, however similar it sounds.
+//! superseded, however similar it sounds. A *retraction* holds the slot, or the statement, that it
+//! takes back, so that writers in any order end in the same state; it is never a fact that holds.
 
 mod extract;
+mod resolve;
 mod service;
 
 use std::fmt;
@@ -16,7 +18,8 @@ use crate::ports::IndexUnit;
 use crate::text::{fold_key, value_key};
 use crate::time::Timestamp;
 
-pub use extract::{Extracted, extract};
+pub use extract::{Extracted, borrowed, extract};
+pub use resolve::{Known, resolve};
 pub use service::FactService;
 
 /// Longest fact, in characters (seed 002, 3.1).
@@ -37,12 +40,33 @@ pub enum FactKind {
     Link,
     /// Any other statement of the user about their world.
     Fact,
+    /// How the assistant should act from now on, or what it should remember.
+    Instruction,
+    /// What the user likes better.
+    Preference,
+    /// Takes back what holds under its slot, or the statement that is its value.
+    Retraction,
 }
 
 impl FactKind {
     /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Decision, Self::Entity, Self::Task, Self::Metric, Self::Link, Self::Fact];
+    pub const ALL: [Self; 9] = [
+        Self::Decision,
+        Self::Entity,
+        Self::Task,
+        Self::Metric,
+        Self::Link,
+        Self::Fact,
+        Self::Instruction,
+        Self::Preference,
+        Self::Retraction,
+    ];
+
+    /// Whether facts of this kind belong to every context of their user while they hold.
+    #[must_use]
+    pub fn is_standing(self) -> bool {
+        matches!(self, Self::Instruction | Self::Preference)
+    }
 
     /// The name on the wire.
     #[must_use]
@@ -54,6 +78,9 @@ impl FactKind {
             Self::Metric => "metric",
             Self::Link => "link",
             Self::Fact => "fact",
+            Self::Instruction => "instruction",
+            Self::Preference => "preference",
+            Self::Retraction => "retraction",
         }
     }
 }
@@ -98,12 +125,21 @@ impl SlotKey {
 }
 
 impl StatementKey {
+    /// From what a store kept.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// For a store to keep.
     #[must_use]
     pub const fn to_bits(self) -> u64 {
         self.0
     }
 }
+
+/// The statement of every retraction within a slot; no text has this key but by chance.
+const RETRACTED: u64 = 0x7265_7472_6163_7464;
 
 /// A nugget ready to be written.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,6 +162,8 @@ pub struct NewFact {
     pub observed_at: Timestamp,
     /// Its lexical form.
     pub unit: IndexUnit,
+    /// What it speaks of is told by what was stated before: [`resolve`] finds it.
+    pub refers: bool,
 }
 
 impl NewFact {
@@ -135,13 +173,25 @@ impl NewFact {
         Some(SlotKey::of(self.subject.as_deref()?, self.attribute.as_deref()?))
     }
 
-    /// What makes a later fact a restatement of this one.
+    /// What makes a later fact a restatement of this one. A retraction within a slot says the same
+    /// as any other; one without a slot bears the key of the text that it takes back, its value.
     #[must_use]
     pub fn statement(&self) -> StatementKey {
-        match (&self.subject, &self.attribute, &self.value) {
-            (Some(_), Some(_), Some(value)) => StatementKey(value_key(value)),
+        let slotted = self.subject.is_some() && self.attribute.is_some();
+        match &self.value {
+            _ if slotted && self.kind == FactKind::Retraction => StatementKey(RETRACTED),
+            Some(value) if slotted || self.kind == FactKind::Retraction => {
+                StatementKey(value_key(value))
+            }
             _ => StatementKey(value_key(&self.text)),
         }
+    }
+
+    /// Whether this fact and one that is held under the same key say the same.
+    #[must_use]
+    pub fn restates(&self, kind: FactKind, statement: StatementKey) -> bool {
+        self.statement() == statement
+            && (self.kind == FactKind::Retraction) == (kind == FactKind::Retraction)
     }
 }
 
@@ -183,4 +233,31 @@ pub struct Fact {
     pub status: FactStatus,
     /// When it was last stated.
     pub observed_at: Timestamp,
+}
+
+impl Fact {
+    /// The slot, where the fact has both subject and attribute.
+    #[must_use]
+    pub fn slot(&self) -> Option<SlotKey> {
+        Some(SlotKey::of(self.subject.as_deref()?, self.attribute.as_deref()?))
+    }
+
+    /// Whether it is the current statement: neither superseded nor a retraction.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.status == FactStatus::Active && self.kind != FactKind::Retraction
+    }
+}
+
+/// A fact that does not hold any more, beside what holds its slot or statement now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SupersededFact {
+    /// What was stated.
+    pub fact: Fact,
+    /// What was stated after it: another value, or a retraction.
+    pub by: Fact,
+    /// Sequence numbers of the messages that stated it.
+    pub said: Vec<u64>,
+    /// Sequence number of the first message that stated what holds now.
+    pub by_said: u64,
 }

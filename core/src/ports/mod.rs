@@ -17,8 +17,8 @@ pub use lexical::{
 };
 pub use model::Embedder;
 pub use repos::{
-    EntityRepo, FactRepo, JobRepo, OutboxRepo, OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals,
-    SessionRepo, SummaryRepo, UsageRepo,
+    EntityRepo, FactRepo, JobRepo, Ledger, LedgerLimits, OutboxRepo, OutboxText, ProfileRepo,
+    SOURCES_READ, ScopeTotals, SessionRepo, SummaryRepo, UsageRepo,
 };
 pub use store::{Health, Store};
 pub use tokenizer::Tokenizer;

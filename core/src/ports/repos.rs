@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::entity::Entity;
 use crate::error::Result;
-use crate::fact::Fact;
+use crate::fact::{Fact, SupersededFact};
 use crate::ids::{ExternalId, SessionId};
 use crate::job::Job;
 use crate::page::{Page, PageRequest};
@@ -110,12 +110,39 @@ pub trait OutboxRepo: Send + Sync {
     async fn scopes(&self, page: &PageRequest) -> Result<Page<(Scope, ScopeTotals)>>;
 }
 
+/// How many facts a read of the ledger gives at most; 0 for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LedgerLimits {
+    /// Of [`Ledger::standing`].
+    pub standing: usize,
+    /// Of [`Ledger::newest`].
+    pub newest: usize,
+    /// Of [`Ledger::superseded`].
+    pub superseded: usize,
+}
+
+/// What a turn needs of the ledger whatever its words are.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ledger {
+    /// The active instructions and preferences, the last stated first, ties by the higher number.
+    pub standing: Vec<Fact>,
+    /// The active facts with the highest numbers, the highest first; no retractions.
+    pub newest: Vec<Fact>,
+    /// The superseded facts whose statement does not hold any more, each beside what holds its slot
+    /// or its statement now; those of the newest superseding facts (by id) first. A value that
+    /// came back is left out.
+    pub superseded: Vec<SupersededFact>,
+}
+
 /// The facts ledger.
 #[async_trait]
 pub trait FactRepo: Send + Sync {
-    /// The active facts with these numbers, in the order asked; others are left out. Each has its
-    /// last [`SOURCES_READ`] sources.
+    /// The active facts with these numbers, in the order asked; others are left out, and so are
+    /// retractions. Each has its last [`SOURCES_READ`] sources.
     async fn active_facts(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Fact>>;
+
+    /// What a turn needs of the ledger whatever its words are, in one read: see [`Ledger`].
+    async fn ledger(&self, scope: &Scope, limits: LedgerLimits) -> Result<Ledger>;
 
     /// All facts by number, superseded ones included, each with its last [`SOURCES_READ`] sources.
     async fn facts(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Fact>>;

@@ -44,7 +44,7 @@ pub fn prepare(
     } else {
         Vec::new()
     };
-    let entities = entity::extract(&message.content)
+    let entities = own_entities(&message.content)
         .into_iter()
         .map(|(kind, value)| NewEntity { id: EntityId::from_uuid(ids.next()), kind, value })
         .collect();
@@ -127,6 +127,21 @@ fn index_units(message: &NewMessage, at: Timestamp) -> Vec<IndexUnit> {
     passages(&message.content).into_iter().map(index).collect()
 }
 
+/// The typed values of a message, without those that stand only in what it quotes, reports or
+/// imagines: they are nothing that the session has settled.
+fn own_entities(content: &str) -> Vec<(entity::EntityKind, String)> {
+    let mut found = entity::extract(content);
+    let borrowed = fact::borrowed(content);
+    if !borrowed.is_empty() {
+        let within = |at: usize| borrowed.iter().any(|range| range.contains(&at));
+        found.retain(|(_, value)| {
+            let mut places = content.match_indices(value.as_str()).peekable();
+            places.peek().is_none() || places.any(|(at, _)| !within(at))
+        });
+    }
+    found
+}
+
 fn new_fact(found: fact::Extracted, observed_at: Timestamp, ids: &dyn IdGen) -> NewFact {
     let unit = analyze(&found.text, &found.tags);
     NewFact {
@@ -139,6 +154,7 @@ fn new_fact(found: fact::Extracted, observed_at: Timestamp, ids: &dyn IdGen) -> 
         tags: found.tags,
         observed_at,
         unit,
+        refers: found.refers,
     }
 }
 

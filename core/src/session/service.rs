@@ -1,25 +1,34 @@
 //! Appending and reading.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::append::{MAX_BATCH, MAX_BATCH_BYTES, prepare};
 use crate::embedding::EmbeddingService;
 use crate::entity::Entity;
 use crate::error::{Error, Result};
-use crate::ids::{ExternalId, SessionId, SummaryId};
+use crate::fact::{Known, resolve};
+use crate::ids::{ExternalId, FactId, SessionId, SummaryId};
 use crate::page::{Page, PageRequest};
 use crate::ports::{
-    Applied, AppliedMessage, Clock, IdGen, Precondition, RecordKey, Store, Tokenizer, Write,
-    WriteBatch,
+    Applied, AppliedMessage, Clock, IdGen, LedgerLimits, Namespace, Precondition, RecordKey, Store,
+    TermId, Tokenizer, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::session::{Message, NewMessage, PreparedMessage, Session};
 use crate::summary::{ROLL_EVERY, RolledFrom, Summary, roll};
+use crate::text::query_terms;
 
 /// How often a batch that rolls a summary is rebuilt when another writer came first. After that
 /// the messages are appended alone: the next append rolls.
 const ATTEMPTS: usize = 4;
+
+/// Postings of facts that are read to find what a statement refers to, from the rarest word on.
+const MOST_POSTINGS: usize = 16_384;
+/// Facts of each sort that corrections and retractions of one append are matched with.
+const KNOWN_FACTS: usize = 64;
+/// Words that facts are looked up by for it.
+const MAX_WORDS: usize = 64;
 
 /// What an append did: one entry for each message, in order.
 pub type Appended = Vec<AppliedMessage>;
@@ -87,6 +96,7 @@ impl SessionService {
             prepared.push(ready);
         }
         check_batch(&prepared)?;
+        self.resolve_facts(scope, &mut prepared).await?;
         let mut beside = Vec::new();
         let space = match &self.embeddings {
             Some(embeddings) => embeddings.prepare(&mut prepared, &mut beside, now).await,
@@ -110,6 +120,49 @@ impl SessionService {
             }
         }
         Err(Error::internal("an append without preconditions lost a race"))
+    }
+
+    /// Finds what corrections and retractions speak of. They are rare: any other append reads
+    /// nothing for it.
+    async fn resolve_facts(&self, scope: &Scope, prepared: &mut [PreparedMessage]) -> Result<()> {
+        let refers = |message: &PreparedMessage| message.facts.iter().any(|fact| fact.refers);
+        let Some(last) = prepared.iter().rposition(refers) else {
+            return Ok(());
+        };
+        let mut known = self.known_facts(scope, &prepared[..=last]).await?;
+        for message in &mut prepared[..=last] {
+            resolve(&mut message.facts, &mut known, || FactId::from_uuid(self.ids.next()));
+        }
+        Ok(())
+    }
+
+    /// The facts of the ledger that statements may refer to, the newest last: the newest ones, those
+    /// that belong to every context, and those that share words with the statements.
+    async fn known_facts(&self, scope: &Scope, prepared: &[PreparedMessage]) -> Result<Vec<Known>> {
+        let referring = prepared.iter().flat_map(|message| &message.facts);
+        let words: Vec<String> = referring
+            .filter(|fact| fact.refers)
+            .flat_map(|fact| query_terms(&fact.text))
+            .take(MAX_WORDS)
+            .collect();
+        let terms: Vec<TermId> = words.iter().map(|word| TermId::of(word)).collect();
+        let found = self.store.postings(scope, Namespace::Fact, &terms, MOST_POSTINGS).await?;
+        let mut shared: BTreeMap<u32, usize> = BTreeMap::new();
+        for posting in found.lists.iter().flatten() {
+            *shared.entry(posting.key.position()).or_default() += 1;
+        }
+        let mut numbers: Vec<(usize, u32)> =
+            shared.into_iter().map(|(number, words)| (words, number)).collect();
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        numbers.truncate(KNOWN_FACTS);
+        let numbers: Vec<u32> = numbers.into_iter().map(|(_, number)| number).collect();
+        let mut facts = self.store.active_facts(scope, &numbers).await?;
+        let limits = LedgerLimits { standing: KNOWN_FACTS, newest: KNOWN_FACTS, superseded: 0 };
+        let ledger = self.store.ledger(scope, limits).await?;
+        facts.extend(ledger.newest.into_iter().chain(ledger.standing));
+        facts.sort_by_key(|fact| fact.number);
+        facts.dedup_by_key(|fact| fact.number);
+        Ok(facts.iter().map(Known::from).collect())
     }
 
     /// Adds the summaries that these messages make due, under the version of the session that

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use throughline_core::Result;
-use throughline_core::fact::{Fact, FactStatus};
+use throughline_core::fact::Fact;
 use throughline_core::page::PageRequest;
 
 use super::output::{Output, table};
@@ -45,6 +45,7 @@ struct FactJson {
 
 impl From<Fact> for FactJson {
     fn from(fact: Fact) -> Self {
+        let active = fact.holds();
         Self {
             id: format!("fact:{}", fact.id),
             kind: fact.kind.as_str(),
@@ -54,7 +55,7 @@ impl From<Fact> for FactJson {
             value: fact.value,
             tags: fact.tags,
             weight: fact.weight,
-            active: fact.status == FactStatus::Active,
+            active,
             observed_at: fact.observed_at.to_rfc3339(),
             sources: fact.sources.iter().map(|id| format!("msg:{id}")).collect(),
         }

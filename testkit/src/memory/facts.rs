@@ -1,10 +1,12 @@
 //! The facts ledger: superseding and strengthening as [`throughline_core::fact`] says.
 
 use async_trait::async_trait;
-use throughline_core::fact::{Fact, FactStatus, NewFact, SlotKey, StatementKey};
-use throughline_core::ids::{MessageId, SessionId};
+use throughline_core::fact::{
+    Fact, FactKind, FactStatus, NewFact, SlotKey, StatementKey, SupersededFact,
+};
+use throughline_core::ids::{FactId, MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{FactRepo, Namespace, SOURCES_READ, UnitKey};
+use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, Namespace, SOURCES_READ, UnitKey};
 use throughline_core::{Result, Scope};
 
 use super::sessions::page;
@@ -19,6 +21,55 @@ pub(super) struct Held {
 }
 
 impl ScopeState {
+    /// Sequence numbers of messages.
+    fn said(&self, sources: &[MessageId]) -> Vec<u64> {
+        let held = || self.sessions.iter().flat_map(|thread| &thread.messages);
+        let seq =
+            |id: &MessageId| held().find(|held| held.message.id == *id).map(|h| h.message.seq);
+        sources.iter().filter_map(seq).collect()
+    }
+
+    fn standing(&self, limit: usize) -> Vec<Fact> {
+        let facts = self.facts.iter().map(|held| &held.fact);
+        let mut standing: Vec<Fact> =
+            facts.filter(|fact| fact.holds() && fact.kind.is_standing()).map(read).collect();
+        standing.sort_by_key(|fact| std::cmp::Reverse((fact.observed_at, fact.number)));
+        standing.truncate(limit);
+        standing
+    }
+
+    fn newest(&self, limit: usize) -> Vec<Fact> {
+        let facts = self.facts.iter().rev().map(|held| &held.fact);
+        facts.filter(|fact| fact.holds()).take(limit).map(read).collect()
+    }
+
+    fn superseded(&self, limit: usize) -> Vec<SupersededFact> {
+        let mut found: Vec<(FactId, SupersededFact)> = self
+            .facts
+            .iter()
+            .filter_map(|old| {
+                let FactStatus::Superseded(id) = old.fact.status else { return None };
+                let now = self.facts.iter().find(|held| {
+                    held.fact.status == FactStatus::Active
+                        && held.slot == old.slot
+                        && (old.slot.is_some() || held.statement == old.statement)
+                })?;
+                let differs =
+                    now.fact.kind == FactKind::Retraction || now.statement != old.statement;
+                let stale = differs && old.fact.kind != FactKind::Retraction;
+                let found = || SupersededFact {
+                    fact: read(&old.fact),
+                    by: read(&now.fact),
+                    said: self.said(&read(&old.fact).sources),
+                    by_said: self.said(&now.fact.sources).first().copied().unwrap_or(0),
+                };
+                stale.then(|| (id, found()))
+            })
+            .collect();
+        found.sort_by_key(|(id, found)| std::cmp::Reverse((*id, found.fact.number)));
+        found.into_iter().take(limit).map(|(_, found)| found).collect()
+    }
+
     pub(super) fn add_fact(&mut self, session: &SessionId, source: MessageId, new: &NewFact) {
         let (slot, statement) = (new.slot(), new.statement());
         let rival = self.facts.iter_mut().find(|held| {
@@ -28,7 +79,7 @@ impl ScopeState {
         });
         let mut status = FactStatus::Active;
         if let Some(held) = rival {
-            if held.statement == statement {
+            if new.restates(held.fact.kind, held.statement) {
                 held.fact.weight += 1.0;
                 held.fact.observed_at = held.fact.observed_at.max(new.observed_at);
                 if !held.fact.sources.contains(&source) {
@@ -78,11 +129,19 @@ impl FactRepo for MemoryStore {
     async fn active_facts(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Fact>> {
         Ok(self.read(scope, |held| {
             let active = |number: &u32| {
-                let facts = held.facts.iter().map(|held| &held.fact);
-                let mut active = facts.filter(|fact| fact.status == FactStatus::Active);
+                let mut active =
+                    held.facts.iter().map(|held| &held.fact).filter(|fact| fact.holds());
                 active.find(|fact| fact.number == *number).map(read)
             };
             numbers.iter().filter_map(active).collect()
+        }))
+    }
+
+    async fn ledger(&self, scope: &Scope, limits: LedgerLimits) -> Result<Ledger> {
+        Ok(self.read(scope, |held| Ledger {
+            standing: held.standing(limits.standing),
+            newest: held.newest(limits.newest),
+            superseded: held.superseded(limits.superseded),
         }))
     }
 

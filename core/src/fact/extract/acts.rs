@@ -13,6 +13,9 @@ use crate::fact::FactKind;
 /// A decision that the clause states; with the slot of what was decided, where it has one.
 pub(super) fn decision(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
     let Range { start, end } = *range;
+    if let Some(hit) = settled(s, range) {
+        return Some(hit);
+    }
     if matches!(s.lower(start), "decision" | "decided" | "agreed" | "settled")
         && s.stop(start) == Stop::Colon
     {
@@ -46,7 +49,7 @@ pub(super) fn decision(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
     }
     let mut verb = start + others.unwrap_or(1);
     let auxiliary = |at: usize| {
-        matches!(s.lower(at), "have" | "has" | "are" | "am" | "will" | "all" | "been" | "jointly")
+        ["have", "has", "are", "am", "will", "all", "been", "jointly"].contains(&s.lower(at))
     };
     while s.is(verb, Class::Adverbs) || auxiliary(verb) {
         verb += 1;
@@ -68,6 +71,192 @@ pub(super) fn decision(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
     }
 }
 
+/// "We renamed the service, it's called ledger-sync now".
+pub(super) fn renamed(
+    s: &Sentence<'_>,
+    before: Option<&Range<usize>>,
+    range: &Range<usize>,
+) -> Option<Hit> {
+    let before = before?;
+    let words =
+        s.phrase(range.start, &["it's called", "it's now called", "it is called", "it's named"])?;
+    let verb =
+        before.clone().find(|at| matches!(s.lower(*at), "renamed" | "changed" | "rebranded"))?;
+    let noun = noun_within(s, verb + 1, before.end)?;
+    let name = value(s, range.start + words, range.end, false);
+    (!name.is_empty())
+        .then(|| Hit::slot(FactKind::Fact, &subject(s, noun.words.clone()), "name", s.slice(name)))
+}
+
+/// Further forms of decisions, with what was decided as the value.
+fn settled(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
+    let Range { start, end } = *range;
+    let hit = |from: usize, to: usize| {
+        let said = from..to.min(s.len());
+        (!said.is_empty()).then(|| Hit::open(FactKind::Decision, PROJECT, Some(s.slice(said))))
+    };
+    // "Final call: no dessert", "so it's settled: the Tudors first", "decision from standup: ...".
+    let lead = s.phrase(
+        s.skip_words(start, &["ok", "okay", "so", "right", "well", "then"]),
+        &[
+            "final call", "final decision", "final answer", "decision from", "decision of",
+            "decision made", "the decision is", "the verdict is", "verdict", "it's settled",
+            "it's decided", "that's settled", "that's decided", "it's official", "conclusion from",
+            "outcome",
+        ],
+    );
+    if lead.is_some() {
+        let colon = (start..s.len().min(start + 8))
+            .find(|at| s.stop(*at) == Stop::Colon || s.stop(*at) == Stop::Break)?;
+        let end = (colon + 1..s.len())
+            .find(|at| {
+                s.lower(*at) == "instead" || s.lower(*at) == "not" && s.stop(at - 1) == Stop::Comma
+            })
+            .unwrap_or(s.len());
+        return hit(colon + 1, end);
+    }
+    let sure = || {
+        (0..s.len()).any(|at| {
+            matches!(s.lower(at), "decided" | "settled") && at + 1 == s.len()
+                || s.phrase(at, &["in the end", "it is then", "final decision", "that's final"])
+                    .is_some()
+        })
+    };
+    let person =
+        ["i", "we", "i've", "we've", "i'm", "we're", "we'll", "i'll"].contains(&s.lower(start));
+    let verb = s.skip_words(
+        start + usize::from(person),
+        &["have", "am", "are", "finally", "now", "just", "definitely", "will", "not"],
+    );
+    let denied = person && (start..verb).any(|at| s.lower(at) == "not");
+    if denied
+        && s.has(verb, "going to")
+        && verb + 3 < end
+        && !matches!(s.lower(verb + 2), "lie" | "be" | "make")
+        && s.lower(start).starts_with("we")
+    {
+        return hit(start + 1, end);
+    }
+    match (s.lower(verb), s.lower(verb + 1)) {
+        ("chosen" | "picked" | "selected", _)
+            if person
+                && verb + 1 < end
+                && (sure() || !matches!(s.lower(verb + 1), "it" | "this" | "that" | "up")) =>
+        {
+            let last = (verb + 2..end)
+                .find(|at| matches!(s.lower(*at), "for" | "in" | "over" | "as"))
+                .unwrap_or(end);
+            hit(verb + 1, last)
+        }
+        ("going", "with") if start == 0 || person => {
+            let from = s.skip_words(verb + 2, &["the", "name", "a"]);
+            if s.is(verb + 2, Class::PronounValues) || from >= end {
+                return None;
+            }
+            let last = (from + 1..end)
+                .find(|at| {
+                    matches!(s.lower(*at), "for" | "in" | "over" | "as")
+                        || s.stop(at - 1) != Stop::None
+                })
+                .unwrap_or(end);
+            hit(from, last)
+        }
+        _ if person && sure() && verb + 1 < end => {
+            // "We'll do the honeymoon in Slovenia, decided".
+            let last = (verb + 1..end).find(|at| s.stop(at - 1) != Stop::None).unwrap_or(end);
+            let place =
+                (verb + 1..last).find(|at| s.lower(*at) == "in").map_or(verb + 1, |at| at + 1);
+            hit(place, last)
+        }
+        _ => None,
+    }
+}
+
+/// Further forms of tasks, each with what is to be done.
+fn duty(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
+    let Range { start, end } = *range;
+    let hit = |from: usize| {
+        let last = (from + 1..s.len())
+            .find(|at| s.is(*at, Class::ValueEnds) && s.stop(at - 1) != Stop::None)
+            .unwrap_or(end.max(from));
+        (from < last).then(|| Hit::open(FactKind::Task, USER, Some(s.slice(from..last))))
+    };
+    let colon = (start..s.len().min(start + 10)).find(|at| s.stop(*at) == Stop::Colon);
+    let listed = s.phrase(
+        start,
+        &[
+            "on my list", "on our list", "on my plate", "my to-do", "my todo", "next on my list",
+            "still to do", "left to do",
+        ],
+    );
+    if listed.is_some() {
+        return colon.and_then(|colon| hit(colon + 1));
+    }
+    if let Some(words) = s.phrase(
+        start,
+        &[
+            "don't let me forget to",
+            "don't let me forget",
+            "do not let me forget to",
+            "my next step is to",
+            "next step is to",
+            "my job is to",
+            "my task is to",
+            "my plan is to",
+            "the plan is to",
+            "our next step is to",
+            "next up is to",
+        ],
+    ) {
+        return hit(start + words);
+    }
+    let at = s.skip_words(
+        start,
+        &[
+            "please", "also", "and", "tomorrow", "today", "tonight", "can", "could", "would",
+            "will", "you", "pls",
+        ],
+    );
+    if s.has(at, "remind me") {
+        let link = (at + 2..s.len().min(at + 9))
+            .find(|at| matches!(s.lower(*at), "to" | "that" | "about" | "of"))?;
+        return if link + 1 < s.len() { hit(link + 1) } else { None };
+    }
+    // "I've got to pick it up", "we have to", after a time.
+    let mut person = start;
+    if ["tomorrow", "today", "tonight", "before", "after", "by", "on", "until", "next", "this"]
+        .contains(&s.lower(start))
+    {
+        person = (start + 1..end.min(start + 6)).find(|at| {
+            ["i", "we", "i've", "we've", "i'm", "we're", "i'll", "we'll"].contains(&s.lower(*at))
+        })?;
+    }
+    let own =
+        ["i", "we", "i've", "we've", "i'm", "we're", "i'd", "we'd"].contains(&s.lower(person));
+    if !own {
+        return None;
+    }
+    let verb =
+        s.skip_words(person + 1, &["still", "also", "really", "just", "am", "are", "was", "then"]);
+    if let Some(words) =
+        s.phrase(verb, &["supposed to", "meant to", "due to", "expected to", "scheduled to"])
+    {
+        return hit(verb + words);
+    }
+    if person > start
+        && let Some(words) =
+            s.phrase(verb, &["have to", "need to", "must", "got to", "gotta", "have got to"])
+    {
+        return hit(verb + words);
+    }
+    if matches!(s.lower(verb), "promised" | "offered") {
+        let would = (verb + 1..end.min(verb + 6))
+            .find(|at| matches!(s.lower(*at), "i'd" | "we'd" | "to" | "i'll"))?;
+        return hit(would + 1);
+    }
+    None
+}
+
 fn decided(s: &Sentence<'_>, at: usize, end: usize) -> Hit {
     let at = s.skip_words(at, &["that", "to", "on", "upon", "for"]);
     let inner = changed(s, at, end)
@@ -82,6 +271,9 @@ fn decided(s: &Sentence<'_>, at: usize, end: usize) -> Hit {
 /// A task that the clause states.
 pub(super) fn task(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
     let Range { start, end } = *range;
+    if let Some(hit) = duty(s, range) {
+        return Some(hit);
+    }
     let hit = || Some(Hit::open(FactKind::Task, USER, None));
     if matches!(s.lower(start), "todo" | "to-do" | "todos")
         || s.lower(start) == "to" && s.lower(start + 1) == "do" && s.stop(start + 1) == Stop::Colon
@@ -107,7 +299,7 @@ pub(super) fn task(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         return if at + words < end { hit() } else { None };
     }
     let person =
-        matches!(s.lower(at), "i" | "we" | "i'll" | "we'll" | "i've" | "we've" | "i'm" | "we're");
+        ["i", "we", "i'll", "we'll", "i've", "we've", "i'm", "we're"].contains(&s.lower(at));
     if person && s.is(s.skip(at + 1, Class::Adverbs), Class::Hedges) {
         return None;
     }
@@ -119,10 +311,8 @@ pub(super) fn task(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
             let epistemic =
                 s.lower(verb) == "must" && matches!(s.lower(duty), "have" | "be" | "not");
             let soft = s.lower(duty) == "be"
-                && matches!(
-                    s.lower(duty + 1),
-                    "honest" | "sure" | "able" | "clear" | "careful" | "more" | "less" | "better"
-                );
+                && ["honest", "sure", "able", "clear", "careful", "more", "less", "better"]
+                    .contains(&s.lower(duty + 1));
             let bare = duty + 1 >= s.len();
             let talk = epistemic || soft || bare || s.is(duty, Class::TaskNot);
             return if talk { None } else { hit() };
@@ -131,10 +321,7 @@ pub(super) fn task(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
     let planned = person
         && (s.lower(at).ends_with("'ll")
             || (at + 1..at + 4).any(|at| {
-                matches!(
-                    s.lower(at),
-                    "will" | "going" | "need" | "want" | "plan" | "should" | "must"
-                )
+                ["will", "going", "need", "want", "plan", "should", "must"].contains(&s.lower(at))
             }));
     let order = planned
         || s.is(at, Class::Orders)
@@ -163,6 +350,29 @@ pub(super) fn link(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         let (owner, attribute) = owner?;
         Some(Hit::slot(FactKind::Link, &owner, &attribute, url))
     };
+    // "It's now https://example.org", "you'll find the recipe under https://example.org".
+    let given = s.phrase(
+        range.start,
+        &[
+            "it's now", "it's at", "it is now", "it moved to", "it lives at", "you'll find",
+            "you can find", "i keep", "we keep", "see", "find",
+        ],
+    );
+    let near = (range.start..at).all(|at| !s.is(at, Class::Edits) && !s.is(at, Class::Orders));
+    if let Some(words) = given
+        && near
+        && at >= range.start + words
+        && (at == range.start + words && s.lower(range.start).starts_with("it")
+            || matches!(s.lower(at - 1), "under" | "at" | "on" | "here")
+                && at > range.start + words)
+    {
+        let noun = s.slice(range.start + words..at - usize::from(at > range.start + words));
+        return Some(Hit::open(
+            FactKind::Link,
+            if noun.is_empty() { PROJECT } else { noun },
+            Some(url),
+        ));
+    }
     // "https://example.org is our wiki".
     if at == range.start {
         let article = at + 1 + usize::from(matches!(s.lower(at + 1), "is" | "="));
@@ -185,35 +395,18 @@ pub(super) fn link(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         at
     } else {
         (start..at).find(|at| {
-            matches!(
-                s.lower(*at),
-                "is" | "are" | "lives" | "runs" | "can" | "=" | "was" | "moved" | "has"
-            )
+            ["is", "are", "lives", "live", "runs", "can", "=", "was", "moved", "has", "sits"]
+                .contains(&s.lower(*at))
         })?
     };
     let plain = (end..at).all(|at| {
         s.is(at, Class::Adverbs)
-            || matches!(
-                s.lower(at),
-                "is" | "are"
-                    | "lives"
-                    | "runs"
-                    | "can"
-                    | "be"
-                    | "found"
-                    | "at"
-                    | "here"
-                    | "on"
-                    | "available"
-                    | "located"
-                    | "hosted"
-                    | "under"
-                    | "="
-                    | "moved"
-                    | "to"
-                    | "has"
-                    | "been"
-            )
+            || [
+                "is", "are", "lives", "live", "sits", "now", "runs", "can", "be", "found", "at",
+                "here", "on", "available", "located", "hosted", "under", "=", "moved", "to", "has",
+                "been",
+            ]
+            .contains(&s.lower(at))
     });
     if !plain || s.is(start, Class::Edits) || s.is(start, Class::Orders) {
         return None;
@@ -232,6 +425,9 @@ fn is_url(word: &str) -> bool {
 /// "Alfred is our build server", "Maria and Ana are my sisters", "Maria, my sister, ...".
 pub(super) fn entity(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
     let Range { start, end } = *range;
+    if let Some(hit) = named(s, range) {
+        return Some(hit);
+    }
     let mut at = start;
     while s.is_name(at) || at > start && s.lower(at) == "and" && s.is_name(at + 1) {
         at += 1;
@@ -268,7 +464,53 @@ pub(super) fn entity(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         }
         "my" | "our" if !opinion => Some(entity_hit(s, name, what)),
         "the" if !opinion => Some(entity_hit(s, name, what)),
-        "a" | "an" if special && !opinion => Some(entity_hit(s, name, what)),
+        "a" | "an"
+            if !opinion
+                && (special
+                    || s.slice(article..end).contains(" of mine")
+                    || s.slice(article..end).contains(" of ours")) =>
+        {
+            Some(entity_hit(s, name, article..end))
+        }
+        _ => None,
+    }
+}
+
+/// "By the barn I mean our warehouse", "we call the old monolith Bertha", "Quillon = the vendor".
+fn named(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
+    let Range { start, end } = *range;
+    let hit = |name: Range<usize>, what: Range<usize>| {
+        (!name.is_empty() && !what.is_empty())
+            .then(|| Hit::open(FactKind::Entity, s.slice(name), Some(s.slice(what))))
+    };
+    if matches!(s.lower(start), "by" | "with") {
+        let mean = (start + 2..end.min(start + 9))
+            .find(|at| matches!(s.lower(*at), "mean") && s.lower(at - 1) == "i")?;
+        return hit(start + 1..mean - 1, mean + 1..end);
+    }
+    if matches!(s.lower(start), "we" | "i")
+        && matches!(s.lower(start + 1), "call" | "named" | "nicknamed" | "dubbed")
+    {
+        let name = (start + 3..end).find(|at| s.is_name(*at))?;
+        let determined = matches!(s.lower(start + 2), "the" | "our" | "my" | "this");
+        let last = (name..end).find(|at| !s.is_name(*at)).unwrap_or(end);
+        return if determined && last >= end { hit(name..last, start + 2..name) } else { None };
+    }
+    let is = (start + 1..end.min(start + 5)).find(|at| matches!(s.lower(*at), "=" | "is"))?;
+    let name = s.is_name(start) && (start..is).all(|at| s.is_name(at));
+    if name && s.lower(is) == "=" && ["the", "our", "my", "a", "an"].contains(&s.lower(is + 1)) {
+        return hit(start..is, is + 1..end);
+    }
+    let words = s.phrase(
+        is + 1,
+        &[
+            "what we named", "what we call", "what we called", "what i call", "how we call",
+            "our name for", "my name for", "our nickname for", "short for", "our codename for",
+            "the codename for",
+        ],
+    );
+    match words {
+        Some(words) if name && s.lower(is) == "is" => hit(start..is, is + 1 + words..end),
         _ => None,
     }
 }

@@ -89,12 +89,24 @@ fn sentence_end(text: &str) -> usize {
             continue;
         }
         let next = closers.trim_start();
-        if mark == "." && (next.starts_with(char::is_lowercase) || abbreviates(&text[..at], next)) {
+        let informal = next.starts_with(char::is_lowercase) && !ends_word(&text[..at]);
+        if mark == "." && (informal || abbreviates(&text[..at], next)) {
             continue;
         }
         return end;
     }
     text.len()
+}
+
+/// Whether a text ends in a word that a full stop may follow, though the next is in lower case.
+fn ends_word(before: &str) -> bool {
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    word.len() >= 3
+        && word.bytes().all(|b| b.is_ascii_lowercase() || b == b'\'')
+        && !matches!(
+            word,
+            "etc" | "inc" | "ltd" | "dept" | "tel" | "ext" | "min" | "max" | "fig" | "vol" | "est"
+        )
 }
 
 fn abbreviates(before: &str, next: &str) -> bool {

@@ -188,7 +188,7 @@ pub(super) const LISTS: &[(Class, &str)] = &[
     (
         Class::Measures,
         "averaged averages consumes contains costs handles has have hit hits holds lasts measures \
-         peaked peaks processes reached serves takes took totals uses weighs",
+         peaked peaks processes reached serves shows takes took totals uses",
     ),
     (
         Class::TaskNot,

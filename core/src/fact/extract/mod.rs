@@ -5,14 +5,23 @@
 //! Linear in the message. A message gives at most [`MAX_FACTS`] facts.
 
 mod acts;
+mod borrowed;
+mod forms;
+mod instruct;
 mod lines;
 mod lists;
+mod orders;
 mod person;
 mod phrase;
+mod prefer;
+mod retract;
 mod sentence;
+#[cfg(test)]
+mod standing_tests;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod topic;
 mod words;
 
 use std::ops::Range;
@@ -22,6 +31,9 @@ use crate::text::{clip, fold_spaces, is_question, without_fenced};
 use lines::{OwnLines, list_item, sentences};
 use sentence::{Sentence, Stop};
 use words::Class;
+
+pub use borrowed::borrowed;
+pub(super) use topic::topics;
 
 /// Facts of one message at most; what states more is data.
 const MAX_FACTS: usize = 20;
@@ -42,6 +54,8 @@ pub struct Extracted {
     pub value: Option<String>,
     /// Tags such as `project:alfred` and `#travel`, lower case, sorted and unique.
     pub tags: Vec<String>,
+    /// What it corrects or takes back is told by what was stated before.
+    pub refers: bool,
 }
 
 /// What a form of statement found.
@@ -51,17 +65,24 @@ struct Hit {
     subject: String,
     attribute: Option<String>,
     value: Option<String>,
+    refers: bool,
 }
 
 impl Hit {
     fn slot(kind: FactKind, subject: &str, attribute: &str, value: &str) -> Self {
         let (attribute, value) = (Some(attribute.to_owned()), Some(fold_spaces(value)));
-        Self { kind, subject: subject.to_owned(), attribute, value }
+        Self { kind, subject: subject.to_owned(), attribute, value, refers: false }
     }
 
     /// One that replaces none: without an attribute.
     fn open(kind: FactKind, subject: &str, value: Option<&str>) -> Self {
-        Self { kind, subject: subject.to_owned(), attribute: None, value: value.map(fold_spaces) }
+        Self {
+            kind,
+            subject: subject.to_owned(),
+            attribute: None,
+            value: value.map(fold_spaces),
+            refers: false,
+        }
     }
 }
 
@@ -72,13 +93,22 @@ pub fn extract(content: &str) -> Vec<Extracted> {
     let mut found = Vec::new();
     let mut in_quote = false;
     let own = without_fenced(content);
+    let mut before = Before::default();
     for line in OwnLines::of(&own) {
         if line.is_empty() {
             in_quote = false;
+            before = Before::default();
+        }
+        // A comment of code that was pasted without a fence.
+        if line.starts_with("//") || line.starts_with("# TODO") || line.starts_with("#!") {
+            continue;
         }
         let Some((line, open)) = list_item(line) else {
             continue;
         };
+        if introduces_paste(line) {
+            return found;
+        }
         for text in sentences(line) {
             let sentence = Sentence::read(text, &mut in_quote);
             // What follows "Translate the following:" is material, not the user's own statement.
@@ -88,7 +118,7 @@ pub fn extract(content: &str) -> Vec<Extracted> {
                 }
                 break;
             }
-            read_sentence(&sentence, text, open, &mut found);
+            read_sentence(&sentence, text, open, &mut before, &mut found);
             if found.len() >= MAX_FACTS {
                 found.truncate(MAX_FACTS);
                 return found;
@@ -103,18 +133,64 @@ fn hands_over(s: &Sentence<'_>) -> bool {
     edits.is_some_and(|verb| (verb..s.len()).any(|at| s.stop(at) == Stop::Colon))
 }
 
-fn read_sentence(s: &Sentence<'_>, text: &str, open_task: bool, found: &mut Vec<Extracted>) {
+/// What the sentence before was.
+#[derive(Debug, Default)]
+struct Before<'a> {
+    /// It is an instruction.
+    instructs: bool,
+    /// What it would be an instruction for, if something said that it stands.
+    weak: Option<&'a str>,
+}
+
+fn read_sentence<'a>(
+    s: &Sentence<'_>,
+    text: &'a str,
+    open_task: bool,
+    before: &mut Before<'a>,
+    found: &mut Vec<Extracted>,
+) {
+    if gives_material(s) {
+        *before = Before::default();
+        return;
+    }
+    let asks = is_question(text);
+    let mut told: Vec<(Hit, Range<usize>)> = Vec::new();
+    if !open_task {
+        if let Some(back) = retract::retraction(s, asks) {
+            told.push(back);
+        } else {
+            told = instruct::instructions(s, asks, before.instructs, false);
+        }
+    }
+    let weak = std::mem::take(&mut before.weak);
+    before.instructs = false;
+    if told.is_empty() {
+        let said = weak.filter(|_| orders::endorses(s));
+        if let Some(said) = said {
+            let last = Sentence::read(said, &mut false);
+            let hits = instruct::instructions(&last, false, false, true);
+            let weak = facts_of(&last, said, hits.into_iter().map(|(hit, _)| hit).collect());
+            found.extend(weak.into_iter().filter(|fact| !found.contains(fact)).collect::<Vec<_>>());
+        }
+        if !asks {
+            before.weak = Some(text);
+        }
+    } else {
+        before.instructs = told.iter().any(|(hit, _)| hit.kind == FactKind::Instruction);
+    }
     let mut end = s.len();
     let mut shown = text;
     let before;
-    if is_question(text) {
+    if asks {
         // "My budget is €900, what should I buy?" states something before it asks.
-        let Some(question) = question_start(s) else {
+        end = question_start(s).unwrap_or(0);
+        if end == 0 && told.is_empty() {
             return;
-        };
-        end = question;
-        before = s.before(question).to_owned();
-        shown = &before;
+        }
+        if told.is_empty() {
+            before = s.before(end).to_owned();
+            shown = &before;
+        }
     }
     let mut hits: Vec<Hit> = Vec::new();
     if open_task && end == s.len() && s.len() > 0 {
@@ -127,29 +203,133 @@ fn read_sentence(s: &Sentence<'_>, text: &str, open_task: bool, found: &mut Vec<
     let mut previous: Option<Range<usize>> = None;
     for clause in s.clauses() {
         let clause = without_openers(s, clause.start)..clause.end.min(end);
-        if clause.is_empty() || hedge < clause.start || report < clause.start {
+        let said = told.iter().any(|(_, at)| at.start < clause.end && clause.start < at.end);
+        if clause.is_empty() || hedge < clause.start || report < clause.start || said {
             continue;
         }
-        let hit = acts::decision(s, &clause).or_else(|| acts::task(s, &clause)).or_else(|| {
-            let others = reported || report < clause.end;
-            if others || hedge == clause.start {
-                return None;
-            }
-            let corrected = previous.as_ref().and_then(|old| statement::corrected(s, old, &clause));
-            corrected.or_else(|| acts::link(s, &clause)).or_else(|| acts::plain(s, &clause))
-        });
+        let hit = acts::decision(s, &clause)
+            .or_else(|| acts::task(s, &clause))
+            .or_else(|| acts::renamed(s, previous.as_ref(), &clause))
+            .or_else(|| {
+                let others = reported || report < clause.end;
+                if hedge == clause.start && matches!(s.lower(hedge), "i'd" | "we'd") {
+                    // "I'd rather read a table": no guess.
+                    return prefer::preference(s, &clause);
+                }
+                if others || hedge == clause.start {
+                    return None;
+                }
+                let corrected =
+                    previous.as_ref().and_then(|old| statement::corrected(s, old, &clause));
+                corrected
+                    .or_else(|| acts::link(s, &clause))
+                    .or_else(|| prefer::preference(s, &clause))
+                    .or_else(|| acts::plain(s, &clause))
+                    .or_else(|| forms::form(s, &clause))
+            });
         hits.extend(hit);
         previous = Some(clause);
     }
-    if hits.is_empty() && hedge == usize::MAX && report == usize::MAX {
+    if hits.is_empty() && told.is_empty() && hedge == usize::MAX && report == usize::MAX {
         hits.extend(acts::apposition(s, end));
     }
+    // "Turns out the pill is 40 milligrams": a value that was wrong before, no measurement.
+    let measured = hits.iter().any(|hit| hit.kind == FactKind::Metric);
+    let known_before =
+        measured && (0..s.len()).any(|at| s.phrase(at, &["turns out", "used to be"]).is_some());
+    for hit in &mut hits {
+        if hit.kind == FactKind::Metric && known_before {
+            hit.kind = FactKind::Fact;
+        }
+    }
+    // "The budget is now €6,500": of whatever was said to have one.
+    let corrects = hits.iter().any(|hit| hit.attribute.is_some()) && forms::corrects(s);
+    for hit in &mut hits {
+        let unnamed = hit.subject == phrase::PROJECT && hit.attribute.is_some();
+        hit.refers |= corrects && unnamed && matches!(hit.kind, FactKind::Fact | FactKind::Metric);
+    }
+    hits = hits.into_iter().flat_map(several).collect();
+    // A new value beside it says what holds instead.
+    let replaced = hits.iter().any(|hit| hit.kind != FactKind::Task);
+    told.retain(|(hit, _)| hit.kind != FactKind::Retraction || !replaced);
+    hits.extend(told.into_iter().map(|(hit, _)| hit));
+    for fact in facts_of(s, shown, hits) {
+        if !found.contains(&fact) {
+            found.push(fact);
+        }
+    }
+}
+
+/// Whether a line says that somebody's text follows: "Here's the mail I got:".
+fn introduces_paste(line: &str) -> bool {
+    if !line.ends_with(':') || line.len() > 120 {
+        return false;
+    }
+    let lower = line.to_lowercase();
+    let words: Vec<&str> = lower
+        .split(|c: char| !c.is_alphanumeric() && c != '\'')
+        .filter(|w| !w.is_empty())
+        .collect();
+    let text = words.iter().any(|word| {
+        [
+            "article", "chat", "comment", "contract", "email", "error", "excerpt", "file",
+            "letter", "listing", "log", "logs", "mail", "message", "output", "paragraph", "post",
+            "prompt", "quote", "readme", "review", "script", "snippet", "text", "ticket",
+            "transcript", "tweet",
+        ]
+        .contains(word)
+    });
+    let given = words.iter().any(|word| {
+        [
+            "here's", "here", "this", "these", "got", "received", "below", "following", "wrote",
+            "sent", "says", "from",
+        ]
+        .contains(word)
+    });
+    text && given
+}
+
+/// Whether a sentence asks for something to be made of what follows its colon: "Draft a tweet: we
+/// open on Sundays!"
+fn gives_material(s: &Sentence<'_>) -> bool {
+    let start =
+        s.skip_words(0, &["please", "can", "could", "you", "now", "and", "ok", "pls", "would"]);
+    let makes = [
+        "draft", "compose", "turn", "make", "write", "tweet", "post", "put", "type", "check",
+        "send", "create", "print", "say", "text", "design", "generate",
+    ]
+    .contains(&s.lower(start));
+    makes
+        && s.lower(start + 1) != "sure"
+        && !s.has(start, "make a mental note")
+        && !s.has(start, "make a note")
+        && !s.has(start, "write this down")
+        && (start..s.len()).any(|at| s.stop(at) == Stop::Colon)
+        && !orders::lasting_before_colon(s)
+}
+
+/// "Pick up the parcel and drop off the books": two tasks.
+fn several(hit: Hit) -> Vec<Hit> {
+    let parts = match (&hit.kind, &hit.value) {
+        (FactKind::Task, Some(value)) => value.split_once(" and "),
+        _ => None,
+    };
+    match parts {
+        Some((first, second)) if orders::is_verb(second.split(' ').next().unwrap_or_default()) => {
+            [first, second].map(|part| Hit::open(FactKind::Task, &hit.subject, Some(part))).into()
+        }
+        _ => vec![hit],
+    }
+}
+
+/// Hits as facts of their sentence: one of a kind, unless they fill different slots.
+fn facts_of(s: &Sentence<'_>, shown: &str, hits: Vec<Hit>) -> Vec<Extracted> {
+    let mut found: Vec<Extracted> = Vec::new();
     if hits.is_empty() {
-        return;
+        return found;
     }
     let text = clip(&fold_spaces(shown), MAX_FACT_CHARS);
     let tags = tags(s);
-    // A sentence is one fact of a kind, unless its clauses fill different slots.
     let mut seen: Vec<(FactKind, Option<String>, String)> = Vec::new();
     let mut projects = tags.iter().filter_map(|tag| tag.strip_prefix("project:"));
     let project = projects.next().filter(|_| projects.next().is_none());
@@ -163,6 +343,10 @@ fn read_sentence(s: &Sentence<'_>, text: &str, open_task: bool, found: &mut Vec<
         }
         let key = match hit.attribute {
             Some(_) => (hit.kind, hit.attribute.clone(), hit.subject.clone()),
+            // Of instructions and preferences a sentence may state several.
+            None if hit.kind.is_standing() || hit.kind == FactKind::Task => {
+                (hit.kind, None, hit.value.clone().unwrap_or_default())
+            }
             None => (hit.kind, None, String::new()),
         };
         if seen.contains(&key) {
@@ -176,11 +360,13 @@ fn read_sentence(s: &Sentence<'_>, text: &str, open_task: bool, found: &mut Vec<
             attribute: hit.attribute,
             value: hit.value.filter(|value| !value.is_empty()),
             tags: tags.clone(),
+            refers: hit.refers,
         };
         if !found.contains(&fact) {
             found.push(fact);
         }
     }
+    found
 }
 
 /// Where a sentence that ends in a question mark begins to ask.
@@ -201,22 +387,11 @@ fn question_start(s: &Sentence<'_>) -> Option<usize> {
     }
     (2..s.len()).find(|at| {
         let joined = s.stop(at - 1) != Stop::None || s.is(at - 1, Class::Conjunctions);
-        let asks = matches!(
-            s.lower(*at),
-            "what"
-                | "what's"
-                | "which"
-                | "how"
-                | "how's"
-                | "where"
-                | "when"
-                | "who"
-                | "why"
-                | "can"
-                | "could"
-                | "any"
-                | "should"
-        );
+        let asks = [
+            "what", "what's", "which", "how", "how's", "where", "when", "who", "why", "can",
+            "could", "any", "should",
+        ]
+        .contains(&s.lower(*at));
         joined && asks && s.len() - at >= if s.lower(*at) == "any" { 2 } else { 3 }
     })
 }
@@ -230,7 +405,7 @@ fn reports(s: &Sentence<'_>, at: usize) -> bool {
     if !s.is(at, Class::Reports) || s.is_quoted(at) {
         return false;
     }
-    let own = at > 0 && matches!(s.lower(at - 1), "i" | "i've" | "we" | "i'd" | "to");
+    let own = at > 0 && ["i", "i've", "we", "i'd", "to"].contains(&s.lower(at - 1));
     !(own && s.is(at, Class::OwnReports))
 }
 
@@ -241,12 +416,17 @@ const OPENING_PHRASES: &[&str] = &[
     "i meant", "my mistake", "my bad", "first of all", "good morning", "about me",
     "to correct myself", "small correction", "quick correction", "one correction", "quick update",
     "you should know that", "fun fact", "for your information", "not anymore", "i'm sorry",
-    "excuse me", "of course",
+    "excuse me", "of course", "turns out", "it turns out", "small update", "for the form",
+    "good news", "bad news", "quick question",
 ];
 
 /// The first word of a clause that is part of what it states.
 fn without_openers(s: &Sentence<'_>, mut at: usize) -> usize {
     loop {
+        if let Some(words) = time_lead(s, at) {
+            at += words;
+            continue;
+        }
         let comma = s.stop(at) != Stop::None;
         let single = s.is(at, Class::Openers)
             || comma && s.is(at, Class::SpokenOpeners)
@@ -256,6 +436,27 @@ fn without_openers(s: &Sentence<'_>, mut at: usize) -> usize {
         let Some(skipped) = skipped else { return at };
         at += skipped;
     }
+}
+
+/// "Since last week", "as of this morning", "Wednesdays": when what follows holds.
+fn time_lead(s: &Sentence<'_>, at: usize) -> Option<usize> {
+    let lead = s.phrase(at, &["since", "as of", "from", "starting", "until"]).unwrap_or(0);
+    let end = (at + lead..at + lead + 3).find(|at| {
+        [
+            "week", "month", "year", "weekend", "morning", "today", "now", "yesterday", "night",
+            "summer", "spring",
+        ]
+        .contains(&s.lower(*at))
+            || s.is(*at, Class::MonthsDays)
+            || s.lower(*at)
+                .strip_suffix('s')
+                .is_some_and(|day| day.ends_with("day") && day.len() >= 6)
+    })?;
+    let plural = s.lower(end).ends_with("days") && lead == 0;
+    let next = s.lower(end + 1);
+    ((lead > 0 || plural)
+        && ["i", "i'm", "we", "we're", "my", "our", "the", "i've", "we've"].contains(&next))
+    .then_some(end + 1 - at)
 }
 
 /// Project and hash tags of a sentence.

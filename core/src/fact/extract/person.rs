@@ -34,15 +34,6 @@ pub(super) fn first_person(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit
         {
             acting(s, start, end)
         }
-        "always" | "never" if s.is(start + 1, Class::Standing) && start + 2 < end => {
-            Some(Hit::open(FactKind::Fact, USER, None))
-        }
-        "from" if s.has(start, "from now on") && start + 4 < s.len() => {
-            Some(Hit::open(FactKind::Fact, USER, None))
-        }
-        "call" if s.has(start, "call me") && s.is_name(start + 2) => {
-            slot("name", s, names(s, start + 2, end))
-        }
         _ => None,
     }
 }
@@ -101,13 +92,18 @@ fn acting(s: &Sentence<'_>, verb: usize, end: usize) -> Option<Hit> {
             "don't" | "never" | "can't" | "cannot",
             "like" | "eat" | "drink" | "smoke" | "drive" | "stand",
         ) => taste(s, next + 1, end)
+            .map(|hit| Hit {
+                value: Some(s.slice(verb..value(s, next + 1, end, false).end).to_owned()),
+                ..hit
+            })
             .or_else(|| (next + 1 == end).then(|| Hit::open(FactKind::Fact, USER, None))),
         ("always" | "usually" | "never" | "normally" | "typically", _) => {
             let idle = matches!(
                 s.lower(next),
                 "said" | "knew" | "thought" | "mind" | "asked" | "told" | "think"
             );
-            (!idle && next + 1 < end).then(|| Hit::open(FactKind::Fact, USER, None))
+            (!idle && next + 1 < end && !s.lower(next).ends_with("ed"))
+                .then(|| Hit::open(FactKind::Fact, USER, None))
         }
         ("use" | "run" | "deploy" | "host" | "store" | "switched", _) => {
             let used =
@@ -167,10 +163,10 @@ fn having(s: &Sentence<'_>, at: usize, end: usize) -> Option<Hit> {
     }
     // "I have a budget of €900".
     if matches!(s.lower(at), "a" | "an")
-        && s.is(at + 1, Class::Properties)
-        && s.lower(at + 2) == "of"
+        && let Some(of) = (at + 2..at + 5).find(|of| s.lower(*of) == "of")
+        && s.is(of - 1, Class::Properties)
     {
-        return slot(s.lower(at + 1), s, value(s, at + 3, end, true));
+        return slot(s.lower(of - 1), s, value(s, of + 1, end, true));
     }
     let amount = quantity(s, at, end)?;
     let ours = s.lower(0) != "i" && !s.lower(0).starts_with("i'");

@@ -46,7 +46,12 @@ pub(super) fn noun(s: &Sentence<'_>, at: usize, ends: impl Fn(usize) -> bool) ->
     let mut linked = false;
     while end < s.len() && !ends(end) {
         let word = s.lower(end);
-        let preposition = matches!(word, "of" | "for");
+        let preposition = matches!(word, "of" | "for")
+            // "The wifi password at the cabin".
+            || determiner != Determiner::None
+                && matches!(word, "at" | "in" | "on" | "with" | "from" | "to")
+                && (matches!(s.lower(end + 1), "the" | "our" | "my") || s.is_name(end + 1))
+                && end > start;
         let link = preposition && end > start && !linked;
         let owner_article = linked && matches!(word, "the" | "our" | "my");
         if end - start >= limit
@@ -75,7 +80,7 @@ impl Noun {
     /// deadline, "my budget" the user's budget.
     pub(super) fn slot(&self, s: &Sentence<'_>) -> Option<(String, String)> {
         let Range { start, end } = self.words.clone();
-        if let Some(link) = (start..end).find(|at| matches!(s.lower(*at), "of" | "for")) {
+        if let Some(link) = (start..end).find(|at| is_link(s.lower(*at))) {
             let owner = (link + 1..end).find(|at| !matches!(s.lower(*at), "the" | "our" | "my"))?;
             return Some((subject(s, owner..end), attribute(s, start..link)?));
         }
@@ -110,9 +115,14 @@ impl Noun {
 
     /// The last word before any "of": what the phrase speaks of.
     pub(super) fn head(&self, s: &Sentence<'_>) -> usize {
-        let link = self.words.clone().find(|at| matches!(s.lower(*at), "of" | "for"));
+        let link = self.words.clone().find(|at| is_link(s.lower(*at)));
         link.unwrap_or(self.words.end) - 1
     }
+}
+
+/// Leads from a property to its owner.
+fn is_link(word: &str) -> bool {
+    matches!(word, "of" | "for" | "at" | "in" | "on" | "with" | "from" | "to")
 }
 
 /// An owner as it was written, without the possessive and the word "project".
@@ -145,6 +155,10 @@ pub(super) fn value(s: &Sentence<'_>, start: usize, end: usize, place: bool) -> 
             || s.has(at, "right now")
             || s.has(at, "as of")
             || s.lower(at) == "not" && at > start
+            // "Rust 1.79 and no async", "7 and reads at a high level".
+            || s.lower(at) == "and" && at > start && (s.lower(at + 1) == "no" || s.lower(at + 1) == "it's" || is_habit(s.lower(at + 1)))
+            || s.lower(at) == "on" && at > start && s.lower(at + 1) == "a"
+            || s.has(at, "under load")
             || matches!(s.lower(at), "today" | "last") && at > start
             || place
                 && s.lower(at) == "in"
@@ -163,6 +177,25 @@ pub(super) fn value(s: &Sentence<'_>, start: usize, end: usize, place: bool) -> 
         }
     }
     start..at
+}
+
+/// A verb of the third person that goes on about the same subject.
+fn is_habit(word: &str) -> bool {
+    matches!(
+        word,
+        "goes"
+            | "has"
+            | "is"
+            | "lives"
+            | "loves"
+            | "needs"
+            | "plays"
+            | "reads"
+            | "runs"
+            | "speaks"
+            | "uses"
+            | "works"
+    )
 }
 
 /// Whether a value says something that can be remembered: not "it", "so tired", "not sure".
@@ -198,7 +231,12 @@ pub(super) fn quantity(s: &Sentence<'_>, at: usize, end: usize) -> Option<Range<
     if attached {
         return Some(number..number + 1);
     }
-    let unit = s.skip(number + 1, Class::NumberWords);
+    let mut unit = s.skip(number + 1, Class::NumberWords);
+    // "4,000 daily users".
+    unit += usize::from(
+        ["active", "concurrent", "daily", "monthly", "paying", "registered", "unique", "weekly"]
+            .contains(&s.lower(unit)),
+    );
     if unit >= end || s.stop(unit - 1) != Stop::None {
         return None;
     }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use super::words::{Class, Classes};
 
 /// What is read of one sentence; statements begin early, and data (a log line) has no end.
@@ -36,6 +38,23 @@ struct Word {
     quoted: bool,
 }
 
+/// Phrases by their first words.
+#[derive(Debug)]
+pub(super) struct Phrases {
+    by_first: FxHashMap<&'static str, Vec<&'static str>>,
+}
+
+impl Phrases {
+    pub(super) fn of(phrases: &[&'static str]) -> Self {
+        let mut by_first: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
+        for phrase in phrases {
+            let first = phrase.split(' ').next().unwrap_or_default();
+            by_first.entry(first).or_default().push(phrase);
+        }
+        Self { by_first }
+    }
+}
+
 /// A sentence of a line.
 #[derive(Debug)]
 pub(super) struct Sentence<'a> {
@@ -53,6 +72,22 @@ impl<'a> Sentence<'a> {
         } else {
             Cow::Borrowed(source)
         };
+        let text = ["'s been ", "'s at ", "'s now "].into_iter().fold(text, |text, short| {
+            if !text.contains(short)
+                || text.to_lowercase().starts_with("it's")
+                || text.contains("that's")
+            {
+                return text;
+            }
+            let verb = if short == "'s been " { " has been " } else { " is " };
+            Cow::Owned(text.replace(
+                short,
+                &format!(
+                    "{verb}{}",
+                    short.trim_start_matches("'s been ").trim_start_matches("'s ")
+                ),
+            ))
+        });
         let quotes = quoted_spans(&text, in_quote);
         let lower = text.to_ascii_lowercase();
         let words = words_of(&text, &lower, &quotes);
@@ -88,7 +123,9 @@ impl<'a> Sentence<'a> {
     /// Whether the words of `phrase` stand at `at`.
     pub(super) fn has(&self, at: usize, phrase: &str) -> bool {
         // Almost no phrase gets past its first word.
-        phrase.starts_with(self.lower(at))
+        let first = self.lower(at);
+        phrase.as_bytes().first() == first.as_bytes().first()
+            && phrase.starts_with(first)
             && phrase.split(' ').enumerate().all(|(offset, word)| self.lower(at + offset) == word)
     }
 
@@ -96,6 +133,13 @@ impl<'a> Sentence<'a> {
     pub(super) fn phrase(&self, at: usize, phrases: &[&str]) -> Option<usize> {
         let found = phrases.iter().find(|phrase| self.has(at, phrase))?;
         Some(found.split(' ').count())
+    }
+
+    /// The same for many phrases.
+    pub(super) fn among(&self, at: usize, phrases: &Phrases) -> Option<usize> {
+        let first = self.words.get(at)?;
+        let found = phrases.by_first.get(&self.lower[first.span.clone()])?;
+        self.phrase(at, found)
     }
 
     /// The words of a range as they were written, with what stands between them.
@@ -151,9 +195,17 @@ impl<'a> Sentence<'a> {
                 Stop::Break => true,
                 Stop::Comma => self.begins_clause(at),
                 Stop::None if conjunction => {
-                    self.begins_clause(at) || matches!(self.lower(at), "work" | "live" | "now")
+                    let corrects =
+                        self.lower(at) == "make" && matches!(self.lower(at + 1), "it" | "that");
+                    corrects
+                        || self.begins_clause(at)
+                        || matches!(self.lower(at), "work" | "live" | "now")
                 }
-                Stop::None | Stop::Colon => false,
+                // "I typed that wrong: the budget is 900".
+                Stop::Colon => {
+                    at < 9 && (self.begins_clause(at) || matches!(self.lower(at), "born" | "since"))
+                }
+                Stop::None => false,
             };
             if begins {
                 starts.push(at);
@@ -245,7 +297,8 @@ fn words_of(text: &str, lower: &str, quotes: &[Range<usize>]) -> Vec<Word> {
         // The bracket of "(555) 010-0142" belongs to the number.
         let number = chunk.starts_with('(') && chunk[1..].starts_with(|c: char| c.is_ascii_digit());
         let head = if number { chunk } else { chunk.trim_start_matches(OPENING) };
-        let core = head.trim_end_matches(CLOSING);
+        // "Dark mode > light mode" compares.
+        let core = if chunk == ">" { chunk } else { head.trim_end_matches(CLOSING) };
         let aside = chunk.starts_with('(') && !number;
         let dash = matches!(core, "-" | "–" | "->");
         if (aside || dash)
@@ -258,7 +311,9 @@ fn words_of(text: &str, lower: &str, quotes: &[Range<usize>]) -> Vec<Word> {
             continue;
         }
         let tail = &head[core.len()..];
-        let stop = if separator == Some('—') || tail.contains([';', ')']) && !number {
+        let stop = if chunk == ">" {
+            Stop::None
+        } else if separator == Some('—') || tail.contains([';', ')']) && !number {
             Stop::Break
         } else if tail.contains(':') {
             Stop::Colon

@@ -14,8 +14,8 @@ use crate::fact::FactKind;
 
 /// Verbs that a noun phrase may be followed by, for the fast way out.
 const VERBS: &[&str] = &[
-    "=", "are", "equals", "got", "has", "have", "is", "listens", "live", "lives", "runs", "was",
-    "were", "will", "work", "works",
+    "=", "are", "equals", "got", "had", "has", "have", "is", "listens", "live", "lives", "runs",
+    "was", "were", "will", "work", "works",
 ];
 
 fn is_verb(s: &Sentence<'_>, at: usize) -> bool {
@@ -46,14 +46,28 @@ pub(super) fn statement(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
             match s.lower(verb) {
                 "was" | "were" if s.lower(next) == "born" => born(s, &subject, next, end),
                 "was" | "were" => {
+                    // "6.8 out of 10".
+                    if s.has(next + 1, "out of")
+                        && s.word(next).starts_with(|c: char| c.is_ascii_digit())
+                    {
+                        return Some(Hit::open(
+                            FactKind::Metric,
+                            &subject.owner(s),
+                            Some(s.slice(next..next + 1)),
+                        ));
+                    }
                     let amount = quantity(s, next, end)?;
                     Some(Hit::open(FactKind::Metric, &subject.owner(s), Some(s.slice(amount))))
                 }
                 "will" if s.lower(verb + 1) == "be" => assign(s, &subject, verb + 2, end),
+                "has" | "have" if matches!(s.lower(next), "a" | "an") => {
+                    rate(s, &subject, next + 1, end)
+                }
                 "has" | "have" => measure(s, &subject, next, end),
                 _ => None,
             }
         }
+        "had" => rate(s, &subject, verb + 1, end).or_else(|| measure(s, &subject, verb + 1, end)),
         "lives" | "live" if s.lower(verb + 1) == "in" => {
             third(s, &subject, "lives_in", verb + 2, end)
         }
@@ -102,6 +116,22 @@ fn is_statement(s: &Sentence<'_>, subject: &Noun, verb: usize, end: usize) -> Op
             is_value(s, &to)
                 .then(|| Hit::open(FactKind::Fact, &subject.owner(s), Some(s.slice(to))))
         }
+        ("from", year) if year.len() == 4 && year.bytes().all(|b| b.is_ascii_digit()) => {
+            Some(Hit::slot(FactKind::Fact, &subject.owner(s), "year", s.slice(at + 1..at + 2)))
+        }
+        ("in", _)
+            if !is_person(s, subject)
+                && s.is_name(at + 1)
+                && !s.is(at + 1, Class::MonthsDays)
+                && subject.determiner != Determiner::None =>
+        {
+            third(s, subject, "located_in", at + 1, end)
+        }
+        ("spelled" | "spelt", _) if s.lower(subject.words.end - 1) == "name" => {
+            let said = value(s, at + 1, end, false);
+            let (owner, _) = subject.slot(s)?;
+            is_value(s, &said).then(|| Hit::slot(FactKind::Fact, &owner, "name", s.slice(said)))
+        }
         ("from", _) if is_person(s, subject) => third(s, subject, "comes_from", at + 1, end),
         ("based" | "located" | "hosted", "in") => third(
             s,
@@ -120,7 +150,7 @@ fn is_statement(s: &Sentence<'_>, subject: &Noun, verb: usize, end: usize) -> Op
             if is_person(s, subject)
                 && number.bytes().all(|b| b.is_ascii_digit())
                 && !number.is_empty()
-                && (after == "years" || at + 1 == end) =>
+                && (after == "years" || at + 1 == end || matches!(after, "and" | "now")) =>
         {
             Some(Hit::slot(FactKind::Fact, &subject.owner(s), "age", s.slice(at..at + 1)))
         }
@@ -222,6 +252,13 @@ fn measure(s: &Sentence<'_>, subject: &Noun, at: usize, end: usize) -> Option<Hi
     Some(Hit::open(FactKind::Metric, &subject.owner(s), Some(s.slice(amount))))
 }
 
+/// "Had an open rate of 37 percent".
+fn rate(s: &Sentence<'_>, subject: &Noun, at: usize, end: usize) -> Option<Hit> {
+    let of = (at + 1..end.min(at + 5)).find(|at| s.lower(*at) == "of")?;
+    let amount = quantity(s, of + 1, end)?;
+    Some(Hit::open(FactKind::Metric, &subject.owner(s), Some(s.slice(amount))))
+}
+
 /// "My sister lives in Porto".
 fn third(s: &Sentence<'_>, subject: &Noun, attribute: &str, at: usize, end: usize) -> Option<Hit> {
     let said = value(s, s.skip_words(at, &["a", "an"]), end, true);
@@ -253,7 +290,8 @@ pub(super) fn changed(s: &Sentence<'_>, verb: usize, end: usize) -> Option<Hit> 
     }
     let to = (subject.words.end..end.min(subject.words.end + 8))
         .find(|at| matches!(s.lower(*at), "to" | "at"))?;
-    assign(s, &subject, to + 1, end)
+    let hit = assign(s, &subject, to + 1, end)?;
+    Some(Hit { refers: true, ..hit })
 }
 
 /// "The deadline isn't 14 May, it's 21 May", "my budget was €900 but now it's €1,500": the slot of
@@ -266,6 +304,7 @@ pub(super) fn corrected(
     let words = s.phrase(now.start, &["it's", "it is"])?;
     let subject = noun(s, before.start, |at| {
         matches!(s.lower(at), "isn't" | "wasn't" | "was" | "is" | "aren't")
+            || s.has(at, "used to be")
     })?;
     let verb = subject.words.end;
     let denied = s.lower(verb) != "is" || matches!(s.lower(verb + 1), "not" | "no");

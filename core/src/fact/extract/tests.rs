@@ -16,7 +16,7 @@ fn shape(fact: &Extracted) -> String {
     }
 }
 
-fn check(table: &[(&str, &[&str])]) {
+pub(super) fn check(table: &[(&str, &[&str])]) {
     let mut wrong = Vec::new();
     for (text, expected) in table {
         let found: Vec<String> = extract(text).iter().map(shape).collect();
@@ -49,22 +49,22 @@ fn statements_about_the_user() {
         ("I'm a night owl", &["fact user"]),
         ("My name is Joana Reis.", &["fact user/name=Joana Reis"]),
         ("Hi, I'm Joana from accounting", &["fact user/name=Joana"]),
-        ("Please call me Jo.", &["fact user/name=Jo"]),
+        ("Please call me Jo.", &["instruction user/called=call me Jo"]),
         ("I'm 34 years old", &["fact user/age=34"]),
         ("I'm vegetarian.", &["fact user/diet=vegetarian"]),
         ("I'm Portuguese, by the way.", &["fact user/nationality=Portuguese"]),
         ("I was born in Braga in 1988.", &["fact user/born_in=Braga"]),
         ("I'm allergic to penicillin.", &["fact user"]),
-        ("I prefer tea over coffee.", &["fact user"]),
+        ("I prefer tea over coffee.", &["preference user/coffe or tea=tea"]),
         ("I like hiking in the Alps.", &["fact user"]),
-        ("I can't stand coriander", &["fact user"]),
+        ("I can't stand coriander", &["preference user"]),
         ("I have two cats.", &["fact user"]),
         ("We have a daughter and a son.", &["fact user"]),
         ("I've been to Japan twice.", &["fact user"]),
         ("I speak Dutch and a little Czech.", &["fact user"]),
         ("I'm married to Rui.", &["fact user/marital_status=married"]),
         ("My budget is €900.", &["fact user/budget=€900"]),
-        ("My favourite colour is green.", &["fact user/favourite colour=green"]),
+        ("My favourite colour is green.", &["preference user/favourite colour=green"]),
         ("My dog's name is Bento.", &["fact dog/name=Bento"]),
         ("My dog is called Bento.", &["fact dog"]),
         ("My boss is called \"Frida\".", &["fact boss/name=Frida"]),
@@ -77,8 +77,8 @@ fn statements_about_the_user() {
             &["fact user/lives_in=Porto", "fact user/works_at=Orbit"],
         ),
         ("My name's Ana and I'm 29.", &["fact user/name=Ana", "fact user/age=29"]),
-        ("Please always answer in French.", &["fact user"]),
-        ("From now on, use metric units", &["fact user"]),
+        ("Please always answer in French.", &["instruction user/language=answer in French"]),
+        ("From now on, use metric units", &["instruction user/units=use metric units"]),
         ("I have a budget of $3,000 for the trip.", &["fact user/budget=$3,000"]),
         ("I've been working as a teacher for years", &["fact user/works_as=teacher"]),
         ("I recently adopted a puppy", &["fact user"]),

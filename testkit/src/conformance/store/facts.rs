@@ -1,13 +1,13 @@
 //! Facts as they are stored, restated and found.
 
-use throughline_core::fact::{FactKind, FactStatus, NewFact};
+use throughline_core::fact::{Fact, FactKind, FactStatus, NewFact};
 use throughline_core::ids::MessageId;
-use throughline_core::ports::{IndexStats, Namespace, Store, UnitKey};
+use throughline_core::ports::{IndexStats, LedgerLimits, Namespace, Store, UnitKey};
 
 use super::super::runner::Scenario;
 use super::scenarios;
 use super::support::{Port, facts, postings, put_one};
-use crate::build::{at, fact, message, say, scope, session, slot_fact};
+use crate::build::{at, fact, message, retraction, say, scope, session, slot_fact};
 
 pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["facts":
     every_field_is_kept,
@@ -21,6 +21,9 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["facts":
     active_facts_leave_out_what_is_not_active,
     facts_are_indexed_under_their_numbers,
     a_restatement_is_indexed_once,
+    standing_facts_are_the_instructions_and_preferences_that_hold,
+    the_last_stated_standing_facts_come_first,
+    the_newest_facts_are_those_that_hold,
 ];
 
 /// A message that states something; its id.
@@ -181,4 +184,67 @@ async fn a_restatement_is_indexed_once(store: Port) {
     let found = postings(&store, &scope("a"), Namespace::Fact, &["bee"]).await;
     assert_eq!(found.stats, IndexStats { units: 1, length: 2 });
     assert_eq!(found.lists[0].len(), 1);
+}
+
+fn of_kind(kind: FactKind, text: &str, seconds: i64) -> NewFact {
+    NewFact { kind, ..fact(text, at(seconds)) }
+}
+
+async fn standing(store: &Port, user: &str, limit: usize) -> Vec<Fact> {
+    let limits = LedgerLimits { standing: limit, ..LedgerLimits::default() };
+    let read = store.ledger(&scope(user), limits).await.unwrap();
+    assert_eq!((read.newest, read.superseded), (Vec::new(), Vec::new()));
+    read.standing
+}
+
+async fn newest(store: &Port, user: &str, limit: usize) -> Vec<Fact> {
+    let limits = LedgerLimits { newest: limit, ..LedgerLimits::default() };
+    store.ledger(&scope(user), limits).await.unwrap().newest
+}
+
+fn texts(facts: &[Fact]) -> Vec<&str> {
+    facts.iter().map(|fact| fact.text.as_str()).collect()
+}
+
+async fn standing_facts_are_the_instructions_and_preferences_that_hold(store: Port) {
+    let rule = |value: &str, seconds: i64| NewFact {
+        kind: FactKind::Instruction,
+        ..slot_fact("user", "language", value, at(seconds))
+    };
+    let source = state(&store, "s1", rule("French", 1)).await;
+    state(&store, "s2", of_kind(FactKind::Preference, "I prefer tea", 2)).await;
+    for kind in FactKind::ALL.into_iter().filter(|kind| !kind.is_standing()) {
+        state(&store, "s1", of_kind(kind, &format!("a {kind}"), 3)).await;
+    }
+    let held = standing(&store, "a", 9).await;
+    assert_eq!(texts(&held), ["I prefer tea", "language of user is French"]);
+    assert_eq!((held[1].sources.clone(), held[1].status), (vec![source], FactStatus::Active));
+    state(&store, "s1", rule("Dutch", 4)).await;
+    state(&store, "s1", retraction("I prefer tea", at(5))).await;
+    let held = standing(&store, "a", 9).await;
+    assert_eq!(texts(&held), ["language of user is Dutch"]);
+    assert_eq!(standing(&store, "b", 9).await, []);
+}
+
+async fn the_last_stated_standing_facts_come_first(store: Port) {
+    for (text, seconds) in [("one", 5), ("two", 9), ("three", 9), ("four", 1), ("one", 7)] {
+        state(&store, "s1", of_kind(FactKind::Instruction, text, seconds)).await;
+    }
+    let held = standing(&store, "a", 9).await;
+    assert_eq!(texts(&held), ["three", "two", "one", "four"]);
+    assert_eq!(standing(&store, "a", 2).await, held[..2]);
+    assert_eq!(standing(&store, "a", 0).await, []);
+}
+
+async fn the_newest_facts_are_those_that_hold(store: Port) {
+    for (value, seconds) in [("Bergen", 1), ("Oslo", 2)] {
+        state(&store, "s1", slot_fact("user", "town", value, at(seconds))).await;
+    }
+    state(&store, "s1", fact("Bees hum", at(3))).await;
+    state(&store, "s1", fact("Cats purr", at(1))).await;
+    state(&store, "s1", retraction("Bees hum", at(4))).await;
+    let held = newest(&store, "a", 9).await;
+    assert_eq!(texts(&held), ["Cats purr", "town of user is Oslo"]);
+    assert_eq!(texts(&newest(&store, "a", 1).await), ["Cats purr"]);
+    assert_eq!(newest(&store, "b", 9).await, []);
 }

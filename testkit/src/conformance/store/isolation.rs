@@ -5,7 +5,7 @@ use throughline_core::entity::EntityKind;
 use throughline_core::ids::JobId;
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{
-    Namespace, Precondition, RecordKey, Store, UnitKey, Write, WriteBatch,
+    Ledger, LedgerLimits, Namespace, Precondition, RecordKey, Store, UnitKey, Write, WriteBatch,
 };
 use throughline_core::scope::Profile;
 use throughline_core::usage::{UsageCounters, UsageDay};
@@ -153,6 +153,8 @@ async fn ids_of_another_scope_find_nothing(store: Port) {
         assert_eq!(store.messages_by_external_id(other, &of, &ids).await.unwrap(), []);
         assert_eq!(store.active_facts(other, &[1, 2]).await.unwrap(), []);
         assert_eq!(store.facts(other, &page).await.unwrap().items, []);
+        let limits = LedgerLimits { standing: 9, newest: 9, superseded: 9 };
+        assert_eq!(store.ledger(other, limits).await.unwrap(), Ledger::default());
         assert_eq!(store.entities(other, &of, 9).await.unwrap(), []);
         assert_eq!(store.latest_summary(other, &of).await.unwrap(), None);
         assert_eq!(store.summaries(other, &of).await.unwrap(), []);

@@ -14,6 +14,7 @@ mod outbox;
 mod pages;
 mod preconditions;
 mod profiles;
+mod retractions;
 mod sessions;
 mod slots;
 mod summaries;
@@ -34,6 +35,7 @@ pub(super) fn table() -> Vec<Scenario<dyn Store>> {
         idempotency::TABLE,
         facts::TABLE,
         slots::TABLE,
+        retractions::TABLE,
         entities::TABLE,
         summaries::TABLE,
         profiles::TABLE,
