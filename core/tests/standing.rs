@@ -32,7 +32,7 @@ impl World {
                 tokenizer.clone(),
                 None,
             ),
-            contexts: ContextService::new(store, tokenizer),
+            contexts: ContextService::new(store, tokenizer, None),
             clock,
         }
     }

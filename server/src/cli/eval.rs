@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use throughline_core::{Error, Result};
 
+use super::eval_sets::{FactsArgs, InstructionsArgs};
 use super::output::{Output, grouped, percent, table};
 use crate::config::Config;
 use crate::eval::{Report, Variant, retrieval};
@@ -14,6 +15,10 @@ use crate::import::read_file;
 pub(super) enum Command {
     /// What share of the evidence of questions reaches their contexts
     Retrieval(Args),
+    /// What the extraction finds of what was labelled
+    Facts(FactsArgs),
+    /// Whether what holds reaches later contexts, and what does not hold stays away
+    Instructions(InstructionsArgs),
 }
 
 #[derive(Debug, clap::Args)]

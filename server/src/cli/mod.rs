@@ -5,6 +5,7 @@ mod backup;
 mod config;
 mod demo;
 mod eval;
+mod eval_sets;
 mod facts;
 mod import;
 mod migrate;
@@ -148,6 +149,10 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Import(args) => import::run(&args, config, output).await,
         Command::Assemble(args) => assemble::run(&args, config, output).await,
         Command::Eval(eval::Command::Retrieval(args)) => eval::run(&args, config, output).await,
+        Command::Eval(eval::Command::Facts(args)) => eval_sets::run_facts(&args, output),
+        Command::Eval(eval::Command::Instructions(args)) => {
+            eval_sets::run_instructions(&args, output).await
+        }
         Command::Profile(command) => profile::run(&command, config, output).await,
         Command::Facts(args) => facts::run(&args, config, output).await,
         Command::Usage(args) => usage::run(&args, config, output).await,

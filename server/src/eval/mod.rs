@@ -4,6 +4,8 @@
 //! user. Evidence counts when the rendered payload shows it under its own source: a message of up
 //! to 400 characters in full, a longer one as a verbatim passage of at least 160.
 
+mod facts;
+mod instructions;
 mod report;
 
 use std::time::Instant;
@@ -20,6 +22,8 @@ use crate::compose::Engine;
 use crate::config::Config;
 use crate::import::{Question, Sample, import};
 
+pub use facts::{FactCase, FactScore, FactsReport, Label, LabelledMessage, facts};
+pub use instructions::{Case, CaseScore, Failure, InstructionsReport, Part, Said, instructions};
 pub use report::{Report, Score};
 
 /// Contents of up to this many characters must be shown in full.

@@ -4,5 +4,6 @@
 mod cli;
 mod faults;
 mod meaning;
+mod standing;
 mod support;
 mod tokens;

@@ -1,0 +1,115 @@
+//! `throughline eval facts` and `throughline eval instructions`.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use throughline_core::{Error, Result};
+
+use super::output::{Output, percent, table};
+use crate::eval::{
+    Case, CaseScore, FactCase, FactScore, FactsReport, InstructionsReport, LabelledMessage, Said,
+    facts, instructions,
+};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct FactsArgs {
+    /// JSON lines of labelled messages: `{"id", "text", "facts": [{"kind", "value"}]}`
+    #[arg(long)]
+    data: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct InstructionsArgs {
+    /// JSON lines of cases: `{"id", "case", "messages", "new_session", "ask", "holds", "stale"}`
+    #[arg(long)]
+    data: PathBuf,
+    /// JSON lines of unrelated messages: `{"role", "content"}`
+    #[arg(long)]
+    filler: PathBuf,
+    /// Tokens of each context
+    #[arg(long, default_value_t = 3_000)]
+    budget: u32,
+}
+
+pub(super) fn run_facts(args: &FactsArgs, output: &Output) -> Result<()> {
+    let messages: Vec<LabelledMessage> = read(&args.data)?;
+    let report = facts(&messages);
+    output.result(&report, || human_facts(&report))
+}
+
+pub(super) async fn run_instructions(args: &InstructionsArgs, output: &Output) -> Result<()> {
+    let cases: Vec<Case> = read(&args.data)?;
+    let pool: Vec<Said> = read(&args.filler)?;
+    let bar = output.progress(cases.len() as u64, "asking");
+    let report = instructions(&cases, &pool, args.budget, |done| bar.set_position(done)).await?;
+    bar.finish_and_clear();
+    output.result(&report, || human_instructions(&report))
+}
+
+/// Records, one a line.
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::not_found(format!("{}: {error}", path.display())))?;
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(at, line)| {
+            serde_json::from_str(line)
+                .map_err(|error| Error::invalid(format!("{}:{}: {error}", path.display(), at + 1)))
+        })
+        .collect()
+}
+
+fn human_facts(report: &FactsReport) -> String {
+    let row = |name: &str, score: &FactScore| {
+        vec![
+            name.to_owned(),
+            score.labelled.to_string(),
+            score.found.to_string(),
+            percent(score.precision),
+            percent(score.recall),
+            format!("{:.3}", score.f1),
+        ]
+    };
+    let kinds = report.by_kind.iter().map(|(name, score)| row(name, score));
+    let rows = std::iter::once(row("all", &report.all)).chain(kinds);
+    let list = |cases: &[FactCase]| {
+        let lines: Vec<String> = cases
+            .iter()
+            .map(|case| format!("  {} {} `{}` in: {}", case.id, case.kind, case.value, case.text))
+            .collect();
+        lines.join("\n")
+    };
+    format!(
+        "{} messages\n{}\nmissed:\n{}\nfalse finds:\n{}",
+        report.messages,
+        table(&["kind", "labelled", "found", "precision", "recall", "F1"], rows),
+        list(&report.missed),
+        list(&report.false_finds),
+    )
+}
+
+fn human_instructions(report: &InstructionsReport) -> String {
+    let row = |name: &str, score: &CaseScore| {
+        let share = |of: usize, share: f64| {
+            if of == 0 { "-".to_owned() } else { percent(share) }
+        };
+        vec![
+            name.to_owned(),
+            score.cases.to_string(),
+            share(score.with_holds, score.holds),
+            share(score.with_stale, score.stale),
+        ]
+    };
+    let cases = report.by_case.iter().map(|(name, score)| row(name, score));
+    let rows = std::iter::once(row("all", &report.all)).chain(cases);
+    let failures: Vec<String> = report
+        .failures
+        .iter()
+        .map(|f| format!("  {} {} `{}`\n    {}", f.id, f.failed, f.text, f.stood_in.join("\n    ")))
+        .collect();
+    format!(
+        "{}\n{}",
+        table(&["case", "cases", "what holds is there", "what is stale is there"], rows),
+        failures.join("\n")
+    )
+}
