@@ -8,7 +8,7 @@ use super::account::{
 };
 use super::header::{Header, ToolLine, full};
 use super::history::{Faded, fade, last_answer, tokens_of};
-use super::ledger::add_facts;
+use super::ledger::{add_facts, kept};
 use super::pack::{Pack, allot};
 use super::recall::{Candidates, RecallOptions, Recalled, select};
 use super::seen::add_values;
@@ -174,7 +174,7 @@ impl<'a> Assembly<'a> {
             .filter(|line| line.outcome == Outcome::Included)
             .map(|line| line.message.id)
             .collect();
-        let recalled = self.recall(&whole, room);
+        let recalled = self.recall(&whole, room - kept(&self.gathered.ledger.newest, room));
         self.working_set.extend(summary);
         for line in history {
             self.show_history(line);
@@ -323,7 +323,7 @@ impl<'a> Assembly<'a> {
             .items
             .iter()
             .chain(&self.header.items)
-            .filter(|item| item.kind == ItemKind::Fact)
+            .filter(|item| item.kind == ItemKind::Fact && !is_passed_over(item))
             .map(|item| item.source.clone())
             .collect();
         let newest: Vec<Fact> = self
@@ -341,6 +341,10 @@ impl<'a> Assembly<'a> {
         };
         let (text, tokens, facts) =
             add_facts(&newest, (text.clone(), counted), room, told, self.tokenizer);
+        // What recall passed over and is shown after all has one account.
+        self.items.retain(|item| {
+            !(is_passed_over(item) && facts.iter().any(|fact| fact.source == item.source))
+        });
         self.items.extend(facts);
         self.items.extend(items);
         if !text.is_empty() {
@@ -394,6 +398,13 @@ impl<'a> Assembly<'a> {
             items,
         })
     }
+}
+
+/// Whether recall knew a fact and had better ones.
+fn is_passed_over(item: &Item) -> bool {
+    item.kind == ItemKind::Fact
+        && item.section == Section::Recall
+        && matches!(item.reason, Reason::BelowRelevance | Reason::OverShare)
 }
 
 fn shown_tokens(history: &[Faded<'_>]) -> u32 {

@@ -15,6 +15,11 @@ const MAX_CHARS: usize = 200;
 const OPEN: &str = "<recalled>\n[stated by the user]\n";
 const CLOSE: &str = "</recalled>";
 
+/// What of `room` is kept for them, so that recall, which fills what it gets, does not take it all.
+pub(super) fn kept(newest: &[Fact], room: u32) -> u32 {
+    if newest.is_empty() { 0 } else { MAX_TOKENS.min(room / 32) }
+}
+
 /// Adds a block of the newest facts behind `text` (of `counted` tokens), which with it takes at most
 /// `room` tokens.
 /// Returns the text, its tokens, and the account of every fact. `told` says whether the rest of the
@@ -32,9 +37,7 @@ pub(super) fn add_facts(
     // What has a slot is known to hold; of the rest, no later statement says that it does not.
     let own = |fact: &&Fact| {
         // What other people do or like is recalled where the turn speaks of them.
-        let subject = fact.subject.as_deref().unwrap_or_default();
-        fact.kind != FactKind::Task
-            && (fact.slot().is_some() || matches!(subject, "" | "user" | "project"))
+        fact.kind != FactKind::Task && (fact.slot().is_some() || fact.is_of_the_user())
     };
     let mut ordered: Vec<&Fact> = newest.iter().filter(own).collect();
     ordered.sort_by_key(|fact| (fact.slot().is_none(), std::cmp::Reverse(fact.number)));

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use super::Intent;
 use super::rank::Ranked;
 use crate::ports::{UnitKey, VectorHit};
 
@@ -17,6 +18,8 @@ pub(super) struct Meaning {
     pub(super) weight: f32,
     /// Cosines up to here mean nothing.
     pub(super) least: f32,
+    /// Passages below this cosine have no share of meaning at all.
+    pub(super) gate: f32,
     /// Share of the window in a passage's cosine.
     pub(super) window: f32,
     /// Weight of a neighbour at distance 1, 2, … in the window.
@@ -24,12 +27,16 @@ pub(super) struct Meaning {
 }
 
 impl Meaning {
-    /// Messages, with neighbours.
-    pub(super) const MESSAGES: Self =
-        Self { weight: 0.6, least: 0.05, window: 0.5, neighbours: &[0.6, 0.4, 0.2, 0.1] };
+    /// Messages, with neighbours. Who asks for what was said gets all that may bear on it; another
+    /// turn only what is near, since most of a long memory has nothing to do with it.
+    pub(super) fn messages(intent: Intent) -> Self {
+        let gate = if intent == Intent::ContextLookup { 0.0 } else { 0.2 };
+        Self { weight: 0.6, least: 0.05, gate, window: 0.5, neighbours: &[0.6, 0.4, 0.2, 0.1] }
+    }
 
     /// Each text by itself.
-    pub(super) const SINGLE: Self = Self { weight: 0.6, least: 0.05, window: 0.0, neighbours: &[] };
+    pub(super) const SINGLE: Self =
+        Self { weight: 0.6, least: 0.05, gate: 0.0, window: 0.0, neighbours: &[] };
 }
 
 /// The best of both rankings, best first, ties by key. `factor` is what is known of a passage
@@ -48,7 +55,10 @@ pub(super) fn blend(
     keys.dedup();
     let near: Vec<f32> = keys
         .iter()
-        .map(|key| (windowed(*key, &cosines, meaning) - meaning.least).max(0.0) * factor(*key))
+        .map(|key| match windowed(*key, &cosines, meaning) {
+            cosine if cosine < meaning.gate => 0.0,
+            cosine => (cosine - meaning.least).max(0.0) * factor(*key),
+        })
         .collect();
     let words: HashMap<UnitKey, f32> =
         ranked.iter().map(|ranked| (ranked.key, ranked.score)).collect();

@@ -1,5 +1,6 @@
 //! Gathering, through the ports; everything else is pure.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::try_join;
@@ -123,7 +124,7 @@ impl ContextService {
             self.store.recent_messages(scope, &request.session, tier.messages()),
             self.store.latest_summary(scope, &request.session),
             self.store.entities(scope, &request.session, ENTITY_CANDIDATES),
-            self.candidates(scope, request, budget),
+            self.candidates(scope, request, intent, budget),
             self.store.totals(scope),
             self.ledger(scope, &request.recall),
         )?;
@@ -171,6 +172,7 @@ impl ContextService {
         &self,
         scope: &Scope,
         request: &AssembleRequest,
+        intent: Intent,
         budget: u32,
     ) -> Result<Candidates> {
         let query = Query::of(&request.user_turn);
@@ -179,7 +181,7 @@ impl ContextService {
             return Ok(Candidates::default());
         }
         let (messages, facts) = try_join!(
-            self.message_candidates(scope, &query, &request.session, budget, options),
+            self.message_candidates(scope, &query, request, intent, budget),
             self.fact_candidates(scope, &query, options),
         )?;
         let ((messages, late), (facts, later)) = (messages, facts);
@@ -216,10 +218,11 @@ impl ContextService {
         &self,
         scope: &Scope,
         query: &Query,
-        current: &SessionId,
+        request: &AssembleRequest,
+        intent: Intent,
         budget: u32,
-        options: &RecallOptions,
     ) -> Result<(Vec<MessageCandidate>, Option<String>)> {
+        let (current, options) = (&request.session, &request.recall);
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
         let found = self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
         let question = query.text_without_names(&found).into_owned();
@@ -256,7 +259,7 @@ impl ContextService {
         // Neighbours are scored without knowing where a session ends: some keys stand for nothing.
         let mut ranked = ranking.best(limit + limit / 8);
         if !hits.is_empty() {
-            ranked = blend(&ranked, &hits, &Meaning::MESSAGES, |key| ranking.factor(key));
+            ranked = blend(&ranked, &hits, &Meaning::messages(intent), |key| ranking.factor(key));
             ranked.truncate(limit + limit / 8);
         }
         Ok((self.hydrate(scope, &ranked, current, limit).await?, warning))
@@ -335,6 +338,7 @@ impl ContextService {
         let mut ranked = Ranking::new(&words, found, &Bm25::SINGLE).best(FACTS_RANKED);
         let also: Vec<UnitKey> =
             ranked.iter().take(NEAREST_FACTS).map(|ranked| ranked.key).collect();
+        let matched: HashSet<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
         let (hits, warning) = self
             .nearest(scope, Namespace::Fact, query.text(), NEAREST_FACTS, &also, options)
             .await?;
@@ -351,7 +355,10 @@ impl ContextService {
                 // Both are in the order asked, superseded facts left out.
                 let found = scored.find(|ranked| ranked.key.position() == fact.number);
                 let score = found.map_or(0.0, |ranked| ranked.score);
-                candidates.push(FactCandidate { fact, score });
+                // What others do or like is recalled where the turn speaks of it.
+                if matched.contains(&UnitKey::fact(fact.number)) || fact.is_of_the_user() {
+                    candidates.push(FactCandidate { fact, score });
+                }
             }
             if candidates.len() >= FACT_CANDIDATES {
                 break;

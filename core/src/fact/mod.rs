@@ -242,6 +242,12 @@ impl Fact {
         Some(SlotKey::of(self.subject.as_deref()?, self.attribute.as_deref()?))
     }
 
+    /// Whether it is about the user, what they work on, or nobody in particular.
+    #[must_use]
+    pub fn is_of_the_user(&self) -> bool {
+        matches!(self.subject.as_deref(), None | Some("" | "user" | "project"))
+    }
+
     /// Whether it is the current statement: neither superseded nor a retraction.
     #[must_use]
     pub fn holds(&self) -> bool {
