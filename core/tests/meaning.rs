@@ -113,7 +113,7 @@ impl World {
     }
 
     async fn say(&self, scope: &Scope, texts: &[&str]) {
-        let said = texts.iter().map(|text| NewMessage::new(Role::User, *text)).collect();
+        let said = texts.iter().map(|text| NewMessage::new(Role::Assistant, *text)).collect();
         self.sessions.append(scope, &session("s1"), said).await.unwrap();
     }
 

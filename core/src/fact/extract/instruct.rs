@@ -56,7 +56,8 @@ pub(super) fn instructions(s: &Sentence<'_>, asks: bool, after: bool, weak: bool
     if !lasting && !after && !named {
         return found;
     }
-    if (0..s.len()).any(|at| !s.is_quoted(at) && s.among(at, &ONCE).is_some()) {
+    if (0..s.len()).any(|at| !s.is_quoted(at) && s.among(at, &ONCE).is_some() && !long_while(s, at))
+    {
         return found;
     }
     let mut previous_orders = false;
@@ -536,4 +537,15 @@ fn cut(s: &Sentence<'_>, at: usize, end: usize) -> usize {
     };
     let before = |next: &usize| *next >= at + 3 && s.has(*next, "before you");
     (at + 1..end).find(|next| over(next) || whom(next) || before(next)).unwrap_or(end)
+}
+
+/// "For the next months", "for the next two years": as long as a standing order lasts.
+fn long_while(s: &Sentence<'_>, at: usize) -> bool {
+    s.has(at, "for the next")
+        && (at + 3..at + 6).any(|at| {
+            matches!(
+                s.lower(at),
+                "weeks" | "month" | "months" | "year" | "years" | "semester" | "term" | "quarter"
+            )
+        })
 }

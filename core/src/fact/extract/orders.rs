@@ -365,7 +365,11 @@ pub(super) fn lasting_within(s: &Sentence<'_>, end: usize) -> bool {
 
 /// Whether somebody's words or a report begin before `start`.
 pub(super) fn reported(s: &Sentence<'_>, start: usize) -> bool {
-    (0..start).any(|at| {
+    // "My doctor told me to stop, so forget that rule": the user draws the consequence.
+    let drawn = (start.saturating_sub(3)..start).rev().find(|at| {
+        s.lower(*at) == "so" && (*at + 1..start).all(|at| BEFORE.contains(&s.lower(at)))
+    });
+    (drawn.unwrap_or(0)..start).any(|at| {
         if s.is_quoted(at) {
             return false;
         }
