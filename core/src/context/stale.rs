@@ -43,6 +43,8 @@ struct Row<'a> {
     whole: HashSet<String>,
     /// What it is a value of.
     slot: HashSet<String>,
+    /// The longest word of the value: what does not have it does not state the value.
+    longest: String,
 }
 
 /// A sentence of a message that gives what is not the user's own.
@@ -90,10 +92,12 @@ impl<'a> Stale<'a> {
             };
             let attribute = old.fact.attribute.as_deref().unwrap_or_default();
             let subject = old.fact.subject.as_deref().filter(|s| *s != "user").unwrap_or_default();
+            let value = minus(value);
             Row {
                 old,
                 text: fold_spaces(&old.fact.text),
-                value: minus(value),
+                longest: longest(&value),
+                value,
                 whole: minus(&old.fact.text),
                 slot: terms(&format!("{attribute} {subject}")),
             }
@@ -157,7 +161,11 @@ impl<'a> Stale<'a> {
         range: Range<usize>,
         lent: &[Lent],
     ) -> Option<Vec<Range<usize>>> {
-        let rows: Vec<&Row<'_>> = self.rows.iter().filter(|row| row.precedes(message)).collect();
+        // Words are taken apart only of messages that a row may concern: there are many of both.
+        let lower =
+            if self.rows.is_empty() { String::new() } else { message.content.to_lowercase() };
+        let concerns = |row: &&Row<'_>| row.may_concern(message, &lower) && row.precedes(message);
+        let rows: Vec<&Row<'_>> = self.rows.iter().filter(concerns).collect();
         let lent: Vec<&Lent> = lent.iter().filter(|lent| lent.concerns(message)).collect();
         if rows.is_empty() && lent.is_empty() {
             return None;
@@ -171,7 +179,8 @@ impl<'a> Stale<'a> {
             let (start, end) = (at + offset, at + offset + sentence.trim_end().len());
             at = end;
             let place = range.start + start..range.start + end;
-            if rows.iter().any(|row| row.is_stated_by(message, sentence))
+            let said = if rows.is_empty() { HashSet::new() } else { terms(sentence) };
+            if rows.iter().any(|row| row.is_stated_by(message, sentence, &said))
                 || lent.iter().any(|lent| lent.is_said_by(message, &place, sentence))
             {
                 found = true;
@@ -201,15 +210,16 @@ impl<'a> Stale<'a> {
         let lent = !assistant
             && !borrowed(said).is_empty()
             && terms(said).intersection(&self.turn).count() < 2;
+        let words = terms(said);
         lent || self.rows.iter().any(|row| {
             if row.old.by.sources.contains(&line.source) || !row.is_before(&line.source) {
                 return false;
             }
             if row.old.fact.sources.contains(&line.source) {
-                return row.repeats(said);
+                return row.repeats(said, &words);
             }
             let after = row.old.fact.sources.last().is_some_and(|last| line.source > *last);
-            row.states(said) || assistant && after && row.echoes(said)
+            row.states(&words) || assistant && after && row.echoes(&words)
         })
     }
 
@@ -238,46 +248,61 @@ impl Row<'_> {
         self.old.by.sources.first().is_none_or(|first| message < first)
     }
 
-    fn is_stated_by(&self, message: &Message, sentence: &str) -> bool {
-        if self.old.fact.sources.contains(&message.id) {
-            return self.repeats(sentence);
-        }
+    /// Whether a message can state the old value at all: told without taking its words apart.
+    fn may_concern(&self, message: &Message, lower: &str) -> bool {
+        self.old.fact.sources.contains(&message.id)
+            || self.is_answered_by(message)
+            || !self.longest.is_empty() && lower.contains(&self.longest)
+    }
+
+    /// Whether a message is the assistant's, right after the statement.
+    fn is_answered_by(&self, message: &Message) -> bool {
         let near = |said: &u64| message.seq > *said && message.seq <= *said + ECHO;
-        let echo = message.role == Role::Assistant
+        message.role == Role::Assistant
             && message.session == self.old.fact.session
-            && self.old.said.iter().any(near);
-        self.states(sentence) || echo && self.echoes(sentence)
+            && self.old.said.iter().any(near)
+    }
+
+    fn is_stated_by(&self, message: &Message, sentence: &str, said: &HashSet<String>) -> bool {
+        if self.old.fact.sources.contains(&message.id) {
+            return self.repeats(sentence, said);
+        }
+        self.states(said) || self.is_answered_by(message) && self.echoes(said)
     }
 
     /// Whether a sentence of the statement's own message is the statement.
-    fn repeats(&self, sentence: &str) -> bool {
+    fn repeats(&self, sentence: &str, words: &HashSet<String>) -> bool {
         let said = fold_spaces(sentence);
-        said.contains(&self.text) || self.text.contains(&said) || self.states(&said)
+        said.contains(&self.text) || self.text.contains(&said) || self.states(words)
     }
 
     /// Whether a sentence states the old value as such: all of it, and what it is a value of.
-    fn states(&self, sentence: &str) -> bool {
+    fn states(&self, said: &HashSet<String>) -> bool {
         if self.value.is_empty() {
             return false;
         }
-        let said = terms(sentence);
         let standing = self.old.fact.kind.is_standing();
         let telling = self.value.len() > 1
             || self.value.iter().any(|term| term.contains(|c: char| c.is_ascii_digit()));
-        self.value.is_subset(&said) && (standing && telling || !self.slot.is_disjoint(&said))
+        self.value.is_subset(said) && (standing && telling || !self.slot.is_disjoint(said))
     }
 
     /// Whether an answer repeats what it was just told.
-    fn echoes(&self, sentence: &str) -> bool {
-        let said = terms(sentence);
+    fn echoes(&self, said: &HashSet<String>) -> bool {
         let shared = said.iter().filter(|term| self.whole.contains(*term)).count();
         // One telling word of the old value is enough: what else the answer says is courtesy.
         let telling =
             |term: &String| term.chars().count() > 3 || term.contains(|c: char| c.is_ascii_digit());
         let specific = said.iter().any(|term| self.value.contains(term) && telling(term));
-        let all = !self.value.is_empty() && self.value.is_subset(&said);
+        let all = !self.value.is_empty() && self.value.is_subset(said);
         shared > 0 && (specific || all || 2 * shared >= said.len())
     }
+}
+
+/// The longest of some words, of equal ones the first by order.
+fn longest(words: &HashSet<String>) -> String {
+    let best = words.iter().max_by(|a, b| a.len().cmp(&b.len()).then_with(|| b.cmp(a)));
+    best.cloned().unwrap_or_default()
 }
 
 /// Whether a turn asks for what was so once.
