@@ -253,9 +253,9 @@ CREATE TABLE vector_block (
 CREATE INDEX vector_block_by_scope
   ON vector_block (scope_id, space_id, namespace, first_key, last_key);
 
+-- Chunk n of a block has the id 64 × block + n: rows of this size lie in their page only in a table
+-- with row ids.
 CREATE TABLE vector_chunk (
-  block          INTEGER NOT NULL REFERENCES vector_block(id) ON DELETE CASCADE,
-  chunk          INTEGER NOT NULL,
-  vectors        BLOB NOT NULL,
-  PRIMARY KEY (block, chunk)
-) STRICT, WITHOUT ROWID;
+  id             INTEGER PRIMARY KEY,
+  vectors        BLOB NOT NULL
+) STRICT;

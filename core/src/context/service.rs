@@ -34,13 +34,15 @@ const FACTS_RANKED: usize = 1_024;
 /// A question whose words have more postings than this is not asked again: it has cost enough. A
 /// scope has to hold tens of thousands of messages for that.
 const FEEDBACK_POSTINGS: usize = 16_384;
-/// Passages nearest in meaning that are looked at, and passages best by words whose meaning is.
-const LOOKED_AT_FOR_MEANING: usize = 512;
+/// Passages nearest in meaning that are looked at.
+const NEAREST_MESSAGES: usize = 384;
+/// Passages best by words whose meaning is looked at: about as many as a context can show.
+const LOOKED_AT_FOR_MEANING: usize = 288;
 /// Facts nearest in meaning that are looked at.
 const NEAREST_FACTS: usize = 64;
 /// Postings that are read for one turn, from the rarest word on: what half a million messages share
 /// tells nothing, and reading it takes longer than everything else.
-const MOST_POSTINGS: usize = 131_072;
+const MOST_POSTINGS: usize = 65_536;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
 
@@ -242,14 +244,7 @@ impl ContextService {
                     Ok(None)
                 }
             },
-            self.nearest(
-                scope,
-                Namespace::Message,
-                &question,
-                LOOKED_AT_FOR_MEANING,
-                &also,
-                options
-            ),
+            self.nearest(scope, Namespace::Message, &question, NEAREST_MESSAGES, &also, options),
         )?;
         if let Some((weights, found)) = expansion {
             ranking.expand(&weights, &found);

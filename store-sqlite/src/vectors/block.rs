@@ -11,6 +11,8 @@ use crate::records::{Bits, stored_wrongly};
 pub(super) const BLOCK: usize = 512;
 /// Vectors of a chunk: what is read to look at one of them.
 const CHUNK: usize = 8;
+/// Chunks of a block.
+const CHUNKS: i64 = (BLOCK / CHUNK) as i64;
 
 /// Vectors under their keys, sorted by key. Codes and lengths are empty where only keys and signs
 /// were read.
@@ -93,9 +95,10 @@ impl Block {
         connection: &Connection,
         id: i64,
     ) -> rusqlite::Result<()> {
-        let mut statement = connection
-            .prepare_cached("SELECT vectors FROM vector_chunk WHERE block = ?1 ORDER BY chunk")?;
-        let mut rows = statement.query([id])?;
+        let mut statement = connection.prepare_cached(
+            "SELECT vectors FROM vector_chunk WHERE id >= ?1 AND id < ?2 ORDER BY id",
+        )?;
+        let mut rows = statement.query([id * CHUNKS, (id + 1) * CHUNKS])?;
         while let Some(row) = rows.next()? {
             let bytes = row.get_ref(0)?.as_blob()?;
             self.codes.extend(bytes.iter().map(|byte| byte.cast_signed()));
@@ -161,18 +164,20 @@ impl Block {
                 bytes(&mut self.signs.iter().copied()),
             ])?;
         let id = connection.last_insert_rowid();
-        let mut put = connection.prepare_cached(
-            "INSERT INTO vector_chunk (block, chunk, vectors) VALUES (?1, ?2, ?3)",
-        )?;
+        let mut put =
+            connection.prepare_cached("INSERT INTO vector_chunk (id, vectors) VALUES (?1, ?2)")?;
         let dimensions = self.codes.len() / self.len();
-        for (chunk, codes) in self.codes.chunks(CHUNK * dimensions).enumerate() {
+        for (chunk, codes) in (id * CHUNKS..).zip(self.codes.chunks(CHUNK * dimensions)) {
             let bytes: Vec<u8> = codes.iter().map(|value| value.cast_unsigned()).collect();
-            put.execute(params![id, chunk, bytes])?;
+            put.execute(params![chunk, bytes])?;
         }
         Ok(())
     }
 
     pub(super) fn delete(connection: &Connection, id: i64) -> rusqlite::Result<()> {
+        connection
+            .prepare_cached("DELETE FROM vector_chunk WHERE id >= ?1 AND id < ?2")?
+            .execute([id * CHUNKS, (id + 1) * CHUNKS])?;
         connection
             .prepare_cached("DELETE FROM vector_block WHERE id = ?1")?
             .execute([id])
@@ -188,13 +193,14 @@ pub(super) fn vectors_at(
     places: &[usize],
     mut each: impl FnMut(usize, &[i8]),
 ) -> rusqlite::Result<()> {
-    let mut statement = connection
-        .prepare_cached("SELECT vectors FROM vector_chunk WHERE block = ?1 AND chunk = ?2")?;
+    let mut statement =
+        connection.prepare_cached("SELECT vectors FROM vector_chunk WHERE id = ?1")?;
     for group in places.chunk_by(|a, b| a / CHUNK == b / CHUNK) {
         let Some(chunk) = group.first().map(|place| place / CHUNK) else {
             continue;
         };
-        statement.query_row(params![id, chunk], |row| {
+        let chunk = id * CHUNKS + i64::try_from(chunk).unwrap_or(CHUNKS);
+        statement.query_row([chunk], |row| {
             let codes: Vec<i8> =
                 row.get_ref(0)?.as_blob()?.iter().map(|byte| byte.cast_signed()).collect();
             for place in group {

@@ -1,6 +1,8 @@
 //! Vectors as bytes, and how near they are. All sums over bytes are exact, so that every machine and
 //! every run finds the same.
 
+use std::cmp::Ordering;
+
 use simsimd::SpatialSimilarity;
 use throughline_core::ports::{UnitKey, VectorHit};
 
@@ -32,9 +34,38 @@ pub(super) fn signs(code: &[i8]) -> Vec<u64> {
         .collect()
 }
 
-/// In how many bits two rows of signs differ.
-pub(super) fn differing(a: &[u64], b: &[u64]) -> u32 {
-    a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
+/// In how many bits each row of `signs` differs from `query`, in order. Rows of four and of six words
+/// (256 and 384 dimensions) have a loop that the compiler can unroll.
+pub(super) fn differing(query: &[u64], signs: &[u64], each: impl FnMut(usize, u32)) {
+    match query.len() {
+        4 => fixed::<4>(query, signs, each),
+        6 => fixed::<6>(query, signs, each),
+        width => count(signs.chunks_exact(width.max(1)), query, each),
+    }
+}
+
+fn fixed<const WIDTH: usize>(query: &[u64], signs: &[u64], each: impl FnMut(usize, u32)) {
+    let Ok(query) = <[u64; WIDTH]>::try_from(query) else {
+        return;
+    };
+    let mut each = each;
+    for (at, row) in signs.as_chunks::<WIDTH>().0.iter().enumerate() {
+        let mut bits = 0;
+        for word in 0..WIDTH {
+            bits += (query[word] ^ row[word]).count_ones();
+        }
+        each(at, bits);
+    }
+}
+
+fn count<'s>(
+    rows: impl Iterator<Item = &'s [u64]>,
+    query: &[u64],
+    mut each: impl FnMut(usize, u32),
+) {
+    for (at, row) in rows.enumerate() {
+        each(at, query.iter().zip(row).map(|(a, b)| (a ^ b).count_ones()).sum());
+    }
 }
 
 /// The length of a code.
@@ -80,32 +111,37 @@ impl Query {
 pub(super) struct Best<T> {
     limit: usize,
     held: Vec<(f32, UnitKey, T)>,
-    floor: f32,
+    /// The last of the best so far: what comes after it cannot be among them.
+    floor: (f32, UnitKey),
 }
 
 impl<T> Best<T> {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, held: Vec::new(), floor: f32::NEG_INFINITY }
+        Self { limit, held: Vec::new(), floor: (f32::NEG_INFINITY, UnitKey::from_bits(0)) }
     }
 
     pub(super) fn offer(&mut self, value: f32, key: UnitKey, what: T) {
-        if value < self.floor || self.limit == 0 {
+        let (least, last) = self.floor;
+        if value < least || self.limit == 0 || value <= least && key > last {
             return;
         }
         self.held.push((value, key, what));
         if self.held.len() >= self.limit.max(64).saturating_mul(4) {
-            self.cut();
-            self.floor = self.held.last().map_or(self.floor, |(least, ..)| *least);
+            self.held.select_nth_unstable_by(self.limit - 1, Self::order);
+            self.held.truncate(self.limit);
+            if let Some((least, last, _)) = self.held.last() {
+                self.floor = (*least, *last);
+            }
         }
     }
 
-    fn cut(&mut self) {
-        self.held.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-        self.held.truncate(self.limit);
+    fn order(a: &(f32, UnitKey, T), b: &(f32, UnitKey, T)) -> Ordering {
+        b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1))
     }
 
     pub(super) fn into_sorted(mut self) -> Vec<(f32, UnitKey, T)> {
-        self.cut();
+        self.held.sort_unstable_by(Self::order);
+        self.held.truncate(self.limit);
         self.held
     }
 }
@@ -165,7 +201,21 @@ mod tests {
         let near = quantize(&[600.0, 800.0]).unwrap();
         assert!(query.score(&near) > 0.9999 && query.near(&near, length(&near)) > 0.999);
         assert_eq!(signs(&[1, -1, 0, 127]), [0b1001]);
-        assert_eq!(differing(&signs(&[1, -1]), &signs(&[-1, -1])), 1);
+    }
+
+    #[test]
+    fn signs_are_compared_at_any_width() {
+        for dimensions in [2, 64, 256, 300, 384] {
+            let row = |flip: usize| -> Vec<i8> {
+                (0..dimensions)
+                    .map(|at| if (at % 3 == 0) == (at < flip) { -1 } else { 1 })
+                    .collect()
+            };
+            let rows: Vec<u64> = [0, 1, 2].iter().flat_map(|flip| signs(&row(*flip))).collect();
+            let mut found = Vec::new();
+            differing(&signs(&row(0)), &rows, |at, bits| found.push((at, bits)));
+            assert_eq!(found, [(0, 0), (1, 1), (2, 2)], "{dimensions}");
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) use write::VectorWriter;
 /// Vectors whose bytes are compared for each one asked for: bytes are coarser than values.
 const RESCORED: usize = 2;
 /// Vectors that are read for each one asked for, and at the least, where signs came first.
-const READ_BY_SIGNS: (usize, usize) = (2, 1_024);
+const READ_BY_SIGNS: (usize, usize) = (1, 512);
 
 /// Blocks in memory by id: keys and signs alone, or with vectors.
 pub(crate) struct BlockCache(Cache<(i64, bool), Arc<Block>, ByBytes>);
@@ -170,16 +170,16 @@ impl Search<'_> {
 
     /// The signs of every vector are compared, and the vectors of the nearest.
     fn by_signs(&self, ids: &[i64]) -> rusqlite::Result<Vec<(UnitKey, f32)>> {
-        let width = self.query.signs.len();
         let (each, least) = READ_BY_SIGNS;
         let mut best = Best::new(self.limit.saturating_mul(each).max(least));
         let mut asked: Vec<((i64, usize), UnitKey)> = Vec::new();
         for id in ids {
             let block = self.block(*id, false)?;
-            let signs = block.signs.chunks_exact(width);
-            for (at, (key, signs)) in block.keys.iter().zip(signs).enumerate() {
-                best.offer(-(differing(&self.query.signs, signs) as f32), *key, (*id, at));
-            }
+            differing(&self.query.signs, &block.signs, |at, bits| {
+                if let Some(key) = block.keys.get(at) {
+                    best.offer(-(bits as f32), *key, (*id, at));
+                }
+            });
             asked.extend(self.asked_in(&block).map(|at| ((*id, at), block.keys[at])));
         }
         let mut nearest: Vec<((i64, usize), UnitKey)> =
