@@ -42,7 +42,7 @@ const LOOKED_AT_FOR_MEANING: usize = 288;
 const NEAREST_FACTS: usize = 64;
 /// Postings that are read for one turn, from the rarest word on: what half a million messages share
 /// tells nothing, and reading it takes longer than everything else.
-const MOST_POSTINGS: usize = 65_536;
+const MOST_POSTINGS: usize = 32_768;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
 
