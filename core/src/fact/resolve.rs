@@ -187,6 +187,9 @@ fn taken_back(fact: &NewFact, known: &[Known]) -> Option<usize> {
 
 /// What a correction corrects.
 fn corrected(fact: &NewFact, known: &[Known]) -> Option<usize> {
+    if fact.kind.is_standing() {
+        return restated(fact, known);
+    }
     let slot = fact.slot();
     let before = |held: &Known| held.observed_at <= fact.observed_at && held.text != fact.text;
     if slot.is_some() && known.iter().any(|held| held.slot() == slot) {
@@ -224,11 +227,33 @@ fn corrected(fact: &NewFact, known: &[Known]) -> Option<usize> {
     if slot.is_some() {
         return None;
     }
+    // "Make workouts forty-five minutes": of a rule about them.
+    let ruled = |held: &Known| before(held) && held.kind == FactKind::Instruction;
+    if let Some(at) = best_match(&wanted, known, ruled) {
+        return Some(at);
+    }
     let telling = types & (DATE | TIME | MONEY | AMOUNT) != 0;
     if !telling {
         return None;
     }
     (0..known.len()).rev().find(|at| fits(&known[*at]))
+}
+
+/// What an instruction that says that something changes replaces: one about the same things.
+fn restated(fact: &NewFact, known: &[Known]) -> Option<usize> {
+    let slot = fact.slot();
+    if slot.is_some() && known.iter().any(|held| held.slot() == slot) {
+        return None;
+    }
+    let mut wanted: Vec<String> = query_terms(&fact.text);
+    wanted.extend(topics(&fact.text).into_iter().map(|topic| format!("topic {topic}")));
+    wanted.retain(|term| !IDLE.contains(&term.as_str()) && !TALK.contains(&term.as_str()));
+    best_match(&wanted, known, |held| {
+        held.kind == fact.kind
+            && held.observed_at <= fact.observed_at
+            && held.text != fact.text
+            && held.observed_at < fact.observed_at
+    })
 }
 
 /// The fact that shares the most telling words; of two that share as much, the newer one.
@@ -298,6 +323,13 @@ const IDLE: &[&str] = &[
     "told", "true", "turn", "updat", "use", "want", "wrong", "longer", "one", "last", "day", "go",
     "like", "work", "live", "like", "earlier", "sorri", "correct", "mistak", "now", "move",
     "night", "week",
+];
+
+/// Stemmed words that most instructions share.
+const TALK: &[&str] = &[
+    "answer", "repli", "reply", "respons", "respond", "write", "give", "pleas", "everi", "alway",
+    "never", "whenev", "messag", "call", "keep", "show", "tell", "ask", "includ", "add", "end",
+    "start", "put", "everyth", "anyth", "stop", "let", "help", "short", "long", "plan", "know",
 ];
 
 const DATE: u8 = 1;

@@ -426,11 +426,68 @@ pub(super) fn corrects(s: &Sentence<'_>) -> bool {
                     "from august", "from september", "from october", "from november",
                     "from december", "from january", "from february", "from next", "since last",
                     "since the", "sorry it's", "not anymore", "no longer", "it's now", "is now",
+                    "ended up", "taken over", "took over", "taking over", "will be taking",
                 ],
             )
             .is_some()
+            || s.phrase(at, NEW_PLANS).is_some()
     })
 }
+
+/// Says that another rule or value holds from now on than the one before.
+pub(super) fn turns(s: &Sentence<'_>) -> bool {
+    (0..s.len()).any(|at| {
+        if s.is_quoted(at) {
+            return false;
+        }
+        matches!(
+            s.lower(at),
+            "instead"
+                | "correction"
+                | "switch"
+                | "switched"
+                | "switching"
+                | "changed"
+                | "change"
+                | "rather"
+                | "anymore"
+                | "revised"
+                | "now"
+                | "actually"
+        ) && !(s.lower(at) == "now"
+            && at > 0
+            && matches!(s.lower(at - 1), "from" | "for" | "right"))
+            || s.phrase(at, NEW_PLANS).is_some()
+    })
+}
+
+/// Say that what follows is another plan than before.
+const NEW_PLANS: &[&str] = &[
+    "second thought",
+    "second thoughts",
+    "new plan",
+    "change of plan",
+    "change of plans",
+    "changed my mind",
+    "change of heart",
+    "you know what",
+    "on reflection",
+    "come to think",
+    "no longer",
+    "any more",
+    "any longer",
+    "scratch that",
+    "strike that",
+    "let's make",
+    "let's switch",
+    "let's change",
+    "plans changed",
+    "new idea",
+    "thinking about it",
+    "having thought about it",
+    "plot twist",
+    "forget what i",
+];
 
 /// A correction that names the new value alone: what it is a value of is told by what was said.
 fn new_value(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
@@ -451,6 +508,14 @@ fn new_value(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         let counted = said.clone().any(|at| is_number_word(s.lower(at)));
         let precise = digits(s, &said) || dated(s, said.clone()) || counted && corrects(s);
         return if precise { refer(said) } else { None };
+    }
+    if let Some(said) = remade(s, start, end)
+        .or_else(|| swapped(s, start, end))
+        .or_else(|| ended_up(s, start, end))
+        .or_else(|| successor(s, start, end))
+        .or_else(|| replanned(s, start, end))
+    {
+        return refer(said);
     }
     if let Some(words) = s.phrase(
         start,
@@ -536,4 +601,105 @@ fn new_value(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         }
     }
     None
+}
+
+/// "Make the party 7 pm", "let's make workouts forty-five minutes".
+fn remade(s: &Sentence<'_>, start: usize, end: usize) -> Option<Range<usize>> {
+    let words = s.phrase(start, &["make", "let's make", "let us make", "we'll make"])?;
+    if !corrects(s) {
+        return None;
+    }
+    let exact = |at: usize| {
+        s.word(at).starts_with(|c: char| c.is_ascii_digit() || "€$£".contains(c))
+            || s.is(at, Class::MonthsDays)
+            || s.lower(at).split('-').any(is_number_word)
+    };
+    let from = start + words;
+    let at = (from + 1..end.min(from + 6))
+        .take_while(|at| s.stop(at - 1) == Stop::None)
+        .find(|at| exact(*at))?;
+    let last = at - 1;
+    let noun = !s.is(from, Class::PronounValues) && !s.is(last, Class::PronounValues);
+    let said = value(s, at, end, false);
+    let said = said.start..before_link(s, said.clone(), &["for", "instead", "from"]);
+    (noun && !said.is_empty()).then_some(said)
+}
+
+/// "I traded the Skoda in for a Toyota Yaris", "we replaced Jenkins with Buildkite".
+fn swapped(s: &Sentence<'_>, start: usize, end: usize) -> Option<Range<usize>> {
+    let person =
+        ["i", "we", "i've", "we've", "they", "they've", "he", "she"].contains(&s.lower(start));
+    let verb = s.skip_words(start + 1, &["have", "just", "finally", "now", "recently", "also"]);
+    let links: &[&str] = match s.lower(verb) {
+        "traded" | "swapped" | "exchanged" => &["for"],
+        "replaced" => &["with", "by"],
+        "switched" | "changed" | "moved" | "migrated" if s.lower(verb + 1) == "from" => &["to"],
+        _ => return None,
+    };
+    let known = (verb + 1..verb + 3)
+        .any(|at| matches!(s.lower(at), "the" | "my" | "our" | "that" | "from") || s.is_name(at));
+    let link = (verb + 2..end.min(verb + 9)).find(|at| links.contains(&s.lower(*at)))?;
+    let from = s.skip_words(link + 1, &["a", "an", "the", "our", "my", "new"]);
+    let said = value(s, from, end, false);
+    let said = said.start..before_link(s, said.clone(), &["last", "as", "for", "this"]);
+    (person && known && from < end && is_specific(s, said.clone())).then_some(said)
+}
+
+/// "We ended up with the Velvet Herons as the band".
+fn ended_up(s: &Sentence<'_>, start: usize, end: usize) -> Option<Range<usize>> {
+    let person = ["i", "we", "i've", "we've"].contains(&s.lower(start));
+    let verb = s.skip_words(start + usize::from(person), &["have", "finally", "now", "just"]);
+    let words = s.phrase(
+        verb,
+        &[
+            "ended up with", "ended up at", "ended up in", "landed on", "wound up with",
+            "switched to", "moved over to", "changed over to",
+        ],
+    )?;
+    let from = s.skip_words(verb + words, &["a", "an", "the"]);
+    let said = value(s, from, end, false);
+    let said = said.start..before_link(s, said.clone(), &["as", "for", "instead", "after"]);
+    (person && is_specific(s, said.clone())).then_some(said)
+}
+
+/// "Hana Ito has taken over as team lead", "our new accountant is ..." of who was it before.
+fn successor(s: &Sentence<'_>, start: usize, end: usize) -> Option<Range<usize>> {
+    let last = (start..end.min(start + 4)).take_while(|at| s.is_name(*at)).last()?;
+    s.phrase(
+        last + 1,
+        &[
+            "has taken over as", "took over as", "is taking over as", "has taken over",
+            "took over", "is taking over", "takes over", "will take over", "replaces",
+            "has replaced", "replaced", "succeeds", "steps in as", "is now our", "is now the",
+            "is now my", "is our new", "is my new", "is the new", "will be our new",
+        ],
+    )?;
+    Some(start..last + 1)
+}
+
+/// "Change of plan: standup at 10:30 as of Monday".
+fn replanned(s: &Sentence<'_>, start: usize, end: usize) -> Option<Range<usize>> {
+    let lead = (0..start.min(8)).any(|at| {
+        s.phrase(at, NEW_PLANS).is_some()
+            || ["correction", "update", "change", "changed"].contains(&s.lower(at))
+    });
+    if !lead {
+        return None;
+    }
+    let link = (start + 1..end.min(start + 5))
+        .take_while(|at| s.stop(at - 1) == Stop::None)
+        .find(|at| matches!(s.lower(*at), "at" | "on" | "in" | "to" | "from" | "="))?;
+    let plain = (start..link).all(|at| {
+        !s.is(at, Class::NotNouns) && !s.is(at, Class::Copulas)
+            || matches!(s.lower(at), "the" | "our" | "my" | "is")
+    });
+    let said = value(s, s.skip_words(link + 1, &["the"]), end, false);
+    let exact = digits(s, &said) || dated(s, said.clone());
+    let said = said.start..before_link(s, said.clone(), &["as", "from", "starting", "instead"]);
+    (plain && exact && !said.is_empty()).then_some(said)
+}
+
+/// The end of a value before a word that goes on about something else.
+fn before_link(s: &Sentence<'_>, said: Range<usize>, links: &[&str]) -> usize {
+    said.clone().skip(1).find(|at| links.contains(&s.lower(*at))).unwrap_or(said.end)
 }

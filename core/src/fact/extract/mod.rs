@@ -252,6 +252,11 @@ fn read_sentence<'a>(
     // A new value beside it says what holds instead.
     let replaced = hits.iter().any(|hit| hit.kind != FactKind::Task);
     told.retain(|(hit, _)| hit.kind != FactKind::Retraction || !replaced);
+    // "New plan: summaries as one paragraph": of the rule that there was about summaries.
+    let turns = forms::turns(s);
+    for (hit, _) in &mut told {
+        hit.refers |= turns && hit.kind == FactKind::Instruction;
+    }
     hits.extend(told.into_iter().map(|(hit, _)| hit));
     for fact in facts_of(s, shown, hits) {
         if !found.contains(&fact) {
@@ -417,7 +422,9 @@ const OPENING_PHRASES: &[&str] = &[
     "to correct myself", "small correction", "quick correction", "one correction", "quick update",
     "you should know that", "fun fact", "for your information", "not anymore", "i'm sorry",
     "excuse me", "of course", "turns out", "it turns out", "small update", "for the form",
-    "good news", "bad news", "quick question",
+    "good news", "bad news", "quick question", "change of plan", "change of plans", "new plan",
+    "on second thought", "on second thoughts", "on reflection", "you know what", "plot twist",
+    "strike that", "new idea", "come to think of it", "thinking about it",
 ];
 
 /// The first word of a clause that is part of what it states.

@@ -18,7 +18,15 @@ pub(super) type Found = (Hit, Range<usize>);
 const ORDERS: &[&str] = &[
     "forget about", "forget", "ignore", "disregard", "scratch", "scrap", "strike", "discard",
     "drop", "delete", "remove", "erase", "undo", "cancel", "retract", "nevermind", "never mind",
-    "don't worry about", "please forget", "lose", "ditch", "bin",
+    "don't worry about", "please forget", "lose", "ditch", "bin", "lift", "revoke", "rescind",
+    "withdraw", "repeal", "abandon", "waive", "abolish", "suspend", "lifting", "dropping",
+    "withdrawing", "revoking", "scrapping",
+];
+
+/// Orders that by themselves say that something stood.
+const REVOKES: &[&str] = &[
+    "scratch", "scrap", "strike", "lift", "revoke", "rescind", "repeal", "abolish", "waive",
+    "lifting", "revoking", "scrapping",
 ];
 
 /// What an order takes back is something said before, if one of these is in its object.
@@ -26,8 +34,19 @@ const SAID: &[&str] = &[
     "rule", "rules", "instruction", "instructions", "restriction", "restrictions", "request",
     "preference", "note", "thing", "bit", "part", "requirement", "limit", "said", "told", "asked",
     "gave", "mentioned", "wrote", "earlier", "notes", "memory", "constraint", "order", "guideline",
-    "stuff", "policy", "point", "statement", "figure",
+    "stuff", "policy", "point", "statement", "figure", "ban", "embargo", "habit", "gimmick",
+    "convention", "routine",
 ];
+
+/// What one is under for a while.
+const SPELLS: &[&str] = &[
+    "ban", "bet", "challenge", "cleanse", "detox", "diet", "embargo", "experiment", "fast",
+    "freeze", "phase", "regime", "regimen", "restriction", "restrictions", "rule", "rules",
+    "thing", "trial",
+];
+
+/// Verbs of leaving something out, which a permission to do so takes back.
+const OMITS: &[&str] = &["leave out", "skip", "drop", "omit", "lose", "forget", "ditch", "stop"];
 
 /// Things that a user owned, did or planned and does not any more.
 const ENDED: &[&str] =
@@ -131,6 +150,17 @@ fn ordered(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
     ) {
         return Some(object(s, at + words));
     }
+    let before = s
+        .phrase(
+            at,
+            &[
+                "let's", "let us", "we can", "you can", "you may", "we may", "we could", "can you",
+                "could you", "can we", "i hereby", "i'd like to", "i want to", "i'm", "we're",
+                "i want you to", "i'd like you to", "time to",
+            ],
+        )
+        .unwrap_or(0);
+    let at = s.skip_words(at + before, &["please", "now", "just", "hereby", "also", "finally"]);
     let words = s.phrase(at, ORDERS)?;
     let verb = s.lower(at);
     let from = at + words;
@@ -139,7 +169,7 @@ fn ordered(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
         return None;
     }
     let first = s.lower(from);
-    let strong = matches!(verb, "scratch" | "scrap" | "strike");
+    let strong = REVOKES.contains(&verb);
     let that = matches!(first, "that" | "this" | "it") && object.len() == 1;
     if that {
         return strong.then_some(object).or_else(|| {
@@ -155,7 +185,11 @@ fn ordered(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
         .any(|at| ["i", "my", "earlier", "previous", "i've", "that"].contains(&s.lower(at)))
         || s.lower(object.end) == "from";
     let last = s.lower(object.end - 1);
-    let pointed = SAID.contains(&last);
+    let head = object.clone().skip(1).find(|at| {
+        matches!(s.lower(*at), "about" | "on" | "regarding" | "concerning" | "against" | "with")
+    });
+    let pointed =
+        SAID.contains(&last) || head.is_some_and(|head| SAID.contains(&s.lower(head - 1)));
     (determined && (strong && (said || object.len() <= 3) || said && (of_user || pointed)))
         .then(|| about(s, object))
 }
@@ -163,7 +197,8 @@ fn ordered(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
 /// Of "what I said about the budget", "the rule about units": the topic.
 fn about(s: &Sentence<'_>, object: Range<usize>) -> Range<usize> {
     let link = object.clone().find(|at| {
-        matches!(s.lower(*at), "about" | "regarding" | "concerning" | "on") && *at > object.start
+        matches!(s.lower(*at), "about" | "regarding" | "concerning" | "on" | "against")
+            && *at > object.start
     });
     if let Some(link) = link.filter(|link| link + 1 < object.end) {
         return link + 1..object.end;
@@ -199,9 +234,41 @@ fn allowed(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
         (range, more)
     };
     if let Some(words) = again
-        && let Some(back) = s.phrase(at + words, &["go back to", "switch back to", "return to"])
+        && let Some(back) = s.phrase(
+            at + words,
+            &[
+                "go back to", "switch back to", "return to", "resume", "revert to", "be back to",
+                "go back and",
+            ],
+        )
+        && !["sleep", "work", "bed", "school", "bed", "him", "her", "them"]
+            .contains(&s.lower(at + words + back))
     {
         return Some(object(s, at + words + back));
+    }
+    // "You may leave out the Latin names now".
+    if let Some(words) = again
+        && let Some(omits) = s.phrase(at + words, OMITS)
+    {
+        let from = at + words + omits;
+        let end = object(s, from).end;
+        let known = ["the", "those", "these", "my", "that", "all"].contains(&s.lower(from));
+        if known && end > from + 2 && s.lower(end - 1) == "now" {
+            return Some(from..end - 1);
+        }
+    }
+    // "Back to normal replies", "let's go back to English".
+    let to = s.phrase(
+        at,
+        &[
+            "let's go back to", "let's return to", "let's get back to", "go back to",
+            "we're back to", "switch back to", "back to", "revert to", "return to",
+        ],
+    );
+    if let Some(words) = to {
+        let usual = ["normal", "regular", "usual", "ordinary", "plain", "standard", "default"]
+            .contains(&s.lower(s.skip_words(at + words, &["the", "your", "our", "my"])));
+        return usual.then(|| object(s, at + words));
     }
     if let Some(words) = again {
         let (range, more) = ends(at + words);
@@ -216,9 +283,25 @@ fn allowed(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
         at,
         &[
             "you needn't", "you need not", "you no longer have to", "you no longer need to",
-            "there's no need to", "no need to", "you can stop",
+            "there's no need to", "no need to", "you can stop", "there is no need to",
+            "you are free to stop", "you may stop",
         ],
     );
+    let unneeded = s.phrase(
+        at,
+        &[
+            "no need for", "there's no need for", "there is no need for", "i don't need",
+            "we don't need", "i do not need", "we do not need", "i don't want", "we don't want",
+            "i no longer need", "we no longer need", "i no longer want", "we no longer want",
+            "no more need for",
+        ],
+    );
+    if let Some(words) = unneeded {
+        let (range, more) = ends(at + words);
+        let firm = (at..at + words).any(|at| matches!(s.lower(at), "longer" | "more"));
+        let whom = ["you", "to", "it", "him", "her", "them"].contains(&s.lower(range.start));
+        return ((more || firm) && !whom && !range.is_empty()).then(|| about(s, range));
+    }
     if let Some(words) = needless {
         let (range, more) = ends(at + words);
         let firm = s.lower(at) == "you" && s.lower(at + 1) != "can";
@@ -255,9 +338,16 @@ fn ended(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
         let thing = ["the", "my", "our", "that", "all"].contains(&s.lower(range.start));
         return thing.then_some(range);
     }
-    if let Some(words) = s
-        .phrase(verb, &["called off", "gave up", "given up", "got rid of", "stopped", "given away"])
-    {
+    if let Some(words) = s.phrase(
+        verb,
+        &[
+            "called off", "gave up", "given up", "got rid of", "stopped", "given away", "came off",
+            "come off", "went off", "gone off", "stepped down from", "stepped down as",
+            "resigned from", "resigned as", "retired from", "retired as", "dropped out of",
+            "withdrew from", "moved out of", "moved away from", "let go of", "parted with",
+            "done with", "finished with", "through with",
+        ],
+    ) {
         let from = s.skip_words(verb + words, &["on"]);
         let range = object(s, from);
         return (from < s.len() && !matches!(s.lower(from), "by" | "at" | "for" | "it"))
@@ -333,6 +423,23 @@ fn void(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
                 if negated && truth && more {
                     verb
                 } else {
+                    let past = s
+                        .phrase(
+                            verb,
+                            &[
+                                "is over", "are over", "is finished", "is history", "is done",
+                                "is behind me", "is behind us", "is lifted", "is off",
+                                "are lifted", "is past",
+                            ],
+                        )
+                        .is_some_and(|words| {
+                            verb + words >= s.len()
+                                || s.stop(verb + words - 1) != Stop::None
+                                || matches!(s.lower(verb + words), "now" | "and" | "so" | "for")
+                        });
+                    if past && verb > at && SPELLS.contains(&s.lower(verb - 1)) {
+                        return Some(about(s, trim_said(s, at..verb)));
+                    }
                     let dead = matches!(s.lower(verb), "is" | "are" | "was")
                         && (["dead", "obsolete", "void", "cancelled", "canceled", "outdated"]
                             .contains(&s.lower(verb + 1))
