@@ -250,9 +250,18 @@ fn restated(fact: &NewFact, known: &[Known]) -> Option<usize> {
     wanted.retain(|term| !IDLE.contains(&term.as_str()) && !TALK.contains(&term.as_str()));
     best_match(&wanted, known, |held| {
         held.kind == fact.kind
-            && held.observed_at <= fact.observed_at
             && held.text != fact.text
             && held.observed_at < fact.observed_at
+            && !(forbids(&held.text) && !forbids(&fact.text))
+    })
+}
+
+/// Whether an instruction is about what must not be: how something is done does not replace it.
+fn forbids(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    lower.split(|c: char| !c.is_alphanumeric() && c != '\'').any(|word| {
+        ["never", "no", "don't", "avoid", "without", "leave", "omit", "skip", "stop", "not"]
+            .contains(&word)
     })
 }
 

@@ -99,10 +99,31 @@ fn settled(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
     let lead = s.phrase(
         s.skip_words(start, &["ok", "okay", "so", "right", "well", "then"]),
         &[
-            "final call", "final decision", "final answer", "decision from", "decision of",
-            "decision made", "the decision is", "the verdict is", "verdict", "it's settled",
-            "it's decided", "that's settled", "that's decided", "it's official", "conclusion from",
+            "final call",
+            "final decision",
+            "final answer",
+            "decision from",
+            "decision of",
+            "decision made",
+            "the decision is",
+            "the verdict is",
+            "verdict",
+            "it's settled",
+            "it's decided",
+            "that's settled",
+            "that's decided",
+            "it's official",
+            "conclusion from",
             "outcome",
+            "i've made up my mind",
+            "we've made up our minds",
+            "my mind is made up",
+            "i made up my mind",
+            "we've reached a decision",
+            "we've made a decision",
+            "i've made a decision",
+            "i've decided",
+            "we've decided",
         ],
     );
     if lead.is_some() {
@@ -136,6 +157,26 @@ fn settled(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         && s.lower(start).starts_with("we")
     {
         return hit(start + 1, end);
+    }
+    // "We opted for the oak floor", "we ended up choosing Hetzner as our host".
+    if person
+        && let Some(words) = s.phrase(
+            verb,
+            &[
+                "opted for", "ended up choosing", "ended up picking", "ended up going with",
+                "ended up buying", "ended up booking", "settled on", "plumped for",
+                "decided in favour of", "decided in favor of", "signed off on",
+            ],
+        )
+    {
+        let from = s.skip_words(verb + words, &["the", "a", "an"]);
+        let last = (from + 1..end)
+            .find(|at| {
+                matches!(s.lower(*at), "for" | "in" | "over" | "as") || s.stop(at - 1) != Stop::None
+            })
+            .unwrap_or(end);
+        let real = from < end && !s.is(verb + words, Class::PronounValues);
+        return if real { hit(from, last).map(|hit| Hit { refers: true, ..hit }) } else { None };
     }
     match (s.lower(verb), s.lower(verb + 1)) {
         ("chosen" | "picked" | "selected", _)
@@ -279,6 +320,11 @@ pub(super) fn task(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         || s.lower(start) == "to" && s.lower(start + 1) == "do" && s.stop(start + 1) == Stop::Colon
         || s.phrase(start, &["action item", "note to self"]).is_some()
     {
+        if let Some(colon) = (start..s.len().min(start + 4)).find(|at| s.stop(*at) == Stop::Colon)
+            && colon + 1 < end
+        {
+            return Some(Hit::open(FactKind::Task, USER, Some(s.slice(colon + 1..end))));
+        }
         return if start + 1 < s.len() { hit() } else { None };
     }
     let mut at = s.skip_words(start, &["please", "also", "and", "just"]);

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::extract;
 use super::lines::sentences;
 use super::sentence::Sentence;
 use super::words::Class;
+use super::{extract, pastes_inline};
 
 /// Forms of what is only imagined.
 const IMAGINED: &[&str] = &[
@@ -28,13 +28,15 @@ pub fn borrowed(text: &str) -> Vec<Range<usize>> {
         if line.trim().is_empty() {
             in_quote = false;
         }
-        let mut from = 0;
+        let (mut from, mut pasted) = (0, false);
         for sentence in sentences(line) {
             let Some(offset) = line[from..].find(sentence) else { continue };
             let start = from + offset;
             from = start + sentence.len();
             let read = Sentence::read(sentence, &mut in_quote);
-            if is_borrowed(&read) {
+            // All of a line that gives somebody's text.
+            pasted |= pastes_inline(sentence);
+            if pasted && !sentence.trim_end().ends_with('?') || is_borrowed(&read) {
                 found.push(at + start..at + from);
             }
         }
@@ -50,6 +52,9 @@ fn may_borrow(text: &str) -> bool {
         return true;
     }
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if text.contains(": ") && has(&["ere's", "ere is", "his is", "from", "wrote", "sent", "says"]) {
+        return true;
+    }
     has(&["f I ", "f i ", "f we ", "f my ", "uppose", "magine", "retend", "ssum"])
         || has(&["every", "always", "never", "must"])
             && has(&[

@@ -437,28 +437,27 @@ pub(super) fn corrects(s: &Sentence<'_>) -> bool {
 /// Says that another rule or value holds from now on than the one before.
 pub(super) fn turns(s: &Sentence<'_>) -> bool {
     (0..s.len()).any(|at| {
-        if s.is_quoted(at) {
-            return false;
-        }
-        matches!(
-            s.lower(at),
-            "instead"
-                | "correction"
-                | "switch"
-                | "switched"
-                | "switching"
-                | "changed"
-                | "change"
-                | "rather"
-                | "anymore"
-                | "revised"
-                | "now"
-                | "actually"
-        ) && !(s.lower(at) == "now"
-            && at > 0
-            && matches!(s.lower(at - 1), "from" | "for" | "right"))
-            || s.phrase(at, NEW_PLANS).is_some()
+        !s.is_quoted(at)
+            && (matches!(
+                s.lower(at),
+                "instead"
+                    | "correction"
+                    | "switch"
+                    | "switched"
+                    | "switching"
+                    | "changed"
+                    | "change"
+                    | "rather"
+                    | "anymore"
+                    | "revised"
+            ) || s.phrase(at, NEW_PLANS).is_some())
     })
+}
+
+/// Whether a sentence opens with another plan: "New plan: ...", "on second thought, ...".
+pub(super) fn replans(s: &Sentence<'_>) -> bool {
+    (0..s.len().min(4))
+        .any(|at| s.phrase(at, NEW_PLANS).is_some_and(|words| s.stop(at + words - 1) != Stop::None))
 }
 
 /// Say that what follows is another plan than before.
@@ -508,6 +507,9 @@ fn new_value(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         let counted = said.clone().any(|at| is_number_word(s.lower(at)));
         let precise = digits(s, &said) || dated(s, said.clone()) || counted && corrects(s);
         return if precise { refer(said) } else { None };
+    }
+    if let Some(hit) = altered(s, start, end) {
+        return Some(hit);
     }
     if let Some(said) = remade(s, start, end)
         .or_else(|| swapped(s, start, end))
@@ -619,7 +621,11 @@ fn remade(s: &Sentence<'_>, start: usize, end: usize) -> Option<Range<usize>> {
         .take_while(|at| s.stop(at - 1) == Stop::None)
         .find(|at| exact(*at))?;
     let last = at - 1;
-    let noun = !s.is(from, Class::PronounValues) && !s.is(last, Class::PronounValues);
+    let noun = |at: usize| {
+        !["it", "that", "this", "me", "you", "sure", "us", "them", "him", "her", "up"]
+            .contains(&s.lower(at))
+    };
+    let noun = noun(from) && noun(last);
     let said = value(s, at, end, false);
     let said = said.start..before_link(s, said.clone(), &["for", "instead", "from"]);
     (noun && !said.is_empty()).then_some(said)
@@ -702,4 +708,20 @@ fn replanned(s: &Sentence<'_>, start: usize, end: usize) -> Option<Range<usize>>
 /// The end of a value before a word that goes on about something else.
 fn before_link(s: &Sentence<'_>, said: Range<usize>, links: &[&str]) -> usize {
     said.clone().skip(1).find(|at| links.contains(&s.lower(*at))).unwrap_or(said.end)
+}
+
+/// "Security bumped the password policy up to 16 characters": whoever changed it.
+fn altered(s: &Sentence<'_>, start: usize, end: usize) -> Option<Hit> {
+    let verb = (start + 1..end.min(start + 5))
+        .take_while(|at| s.stop(at - 1) == Stop::None)
+        .find(|at| s.is(*at, Class::Changes))?;
+    let plain = (start..verb).all(|at| {
+        !s.is(at, Class::NotNouns)
+            || ["they", "someone", "has", "have", "just"].contains(&s.lower(at))
+    });
+    let known = matches!(s.lower(verb + 1), "the" | "our" | "my");
+    if !plain || !known {
+        return None;
+    }
+    super::statement::changed(s, verb, end)
 }

@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::Hit;
+use super::forms;
 use super::orders::{
     ASKING, BEFORE, LASTING, LEADS, MADE, ONCE, REMEMBER, is_kindness, is_verb, lasting, reported,
 };
@@ -31,7 +32,8 @@ pub(super) fn instructions(s: &Sentence<'_>, asks: bool, after: bool, weak: bool
         return found;
     }
     let remembers = (0..s.len()).any(|at| s.among(at, &REMEMBER).is_some());
-    let lasting = weak || remembers || lasting(s);
+    let replans = forms::replans(s);
+    let lasting = weak || remembers || lasting(s) || replans && made(s);
     // Without anything that says that it stands, few forms are left.
     let named = (0..s.len()).any(|at| {
         matches!(
@@ -76,7 +78,7 @@ pub(super) fn instructions(s: &Sentence<'_>, asks: bool, after: bool, weak: bool
             .or_else(|| naming(s, &segment))
             .or_else(|| order(s, &segment, lasting, after, previous_orders))
             .or_else(|| wanted(s, &segment, lasting))
-            .or_else(|| bare(s, &segment, lasting, weak || remembers));
+            .or_else(|| bare(s, &segment, lasting, weak || remembers || replans));
         let told = told.filter(|_| weak || !reported(s, start));
         previous_orders = told.is_some();
         found.extend(told);
@@ -91,6 +93,11 @@ pub(super) fn instructions(s: &Sentence<'_>, asks: bool, after: bool, weak: bool
         }
     }
     found
+}
+
+/// Whether a sentence speaks of what an assistant makes.
+fn made(s: &Sentence<'_>) -> bool {
+    (0..s.len()).any(|at| !s.is_quoted(at) && MADE.contains(&s.lower(at)))
 }
 
 /// Stretches between stops and conjunctions, each from its first word that may be an order's.
@@ -210,7 +217,11 @@ fn order(
     }
     let lets = lasting
         && s.lower(at) == "let's"
-        && ["keep", "stick", "use", "write", "speak", "switch", "stay"].contains(&s.lower(at + 1));
+        && [
+            "keep", "stick", "use", "write", "speak", "switch", "stay", "make", "change", "move",
+            "drop", "stop", "skip", "avoid", "try", "call", "not",
+        ]
+        .contains(&s.lower(at + 1));
     let asking = s.among(at, &ASKING).or_else(|| lets.then_some(1));
     let allows = asking.is_some() && matches!(s.lower(at + 1), "can" | "may");
     if let Some(words) = asking {
@@ -338,7 +349,7 @@ fn main_clause(s: &Sentence<'_>, segment: &Range<usize>) -> Option<usize> {
         let before = s.lower(at - 1);
         let object = [
             "to", "i", "you", "we", "and", "the", "a", "an", "my", "your", "of", "for", "please",
-            "that", "should",
+            "that", "should", "they", "he", "she", "it", "people",
         ]
         .contains(&before);
         let marker = ["never", "always", "please", "don't", "only"].contains(&s.lower(*at));
@@ -389,7 +400,8 @@ fn wanted(s: &Sentence<'_>, segment: &Range<usize>, lasting: bool) -> Option<Fou
     if wants.is_none() {
         // "Lists get em dashes now": of a topic, and not of somebody's.
         let modal = modal?;
-        if !(lasting || quantified && s.lower(object + 1) != "people")
+        let other = MADE.contains(&s.lower(object)) && forms::turns(s);
+        if !(lasting || other || quantified && s.lower(object + 1) != "people")
             || modal > object + 6
             || s.is(object, Class::Reports)
         {
@@ -399,7 +411,7 @@ fn wanted(s: &Sentence<'_>, segment: &Range<usize>, lasting: bool) -> Option<Fou
         let from = if rest < end { rest } else { object };
         let value = from..cut(s, from, extend(s, from, end));
         let told = topic::topic(s, object..end);
-        let attribute = told.or_else(|| topic::words_of(s.slice(object..modal)))?;
+        let attribute = told.or_else(|| topic::words_of(s.slice(object..end)))?;
         return Some((
             Hit::slot(FactKind::Instruction, USER, &attribute, s.slice(value)),
             segment.clone(),
@@ -446,7 +458,11 @@ fn bare(s: &Sentence<'_>, segment: &Range<usize>, lasting: bool, weak: bool) -> 
     let first = s.lower(start);
     let none =
         ["no", "nothing", "not", "only", "max", "maximum", "one", "without"].contains(&first);
-    let known = (start..end).any(|at| !s.is_quoted(at) && topic::of_word(s.lower(at)).is_some())
+    // "Recipes in cups and ounces".
+    let form = MADE.contains(&first)
+        && matches!(s.lower(start + 1), "in" | "as" | "with" | "on" | "without" | "only" | "under");
+    let known = form
+        || (start..end).any(|at| !s.is_quoted(at) && topic::of_word(s.lower(at)).is_some())
         || topic::topic(s, start..end).is_some();
     let named = s.stop(start.saturating_sub(1)) == Stop::Colon && start > 0;
     // "Two standing rules: ..." names what follows.
@@ -464,7 +480,14 @@ fn bare(s: &Sentence<'_>, segment: &Range<usize>, lasting: bool, weak: bool) -> 
     if subordinate || idle {
         return None;
     }
-    let end = if named { extend(s, start, end) } else { end };
+    let mut end = if named { extend(s, start, end) } else { end };
+    // What "and" adds to it without a verb.
+    if form && end < s.len() && s.lower(end) == "and" && s.stop(end - 1) == Stop::None {
+        let next = (end + 1..s.len()).find(|at| s.stop(at - 1) != Stop::None).unwrap_or(s.len());
+        if next <= end + 4 && !(end + 1..next).any(|at| is_verb(s.lower(at))) {
+            end = next;
+        }
+    }
     let value = start..cut(s, start, end);
     (value.len() >= 2 || none || s.is_name(start))
         .then(|| (hit(s, value.clone(), segment), segment.start..value.end.max(segment.end)))

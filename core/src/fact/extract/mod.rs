@@ -111,6 +111,10 @@ pub fn extract(content: &str) -> Vec<Extracted> {
         }
         for text in sentences(line) {
             let sentence = Sentence::read(text, &mut in_quote);
+            // "Here is the prompt my nephew uses: You are a cowboy."
+            if pastes_inline(text) {
+                break;
+            }
             // What follows "Translate the following:" is material, not the user's own statement.
             if hands_over(&sentence) {
                 if line.ends_with(text) {
@@ -294,6 +298,14 @@ fn introduces_paste(line: &str) -> bool {
     text && given
 }
 
+/// Whether a sentence says before its colon that somebody's text follows, and begins it.
+fn pastes_inline(sentence: &str) -> bool {
+    let lower = sentence.trim_start().to_lowercase();
+    let shows = ["here's", "here is", "this is", "below is", "i got", "i received", "we got"];
+    shows.iter().any(|shows| lower.starts_with(shows))
+        && sentence.find(": ").is_some_and(|colon| introduces_paste(&sentence[..=colon]))
+}
+
 /// Whether a sentence asks for something to be made of what follows its colon: "Draft a tweet: we
 /// open on Sundays!"
 fn gives_material(s: &Sentence<'_>) -> bool {
@@ -407,7 +419,8 @@ fn hedges(s: &Sentence<'_>, at: usize) -> bool {
 }
 
 fn reports(s: &Sentence<'_>, at: usize) -> bool {
-    if !s.is(at, Class::Reports) || s.is_quoted(at) {
+    // "On second thought" is nobody's.
+    if !s.is(at, Class::Reports) || s.is_quoted(at) || at > 0 && s.lower(at - 1) == "second" {
         return false;
     }
     let own = at > 0 && ["i", "i've", "we", "i'd", "to"].contains(&s.lower(at - 1));

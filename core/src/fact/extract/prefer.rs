@@ -167,7 +167,8 @@ fn averse(s: &Sentence<'_>, start: usize, end: usize) -> Option<Hit> {
         start,
         &[
             "i", "we", "i'm", "we're", "i've", "really", "am", "do", "also", "always", "still",
-            "just", "absolutely", "are", "have",
+            "just", "absolutely", "are", "have", "grown", "become", "quite", "rather", "very",
+            "become", "pretty", "so",
         ],
     );
     let person =
@@ -180,10 +181,11 @@ fn averse(s: &Sentence<'_>, start: usize, end: usize) -> Option<Hit> {
         at,
         &[
             "not keen on", "not a fan of", "not a big fan of", "not a huge fan of", "no fan of",
-            "not fond of", "not into", "not much of a fan of", "a big fan of", "a huge fan of",
-            "a fan of", "fond of", "keen on", "partial to", "more of a", "don't care for",
-            "dislike", "detest", "loathe", "can't stand", "cannot stand", "can't bear",
-            "don't like", "do not like", "never liked", "never cared for", "hate", "despise",
+            "no fans of", "not fans of", "big fans of", "fans of", "not fond of", "not into",
+            "not much of a fan of", "a big fan of", "a huge fan of", "a fan of", "fond of",
+            "keen on", "partial to", "more of a", "don't care for", "dislike", "detest", "loathe",
+            "can't stand", "cannot stand", "can't bear", "don't like", "do not like",
+            "never liked", "never cared for", "hate", "despise",
         ],
     )?;
     let object = at + words..ended(s, at + words, end);

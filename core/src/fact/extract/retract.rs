@@ -45,6 +45,9 @@ const SPELLS: &[&str] = &[
     "thing", "trial",
 ];
 
+/// Begin what is not wanted any more.
+const NEEDLESS: &[&str] = &["no need", "no more", "no longer"];
+
 /// Verbs of leaving something out, which a permission to do so takes back.
 const OMITS: &[&str] = &["leave out", "skip", "drop", "omit", "lose", "forget", "ditch", "stop"];
 
@@ -64,19 +67,23 @@ pub(super) fn retraction(s: &Sentence<'_>, asks: bool) -> Option<Found> {
             starts.push(at);
         }
     }
-    for start in starts {
-        let at = skip_before(s, start);
-        if at >= s.len() || s.is_quoted(at) {
-            continue;
-        }
-        let found = ordered(s, at)
-            .or_else(|| allowed(s, at))
-            .or_else(|| (!asks).then(|| ended(s, at)).flatten())
-            .or_else(|| (!asks).then(|| void(s, at)).flatten());
-        if let Some(object) = found
-            && !reported_here(s, at)
-        {
-            return hit(s, at, object);
+    // "I sold the boat, so forget my rule about it": what is said outright comes first.
+    for outright in [true, false] {
+        for start in &starts {
+            let at = skip_before(s, *start);
+            if at >= s.len() || s.is_quoted(at) || !outright && asks {
+                continue;
+            }
+            let found = if outright {
+                ordered(s, at).or_else(|| allowed(s, at))
+            } else {
+                ended(s, at).or_else(|| void(s, at))
+            };
+            if let Some(object) = found
+                && !reported_here(s, at)
+            {
+                return hit(s, at, object);
+            }
         }
     }
     None
@@ -90,14 +97,18 @@ fn reported_here(s: &Sentence<'_>, at: usize) -> bool {
 fn skip_before(s: &Sentence<'_>, start: usize) -> usize {
     let mut at = start;
     loop {
+        if s.phrase(at, NEEDLESS).is_some() {
+            return at;
+        }
         let next = s.skip_words(
             at,
             &[
                 "please", "ok", "okay", "so", "and", "but", "just", "actually", "oh", "well", "ah",
-                "hm", "because", "sorry", "then", "also", "wait", "no", "btw", "hey", "now", "pls",
+                "hm", "because", "sorry", "then", "also", "wait", "btw", "hey", "now", "pls",
                 "good", "correction", "update", "yes", "turns", "out",
             ],
         );
+        let next = next + usize::from(s.lower(next) == "no" && s.phrase(next, NEEDLESS).is_none());
         let next = next
             + s.phrase(next, &["by the way", "good news", "on second thoughts", "fun fact"])
                 .unwrap_or(0);
@@ -287,6 +298,19 @@ fn allowed(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
             "you are free to stop", "you may stop",
         ],
     );
+    // "Enough with the proverbs", "I've had enough of those rhymes".
+    if let Some(words) = s.phrase(
+        at,
+        &[
+            "enough with", "enough of", "i've had enough of", "we've had enough of",
+            "i've heard enough of", "no more of", "that's enough of", "i'm done with",
+            "we're done with", "i'm over",
+        ],
+    ) {
+        let (range, _) = ends(at + words);
+        let known = ["the", "those", "these", "your"].contains(&s.lower(range.start));
+        return (known && range.len() > 1).then(|| range.start + 1..range.end);
+    }
     let unneeded = s.phrase(
         at,
         &[

@@ -30,7 +30,7 @@ const TOPICS: &[(&str, &str)] = &[
     (
         "units",
         "celsius centigrade centimeters centimetres fahrenheit gallons grams \
-      imperial inches kelvin kilograms kilometers kilometres kilos kms litres metric mile miles \
+      cups imperial inches kelvin kilograms kilometers kilometres kilos kms litres metric mile miles \
       ounces temperatures units yards",
     ),
     ("spelling", "spell spelled spelling spellings"),
