@@ -251,8 +251,8 @@ fn restated(fact: &NewFact, known: &[Known]) -> Option<usize> {
     best_match(&wanted, known, |held| {
         held.kind == fact.kind
             && held.text != fact.text
-            && held.observed_at < fact.observed_at
-            && !(forbids(&held.text) && !forbids(&fact.text))
+            && held.observed_at <= fact.observed_at
+            && (forbids(&fact.text) || !forbids(&held.text))
     })
 }
 

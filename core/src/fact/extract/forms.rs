@@ -450,7 +450,9 @@ pub(super) fn turns(s: &Sentence<'_>) -> bool {
                     | "rather"
                     | "anymore"
                     | "revised"
-            ) || s.phrase(at, NEW_PLANS).is_some())
+            ) || s.phrase(at, NEW_PLANS).is_some()
+                || s.phrase(at, &["you can", "you may"]).is_some()
+                    && (at..s.len()).any(|at| s.lower(at) == "now"))
     })
 }
 
@@ -558,7 +560,12 @@ fn new_value(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
         let precise = digits(s, &said)
             || dated(s, said.clone())
             || s.word(said.start).contains('.') && s.word(said.start).len() > 3
-            || (named > 0 || s.lower(start) == "i") && is_specific(s, said.clone());
+            || (named > 0 || s.lower(start) == "i") && is_specific(s, said.clone())
+            // "I've switched gyms, it's Ironhouse now".
+            || s.is_name(said.start)
+                && (0..start).any(|at| {
+                    ["switched", "changed", "swapped", "replaced", "moved"].contains(&s.lower(at))
+                });
         return if precise && is_value(s, &said) { refer(said) } else { None };
     }
     // "He gets 50 mg from today", "we pay 845 from March".
@@ -659,13 +666,26 @@ fn ended_up(s: &Sentence<'_>, start: usize, end: usize) -> Option<Range<usize>> 
         verb,
         &[
             "ended up with", "ended up at", "ended up in", "landed on", "wound up with",
-            "switched to", "moved over to", "changed over to",
+            "switched to", "moved over to", "changed over to", "got bumped to", "got moved to",
+            "were moved to", "were bumped to", "been moved to", "been bumped to",
+            "been reassigned to", "got reassigned to", "been transferred to", "got transferred to",
+            "been switched to", "got switched to",
         ],
     )?;
     let from = s.skip_words(verb + words, &["a", "an", "the"]);
     let said = value(s, from, end, false);
     let said = said.start..before_link(s, said.clone(), &["as", "for", "instead", "after"]);
     (person && is_specific(s, said.clone())).then_some(said)
+}
+
+/// "Ms Adeyemi is my landlord now": who was it before is so no more.
+pub(super) fn succeeds(s: &Sentence<'_>, range: &Range<usize>) -> Option<Hit> {
+    let Range { start, end } = *range;
+    let last = (start..end.min(start + 4)).take_while(|at| s.is_name(*at)).last()?;
+    let owned = s.phrase(last + 1, &["is my", "is our", "is the"])?;
+    let now = (last + 1 + owned..end).any(|at| s.lower(at) == "now");
+    let hit = Hit::open(FactKind::Fact, PROJECT, Some(s.slice(start..last + 1)));
+    now.then_some(Hit { refers: true, ..hit })
 }
 
 /// "Hana Ito has taken over as team lead", "our new accountant is ..." of who was it before.

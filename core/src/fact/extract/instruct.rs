@@ -138,7 +138,12 @@ fn continues(s: &Sentence<'_>, start: usize, previous_orders: bool) -> bool {
         let word = s.lower(at).split('\'').next().unwrap_or_default();
         matches!(word, "i" | "you" | "we" | "they" | "he" | "she" | "it" | "that" | "which" | "who")
     });
-    !previous_orders && subject
+    // "Our neighbour makes everyone take off their shoes and always speak German".
+    let of_others = at > 1
+        && (["my", "our", "the", "his", "her", "their", "everyone"].contains(&s.lower(0))
+            || s.is_name(0) && s.is_name(1))
+        && !matches!(s.lower(at + 1), "please" | "pls" | "kindly" | "so" | "from");
+    !previous_orders && (subject || of_others)
 }
 
 /// "Remember that ...": what is to be remembered.
@@ -343,7 +348,9 @@ fn main_clause(s: &Sentence<'_>, segment: &Range<usize>) -> Option<usize> {
     // "If you ever write python use ...": the first verb is the subordinate clause's.
     let mut from = segment.start + 1;
     if matches!(s.lower(from), "you" | "i" | "we") {
-        from = s.skip_words(from + 1, &["ever", "do", "have", "to", "are", "am"]) + 1;
+        from = s
+            .skip_words(from + 1, &["ever", "do", "have", "to", "are", "am", "always", "never"])
+            + 1;
     }
     (from.max(segment.start + 2)..segment.end).find(|at| {
         let before = s.lower(at - 1);
@@ -442,7 +449,9 @@ fn bare(s: &Sentence<'_>, segment: &Range<usize>, lasting: bool, weak: bool) -> 
     // "Whenever I paint" alone says too little about what has no verb.
     let strong = (0..s.len()).any(|at| !s.is_quoted(at) && s.among(at, &LASTING).is_some());
     let titled = start > 0 && s.stop(start - 1) == Stop::Colon;
-    if !strong && !titled && !weak && !s.has(start + 2, "at a time") {
+    let of_all = quantifies(s, start)
+        && (MADE.contains(&s.lower(start + 1)) || topic::of_word(s.lower(start + 1)).is_some());
+    if !strong && !titled && !weak && !of_all && !s.has(start + 2, "at a time") {
         return None;
     }
     let verbs = (start..end).any(|at| {

@@ -226,6 +226,7 @@ fn read_sentence<'a>(
                 let corrected =
                     previous.as_ref().and_then(|old| statement::corrected(s, old, &clause));
                 corrected
+                    .or_else(|| forms::succeeds(s, &clause))
                     .or_else(|| acts::link(s, &clause))
                     .or_else(|| prefer::preference(s, &clause))
                     .or_else(|| acts::plain(s, &clause))

@@ -5,10 +5,11 @@
 use std::ops::Range;
 
 use super::Hit;
-use super::orders::reported;
+use super::orders::{MADE, reported};
 use super::phrase::USER;
 use super::sentence::{Sentence, Stop};
 use super::topic;
+use super::words::Class;
 use crate::fact::FactKind;
 
 /// A retraction with the words that state it.
@@ -48,12 +49,21 @@ const SPELLS: &[&str] = &[
 /// Begin what is not wanted any more.
 const NEEDLESS: &[&str] = &["no need", "no more", "no longer"];
 
+/// What is planned, and may not happen.
+const PLANS: &[&str] = &[
+    "appointment", "booking", "concert", "deal", "dinner", "event", "exam", "holiday", "interview",
+    "launch", "lunch", "meeting", "move", "party", "plan", "plans", "race", "reservation", "sale",
+    "tour", "trip", "visit", "wedding", "workshop",
+];
+
 /// Verbs of leaving something out, which a permission to do so takes back.
 const OMITS: &[&str] = &["leave out", "skip", "drop", "omit", "lose", "forget", "ditch", "stop"];
 
 /// Things that a user owned, did or planned and does not any more.
-const ENDED: &[&str] =
-    &["abandoned", "cancelled", "canceled", "scrapped", "sold", "quit", "ditched", "ended"];
+const ENDED: &[&str] = &[
+    "abandoned", "cancelled", "canceled", "scrapped", "sold", "quit", "ditched", "ended",
+    "shelved", "axed", "binned",
+];
 
 /// The retraction of a sentence.
 pub(super) fn retraction(s: &Sentence<'_>, asks: bool) -> Option<Found> {
@@ -77,7 +87,7 @@ pub(super) fn retraction(s: &Sentence<'_>, asks: bool) -> Option<Found> {
             let found = if outright {
                 ordered(s, at).or_else(|| allowed(s, at))
             } else {
-                ended(s, at).or_else(|| void(s, at))
+                ended(s, at).or_else(|| gone(s, at)).or_else(|| void(s, at))
             };
             if let Some(object) = found
                 && !reported_here(s, at)
@@ -303,8 +313,7 @@ fn allowed(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
         at,
         &[
             "enough with", "enough of", "i've had enough of", "we've had enough of",
-            "i've heard enough of", "no more of", "that's enough of", "i'm done with",
-            "we're done with", "i'm over",
+            "i've heard enough of", "no more of", "that's enough of",
         ],
     ) {
         let (range, _) = ends(at + words);
@@ -365,11 +374,11 @@ fn ended(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
     if let Some(words) = s.phrase(
         verb,
         &[
-            "called off", "gave up", "given up", "got rid of", "stopped", "given away", "came off",
-            "come off", "went off", "gone off", "stepped down from", "stepped down as",
-            "resigned from", "resigned as", "retired from", "retired as", "dropped out of",
-            "withdrew from", "moved out of", "moved away from", "let go of", "parted with",
-            "done with", "finished with", "through with",
+            "called off", "gave up", "given up", "give up on", "giving up on", "got rid of",
+            "stopped", "given away", "came off", "come off", "stepped down from",
+            "stepped down as", "resigned from", "resigned as", "retired from", "retired as",
+            "dropped out of", "withdrew from", "moved out of", "moved away from", "let go of",
+            "parted with",
         ],
     ) {
         let from = s.skip_words(verb + words, &["on"]);
@@ -389,6 +398,35 @@ fn ended(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
     let idle = ["know", "care", "understand", "want", "think", "sure", "get", "remember", "feel"]
         .contains(&s.lower(range.start));
     (over && !range.is_empty() && !idle).then_some(range)
+}
+
+/// "The jokes can go", "the Malta trip is off", "smileys are fine again".
+fn gone(s: &Sentence<'_>, at: usize) -> Option<Range<usize>> {
+    let verb = (at + 1..s.len().min(at + 7))
+        .take_while(|at| s.stop(at - 1) == Stop::None)
+        .find(|at| matches!(s.lower(*at), "can" | "is" | "are" | "fell"))?;
+    let over = |words: usize| {
+        verb + words >= s.len()
+            || s.stop(verb + words - 1) != Stop::None
+            || matches!(s.lower(verb + words), "now" | "then" | "so" | "because" | "as" | "for")
+    };
+    let known = ["the", "those", "these", "that", "my", "our", "your"].contains(&s.lower(at));
+    let planned = PLANS.contains(&s.lower(verb - 1));
+    // What an assistant does or makes, not what people may do.
+    let made = MADE.contains(&s.lower(verb - 1))
+        || SPELLS.contains(&s.lower(verb - 1))
+        || topic::of_word(s.lower(verb - 1)).is_some();
+    let found = match (s.lower(verb), s.lower(verb + 1)) {
+        ("can", "go") => known && made && over(2),
+        ("is" | "are", "off") => known && planned && over(2),
+        ("fell", "through") => known && planned,
+        ("is" | "are", "fine" | "ok" | "okay" | "allowed" | "welcome") => {
+            made && s.lower(verb + 2) == "again" && !s.is(at, Class::NotNouns)
+        }
+        _ => false,
+    };
+    let start = if known && verb > at + 1 { at + 1 } else { at };
+    found.then_some(start..verb)
 }
 
 /// "That isn't true anymore", "the currency thing no longer applies", "the link I gave you is dead".

@@ -73,6 +73,17 @@ fn what_is_taken_back() {
         ("I changed my mind about the blue tiles.", &["retraction user"]),
         ("That rule no longer applies.", &["retraction user"]),
         ("I no longer live in Berlin, I live in Bonn.", &["fact user/lives_in=Bonn"]),
+        ("Let's lift the ban on emojis.", &["retraction user/emojis=emojis"]),
+        ("No need for the footnotes any more.", &["retraction user/citations=footnotes"]),
+        ("The puns can go.", &["retraction user/jokes=puns"]),
+        ("My juice cleanse is over.", &["retraction user"]),
+        ("You may skip the old street names now.", &["retraction user"]),
+        ("Back to your usual style.", &["retraction user"]),
+        ("I've had enough of those riddles.", &["retraction user"]),
+        ("The picnic meeting is off.", &["retraction user"]),
+        ("The lunch break is over.", &[]),
+        ("The kids can go.", &[]),
+        ("You can go back to bed.", &[]),
         ("Forget it", &["retraction user"]),
         ("I don't know anymore", &[]),
         ("Drop the second column.", &[]),
@@ -91,6 +102,13 @@ fn corrections_refer_to_what_was_said() {
         ("They raised it, we pay 90 from May.", "90"),
         ("We've booked the Old Mill instead.", "Old Mill"),
         ("We moved the gateway to 9443.", "9443"),
+        ("On second thought, make the dinner 8 pm.", "8 pm"),
+        ("I swapped the Volvo for a Fiat Panda.", "Fiat Panda"),
+        ("We ended up with the Brass Foxes as the band.", "Brass Foxes"),
+        ("Change of plan: rehearsal at 18:30.", "18:30"),
+        ("Ada Quist took over as chair.", "Ada Quist"),
+        ("Mr Okoro is our caretaker now.", "Mr Okoro"),
+        ("I've changed banks, it's Nordhafen now.", "Nordhafen"),
     ] {
         let found = extract(text);
         assert_eq!(found.len(), 1, "{text}: {found:?}");
@@ -122,6 +140,9 @@ fn orders_for_once_and_those_of_others_are_not_the_users() {
         "Remember the time we talked about boats?",
         "Here's the mail I got:\n\nFrom now on send all invoices to us.",
         "// always use tabs",
+        "Our neighbour makes everyone whisper and always lock the gate.",
+        "Here is the prompt my cousin uses: You are a wizard. Always say abracadabra.",
+        "If you always give in, they stop respecting you.",
     ] {
         let found = extract(text);
         assert!(found.is_empty(), "{text}: {found:?}");
