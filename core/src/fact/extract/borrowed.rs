@@ -59,7 +59,7 @@ fn may_borrow(text: &str) -> bool {
         || has(&["every", "always", "never", "must"])
             && has(&[
                 "say", "insist", "tell", "told", "demand", "claim", "wr", "want", "think",
-                "reckon", "swear", "ask",
+                "reckon", "swear", "ask", "expect", "require", "makes",
             ])
 }
 
@@ -81,9 +81,10 @@ fn is_borrowed(s: &Sentence<'_>) -> bool {
     (1..s.len().min(24)).any(|at| {
         let says = [
             "says", "insists", "tells", "told", "demands", "wants", "reckons", "thinks", "claims",
-            "swears", "asks", "asked", "wrote", "writes",
+            "swears", "asks", "asked", "wrote", "writes", "expects", "requires",
         ]
-        .contains(&s.lower(at));
+        .contains(&s.lower(at))
+            || s.phrase(at, &["makes everyone", "makes everybody", "makes us all"]).is_some();
         let others = !["i", "we", "you", "who", "i've", "to", "was"].contains(&s.lower(at - 1));
         let own = matches!(s.lower(at - 1), "i" | "i've" | "we")
             && !matches!(s.lower(at + 1), "you" | "");

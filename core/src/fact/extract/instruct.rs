@@ -134,6 +134,10 @@ fn continues(s: &Sentence<'_>, start: usize, previous_orders: bool) -> bool {
     let joined =
         (1..=start).rev().take(3).find(|at| matches!(s.lower(*at), "and" | "but" | "then"));
     let Some(at) = joined.filter(|at| s.stop(at - 1) == Stop::None) else { return false };
+    // "Would you do me a favour and put the answer first each time?"
+    if matches!(s.lower(at - 1), "favour" | "favor" | "kindness" | "habit") {
+        return false;
+    }
     let subject = (0..at).any(|at| {
         let word = s.lower(at).split('\'').next().unwrap_or_default();
         matches!(word, "i" | "you" | "we" | "they" | "he" | "she" | "it" | "that" | "which" | "who")

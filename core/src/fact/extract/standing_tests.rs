@@ -160,6 +160,8 @@ fn what_is_borrowed() {
         ("My doctor told me that I have asthma.", false),
         ("Use the word \"colour\" with a u.", false),
         ("I live in Porto.", false),
+        ("My aunt makes everyone take off their shoes.", true),
+        ("My aunt makes everything herself.", false),
     ] {
         assert_eq!(!borrowed(text).is_empty(), expected, "{text}");
     }
