@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::Hit;
-use super::forms;
+use super::changes;
 use super::orders::{
     ASKING, BEFORE, LASTING, LEADS, MADE, ONCE, REMEMBER, is_kindness, is_verb, lasting, reported,
 };
@@ -32,7 +32,7 @@ pub(super) fn instructions(s: &Sentence<'_>, asks: bool, after: bool, weak: bool
         return found;
     }
     let remembers = (0..s.len()).any(|at| s.among(at, &REMEMBER).is_some());
-    let replans = forms::replans(s);
+    let replans = changes::replans(s);
     let lasting = weak || remembers || lasting(s) || replans && made(s);
     // Without anything that says that it stands, few forms are left.
     let named = (0..s.len()).any(|at| {
@@ -411,7 +411,7 @@ fn wanted(s: &Sentence<'_>, segment: &Range<usize>, lasting: bool) -> Option<Fou
     if wants.is_none() {
         // "Lists get em dashes now": of a topic, and not of somebody's.
         let modal = modal?;
-        let other = MADE.contains(&s.lower(object)) && forms::turns(s);
+        let other = MADE.contains(&s.lower(object)) && changes::turns(s);
         if !(lasting || other || quantified && s.lower(object + 1) != "people")
             || modal > object + 6
             || s.is(object, Class::Reports)

@@ -6,6 +6,7 @@
 
 mod acts;
 mod borrowed;
+mod changes;
 mod forms;
 mod instruct;
 mod lines;
@@ -226,7 +227,7 @@ fn read_sentence<'a>(
                 let corrected =
                     previous.as_ref().and_then(|old| statement::corrected(s, old, &clause));
                 corrected
-                    .or_else(|| forms::succeeds(s, &clause))
+                    .or_else(|| changes::succeeds(s, &clause))
                     .or_else(|| acts::link(s, &clause))
                     .or_else(|| prefer::preference(s, &clause))
                     .or_else(|| acts::plain(s, &clause))
@@ -248,7 +249,7 @@ fn read_sentence<'a>(
         }
     }
     // "The budget is now €6,500": of whatever was said to have one.
-    let corrects = hits.iter().any(|hit| hit.attribute.is_some()) && forms::corrects(s);
+    let corrects = hits.iter().any(|hit| hit.attribute.is_some()) && changes::corrects(s);
     for hit in &mut hits {
         let unnamed = hit.subject == phrase::PROJECT && hit.attribute.is_some();
         hit.refers |= corrects && unnamed && matches!(hit.kind, FactKind::Fact | FactKind::Metric);
@@ -258,7 +259,7 @@ fn read_sentence<'a>(
     let replaced = hits.iter().any(|hit| hit.kind != FactKind::Task);
     told.retain(|(hit, _)| hit.kind != FactKind::Retraction || !replaced);
     // "New plan: summaries as one paragraph": of the rule that there was about summaries.
-    let turns = forms::turns(s);
+    let turns = changes::turns(s);
     for (hit, _) in &mut told {
         hit.refers |= turns && hit.kind == FactKind::Instruction;
     }
