@@ -50,3 +50,35 @@ impl Embedder for Patient {
         tokio::time::timeout(patience, self.inner.embed(texts)).await.map_err(late)?
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that never answers.
+    struct Silent(VectorSpace);
+
+    #[async_trait]
+    impl Embedder for Silent {
+        fn space(&self) -> &VectorSpace {
+            &self.0
+        }
+
+        fn is_instant(&self) -> bool {
+            false
+        }
+
+        async fn embed(&self, _: &[&str]) -> Result<Vec<Vec<f32>>> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn what_never_answers_is_not_waited_for() {
+        let silent = Silent(VectorSpace { id: "silent".to_owned(), dimensions: 2 });
+        let patient = Patient::new(Arc::new(silent), Duration::from_millis(5));
+        let error = patient.embed(&["anyone?", "hello?"]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(error.message().contains("`silent` did not answer within 10 ms"), "{error}");
+    }
+}

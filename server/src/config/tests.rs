@@ -39,6 +39,10 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("store = \"postgres\"\n", "sqlite"),
         ("[sqlite]\nreaders = 100000\n", "must be 1 to 64"),
         ("[sqlite]\nbusy_timeout_ms = 99999999999\n", "must be at most"),
+        ("[sqlite]\nvector_cache_mb = 99999999999\n", "must be at most"),
+        ("embedder = \"glove\"\n", "static"),
+        ("[minilm]\ntimeout_ms = 0\n", "must be 1 to"),
+        ("[static]\ntabel = \"x\"\n", "did you mean `table`?"),
         ("not toml", ""),
     ];
     for (text, expected) in table {

@@ -2,8 +2,8 @@
 
 use crate::support::{Throughline, payload, stderr};
 
-/// What was said, without a word of what will be asked.
-const TALK: &str = r#"{"role": "user", "session": "a", "content": "We adopted a kitten last spring, she sleeps on the sofa all day."}
+/// What was said, without a word of what will be asked; by the assistant, of whose words no fact is made.
+const TALK: &str = r#"{"role": "assistant", "session": "a", "content": "The kitten you adopted last spring sleeps on the sofa all day."}
 {"role": "assistant", "session": "a", "content": "How sweet! Congratulations."}
 {"role": "user", "session": "a", "content": "The quarterly invoice went out on Monday without the discount."}
 {"role": "user", "session": "a", "content": "My bicycle has a flat tyre again, so I took the bus."}
@@ -66,7 +66,7 @@ fn a_broken_table_is_told_and_words_go_on() {
         let said = stderr(&output);
         assert!(said.contains(table) && said.contains("by words alone"), "{said}");
         let context = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(payload(&context).contains("adopted a kitten"));
+        assert!(payload(&context).contains("kitten you adopted"));
     }
 }
 
