@@ -36,22 +36,24 @@ struct Options {
     quick: bool,
     only: Option<String>,
     keep: Option<PathBuf>,
+    messages: Option<usize>,
 }
 
 fn main() {
-    let mut options = Options { json: None, quick: false, only: None, keep: None };
+    let mut options = Options { json: None, quick: false, only: None, keep: None, messages: None };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--json" => options.json = args.next(),
             "--quick" => options.quick = true,
             "--only" => options.only = args.next(),
+            "--messages" => options.messages = args.next().and_then(|count| count.parse().ok()),
             "--keep" => options.keep = args.next().map(PathBuf::from),
             // What cargo adds of its own.
             "--bench" => {}
             other => panic!(
-                "unknown argument {other}: --json FILE, --quick, --only PART and --keep DIR (of the \
-                 large scope) are known"
+                "unknown argument {other}: --json FILE, --quick, --only PART, and of the large \
+                 scope --keep DIR and --messages N are known"
             ),
         }
     }
@@ -215,7 +217,7 @@ async fn assembly(corpus: &Corpus, quick: bool) -> Value {
 
 /// Assembly over one scope of a million messages.
 async fn large(corpus: &Corpus, options: &Options) -> Value {
-    let messages = if options.quick { 50_000 } else { 1_000_000 };
+    let messages = options.messages.unwrap_or(if options.quick { 50_000 } else { 1_000_000 });
     let folder = tempfile::tempdir().unwrap();
     let engine = open(options.keep.as_deref().unwrap_or(folder.path()));
     let scope = measured(messages);
