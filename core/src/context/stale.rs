@@ -145,13 +145,18 @@ impl<'a> Stale<'a> {
             }
             for range in borrowed(&message.content) {
                 let terms = terms(message.content.get(range.clone()).unwrap_or_default());
-                if terms.intersection(&self.turn).count() < 2 {
+                if !self.is_spoken_of(&terms) {
                     let (seq, session) = (message.seq, message.session.clone());
                     lent.push(Lent { message: message.id, seq, session, range, terms });
                 }
             }
         }
         lent
+    }
+
+    /// Whether the turn speaks of a sentence: by two of its words, or by its only one.
+    fn is_spoken_of(&self, terms: &HashSet<String>) -> bool {
+        terms.intersection(&self.turn).count() >= self.turn.len().clamp(1, 2)
     }
 
     /// What is left of a passage, or nothing where none of it is stale.
@@ -207,9 +212,7 @@ impl<'a> Stale<'a> {
     pub(super) fn is_stale_line(&self, line: &SummaryLine) -> bool {
         let (speaker, said) = line.text.split_once(": ").unwrap_or(("", &line.text));
         let assistant = speaker == Role::Assistant.as_str();
-        let lent = !assistant
-            && !borrowed(said).is_empty()
-            && terms(said).intersection(&self.turn).count() < 2;
+        let lent = !assistant && !borrowed(said).is_empty() && !self.is_spoken_of(&terms(said));
         let words = terms(said);
         lent || self.rows.iter().any(|row| {
             if row.old.by.sources.contains(&line.source) || !row.is_before(&line.source) {
