@@ -168,14 +168,7 @@ fn check_vectors(batch: &WriteBatch) -> Result<()> {
         _ => Vec::new(),
     });
     for vector in units.filter_map(|unit| unit.vector.as_ref()) {
-        if vector.len() != space.dimensions {
-            return Err(Error::invalid(format!(
-                "a vector of {} values is not of the space `{}`, whose vectors have {}",
-                vector.len(),
-                space.id,
-                space.dimensions
-            )));
-        }
+        space.check(vector)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ports::{Namespace, UnitKey};
 use crate::scope::Scope;
 
@@ -14,6 +14,24 @@ pub struct VectorSpace {
     pub id: String,
     /// Values of each vector.
     pub dimensions: usize,
+}
+
+impl VectorSpace {
+    /// Whether a vector can be of this space.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names both numbers of values.
+    pub fn check(&self, vector: &[f32]) -> Result<()> {
+        if vector.len() == self.dimensions {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "a vector of {} values is not of the space `{}`, whose vectors have {}",
+            vector.len(),
+            self.id,
+            self.dimensions
+        )))
+    }
 }
 
 /// A vector to keep.

@@ -23,7 +23,7 @@ use rusqlite::Connection;
 use throughline_core::ports::{
     Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
 };
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Result, Scope};
 
 use crate::records::mapped;
 use crate::store::{SqliteStore, open_scope_id, scope_id};
@@ -203,18 +203,6 @@ impl Search<'_> {
     }
 }
 
-fn check(space: &VectorSpace, vector: &[f32]) -> Result<()> {
-    if vector.len() == space.dimensions {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "a vector of {} values is not of the space `{}`, whose vectors have {}",
-        vector.len(),
-        space.id,
-        space.dimensions
-    )))
-}
-
 #[async_trait]
 impl VectorIndex for SqliteStore {
     async fn upsert(
@@ -226,7 +214,7 @@ impl VectorIndex for SqliteStore {
         through: u64,
     ) -> Result<()> {
         for item in items {
-            check(space, &item.vector)?;
+            space.check(&item.vector)?;
         }
         let (scope, space) = (scope.clone(), space.clone());
         // Of two vectors under one key, the later.
@@ -305,7 +293,7 @@ impl VectorIndex for SqliteStore {
         limit: usize,
         also: &[UnitKey],
     ) -> Result<Vec<VectorHit>> {
-        check(space, query)?;
+        space.check(query)?;
         let mut also = also.to_vec();
         also.sort_unstable();
         also.dedup();

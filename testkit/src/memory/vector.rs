@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use throughline_core::ports::{
     Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace, Write, WriteBatch,
 };
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Result, Scope};
 
 use super::MemoryStore;
 
@@ -27,18 +27,6 @@ fn place(scope: &Scope, namespace: Namespace, space: &VectorSpace) -> Place {
     (scope.clone(), namespace, space.id.clone(), space.dimensions)
 }
 
-fn check(space: &VectorSpace, vector: &[f32]) -> Result<()> {
-    if vector.len() == space.dimensions {
-        return Ok(());
-    }
-    Err(Error::invalid(format!(
-        "a vector of {} values is not of the space `{}`, whose vectors have {}",
-        vector.len(),
-        space.id,
-        space.dimensions
-    )))
-}
-
 /// Refuses a batch with vectors of other dimensions than its space's.
 pub(super) fn check_batch(batch: &WriteBatch) -> Result<()> {
     let Some(space) = &batch.space else {
@@ -48,7 +36,7 @@ pub(super) fn check_batch(batch: &WriteBatch) -> Result<()> {
         if let Write::AppendMessage { message, .. } = write {
             let units = message.units.iter().chain(message.facts.iter().map(|fact| &fact.unit));
             for vector in units.filter_map(|unit| unit.vector.as_ref()) {
-                check(space, vector)?;
+                space.check(vector)?;
             }
         }
     }
@@ -103,7 +91,7 @@ impl VectorIndex for MemoryStore {
         through: u64,
     ) -> Result<()> {
         for item in items {
-            check(space, &item.vector)?;
+            space.check(&item.vector)?;
         }
         let items = items.iter().map(|item| (item.key, item.vector.clone()));
         self.state().vectors.put(scope, namespace, space, items, through);
@@ -145,7 +133,7 @@ impl VectorIndex for MemoryStore {
         limit: usize,
         also: &[UnitKey],
     ) -> Result<Vec<VectorHit>> {
-        check(space, query)?;
+        space.check(query)?;
         if is_zero(query) {
             return Ok(Vec::new());
         }
