@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::ffi::ErrorCode;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
@@ -57,7 +58,7 @@ impl SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             max_bytes: None,
             vector_cache_bytes: 128 << 20,
-            exact_vectors: 131_072,
+            exact_vectors: 32_768,
             vfs: None,
         }
     }
@@ -142,6 +143,8 @@ fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
         connection.busy_timeout(options.busy_timeout)?;
         connection.set_prepared_statement_cache_capacity(64);
         connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+        // Without it, every new value bound beside a partial index makes SQLite plan the query again.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.pragma_update(None, "cache_size", -32_768)?;
         connection.pragma_update(None, "foreign_keys", true)?;
         let application: i32 =

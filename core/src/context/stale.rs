@@ -199,7 +199,9 @@ impl<'a> Stale<'a> {
         if !found {
             return None;
         }
-        rest.retain(|part| part.len() >= LEAST_REST);
+        // However short, a word that the turn asks about is worth it.
+        let asked = |part: &Range<usize>| !terms(&passage[part.clone()]).is_disjoint(&self.turn);
+        rest.retain(|part| part.len() >= LEAST_REST || asked(part));
         Some(rest.into_iter().map(|p| range.start + p.start..range.start + p.end).collect())
     }
 

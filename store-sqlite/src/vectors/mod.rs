@@ -2,9 +2,10 @@
 //!
 //! Up to [`SqliteOptions::exact_vectors`] the search is exact: an integer dot product with every vector, then
 //! the question's own values against the best. Past that the signs of all vectors come first (an
-//! eighth of the bytes), and the vectors only of those whose signs are nearest. What was read is kept
-//! in memory up to a limit; a block is known by its id, so what is kept is never stale, also when
-//! another process writes.
+//! eighth of the bytes), and the vectors only of those whose signs are nearest: of many while the
+//! scope's vectors fit into memory, of few where they have to be read. What was read is kept in
+//! memory up to a limit; a block is known by its id, so what is kept is never stale, also when another
+//! process writes.
 //!
 //! [`SqliteOptions::exact_vectors`]: crate::SqliteOptions::exact_vectors
 
@@ -36,8 +37,12 @@ pub(crate) use write::VectorWriter;
 
 /// Vectors whose bytes are compared for each one asked for: bytes are coarser than values.
 const RESCORED: usize = 2;
-/// Vectors that are read for each one asked for, and at the least, where signs came first.
-const READ_BY_SIGNS: (usize, usize) = (1, 512);
+/// Vectors that are compared for each one asked for where signs came first: they are in memory.
+const COMPARED_BY_SIGNS: usize = 8;
+/// The same where each has to be read.
+const READ_BY_SIGNS: usize = 1;
+/// Vectors that are compared or read at the least.
+const LEAST_BY_SIGNS: usize = 512;
 
 /// Blocks in memory by id: keys and signs alone, or with vectors.
 pub(crate) struct BlockCache(Cache<(i64, bool), Arc<Block>, ByBytes>);
@@ -91,6 +96,8 @@ struct Search<'c> {
     also: Vec<UnitKey>,
     /// How many vectors are all compared.
     exact: u64,
+    /// Bytes of vectors that a scope may have and still be held whole.
+    held: u64,
 }
 
 impl Search<'_> {
@@ -102,7 +109,8 @@ impl Search<'_> {
         let mut found = if state.blocked <= self.exact {
             self.exact(&blocks)?
         } else {
-            self.by_signs(&blocks)?
+            let each = self.query.code.len() + self.query.signs.len() * 8;
+            self.by_signs(&blocks, state.blocked.saturating_mul(each as u64) <= self.held)?
         };
         let tail = Block::tail(self.connection, self.place)?;
         found.extend(tail.vectors().map(|(key, code, _)| (key, self.query.score(code))));
@@ -169,12 +177,12 @@ impl Search<'_> {
     }
 
     /// The signs of every vector are compared, and the vectors of the nearest.
-    fn by_signs(&self, ids: &[i64]) -> rusqlite::Result<Vec<(UnitKey, f32)>> {
-        let (each, least) = READ_BY_SIGNS;
-        let mut best = Best::new(self.limit.saturating_mul(each).max(least));
+    fn by_signs(&self, ids: &[i64], held: bool) -> rusqlite::Result<Vec<(UnitKey, f32)>> {
+        let each = if held { COMPARED_BY_SIGNS } else { READ_BY_SIGNS };
+        let mut best = Best::new(self.limit.saturating_mul(each).max(LEAST_BY_SIGNS));
         let mut asked: Vec<((i64, usize), UnitKey)> = Vec::new();
         for id in ids {
-            let block = self.block(*id, false)?;
+            let block = self.block(*id, held)?;
             differing(&self.query.signs, &block.signs, |at, bits| {
                 if let Some(key) = block.keys.get(at) {
                     best.offer(-(bits as f32), *key, (*id, at));
@@ -184,6 +192,9 @@ impl Search<'_> {
         }
         let mut nearest: Vec<((i64, usize), UnitKey)> =
             best.into_sorted().into_iter().map(|(_, key, place)| (place, key)).collect();
+        if held {
+            nearest = self.nearest_by_bytes(nearest)?;
+        }
         nearest.extend(asked);
         nearest.sort_unstable();
         nearest.dedup();
@@ -193,6 +204,14 @@ impl Search<'_> {
             let Some(((id, _), _)) = group.first() else {
                 continue;
             };
+            if held {
+                let block = self.block(*id, true)?;
+                scored.extend(group.iter().map(|((_, at), key)| {
+                    let (_, code) = block.vector(*at);
+                    (*key, self.query.score(code))
+                }));
+                continue;
+            }
             let places: Vec<usize> = group.iter().map(|((_, at), _)| *at).collect();
             let mut keys = group.iter().map(|(_, key)| *key);
             vectors_at(self.connection, *id, dimensions, &places, |_, code| {
@@ -200,6 +219,26 @@ impl Search<'_> {
             })?;
         }
         Ok(scored)
+    }
+
+    /// Those of some places, of blocks in memory, whose vectors are nearest.
+    fn nearest_by_bytes(
+        &self,
+        mut places: Vec<((i64, usize), UnitKey)>,
+    ) -> rusqlite::Result<Vec<((i64, usize), UnitKey)>> {
+        places.sort_unstable();
+        let mut best = Best::new(self.limit.saturating_mul(RESCORED));
+        for group in places.chunk_by(|a, b| a.0.0 == b.0.0) {
+            let Some(((id, _), _)) = group.first() else {
+                continue;
+            };
+            let block = self.block(*id, true)?;
+            for (place, key) in group {
+                let (_, code) = block.vector(place.1);
+                best.offer(self.query.near(code, block.lengths[place.1]), *key, *place);
+            }
+        }
+        Ok(best.into_sorted().into_iter().map(|(_, key, place)| (place, key)).collect())
     }
 }
 
@@ -308,8 +347,9 @@ impl VectorIndex for SqliteStore {
                     return Ok(Vec::new());
                 };
                 let place = Place::new(scope_id, space_id, namespace);
-                let (cache, exact) = (&inner.blocks, inner.options.exact_vectors);
-                Search { connection, cache, place, query, limit, also, exact }.run()
+                let (cache, options) = (&inner.blocks, &inner.options);
+                let (exact, held) = (options.exact_vectors, options.vector_cache_bytes / 2);
+                Search { connection, cache, place, query, limit, also, exact, held }.run()
             })
             .await?;
         Ok(found.unwrap_or_default())
