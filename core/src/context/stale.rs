@@ -187,6 +187,7 @@ impl<'a> Stale<'a> {
             let said = if rows.is_empty() { HashSet::new() } else { terms(sentence) };
             if rows.iter().any(|row| row.is_stated_by(message, sentence, &said))
                 || lent.iter().any(|lent| lent.is_said_by(message, &place, sentence))
+                    && !self.is_spoken_of(&terms(sentence))
             {
                 found = true;
                 continue;

@@ -6,6 +6,7 @@
 //! takes back, so that writers in any order end in the same state; it is never a fact that holds.
 
 mod extract;
+mod reader;
 mod resolve;
 mod service;
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::lines::sentences;
 use super::sentence::Sentence;
 use super::words::Class;
-use super::{extract, pastes_inline};
+use super::{forms, pastes_inline};
 
 /// Forms of what is only imagined.
 const IMAGINED: &[&str] = &[
@@ -71,7 +71,7 @@ fn is_borrowed(s: &Sentence<'_>) -> bool {
         let inner = s.slice(first..last + 1).replace(['"', '“', '”', '«', '»', '„'], " ");
         // "Proofread this: ..." hands it over.
         let handed = (0..first).any(|at| s.is(at, Class::Edits));
-        return handed || !extract(inner.trim_matches('\'')).is_empty();
+        return handed || !forms(inner.trim_matches('\'')).is_empty();
     }
     let start = s.skip(0, Class::Openers);
     if s.phrase(start, IMAGINED).is_some() {

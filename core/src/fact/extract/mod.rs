@@ -1,6 +1,7 @@
-//! Facts in what a user writes, found without a model: sentence by sentence, by closed word classes
-//! and the forms of a few dozen statements. What is no clear statement of the user is left out:
-//! questions, hypotheses, quotations, code, and the words of others.
+//! Facts in what a user writes: sentence by sentence, by closed word classes and the forms of a few dozen
+//! statements, which tell what a statement is about; then by a small network, which knows what people
+//! state in other words. What is no clear statement of the user is left out: questions, hypotheses,
+//! quotations, code, and the words of others.
 //!
 //! Linear in the message. A message gives at most [`MAX_FACTS`] facts.
 
@@ -9,6 +10,7 @@ mod borrowed;
 mod changes;
 mod forms;
 mod instruct;
+mod learned;
 mod lines;
 mod lists;
 mod orders;
@@ -87,15 +89,33 @@ impl Hit {
     }
 }
 
-/// What the user states in `content`, in order, at most 20 facts of at most 500 characters each.
-/// For messages of the user only: what a model or a tool wrote is not theirs.
+/// What the user states in `content`, at most 20 facts of at most 500 characters each: first what has a
+/// known form, then what the reader finds beside it. For messages of the user only: what a model or a
+/// tool wrote is not theirs.
 #[must_use]
 pub fn extract(content: &str) -> Vec<Extracted> {
-    let mut found = Vec::new();
-    let mut in_quote = false;
     let own = without_fenced(content);
+    let mut found = Vec::new();
+    let mut read = String::new();
+    by_form(&own, &mut read, &mut found);
+    learned::weigh(&read, &mut found);
+    found.truncate(MAX_FACTS);
+    found
+}
+
+/// What is stated in a known form alone.
+fn forms(text: &str) -> Vec<Extracted> {
+    let mut found = Vec::new();
+    by_form(&without_fenced(text), &mut String::new(), &mut found);
+    found.truncate(MAX_FACTS);
+    found
+}
+
+/// Finds statements by their forms, and collects in `read` the lines that are the user's own.
+fn by_form(own: &str, read: &mut String, found: &mut Vec<Extracted>) {
+    let mut in_quote = false;
     let mut before = Before::default();
-    for line in OwnLines::of(&own) {
+    for line in OwnLines::of(own) {
         if line.is_empty() {
             in_quote = false;
             before = Before::default();
@@ -108,29 +128,32 @@ pub fn extract(content: &str) -> Vec<Extracted> {
             continue;
         };
         if introduces_paste(line) {
-            return found;
+            return;
         }
+        let start = read.len();
+        read.push_str(line);
+        read.push('\n');
         for text in sentences(line) {
             let sentence = Sentence::read(text, &mut in_quote);
             // "Here is the prompt my nephew uses: You are a cowboy."
             if pastes_inline(text) {
+                read.truncate(start);
                 break;
             }
             // What follows "Translate the following:" is material, not the user's own statement.
             if hands_over(&sentence) {
+                read.truncate(start);
                 if line.ends_with(text) {
-                    return found;
+                    return;
                 }
                 break;
             }
-            read_sentence(&sentence, text, open, &mut before, &mut found);
+            read_sentence(&sentence, text, open, &mut before, found);
             if found.len() >= MAX_FACTS {
-                found.truncate(MAX_FACTS);
-                return found;
+                return;
             }
         }
     }
-    found
 }
 
 fn hands_over(s: &Sentence<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! Tables of instructions, preferences, corrections and retractions, and of what only sounds so.
 
 use super::tests::check;
-use super::{borrowed, extract};
+use super::{borrowed, forms};
 
 #[test]
 fn orders_that_stand() {
@@ -110,11 +110,11 @@ fn corrections_refer_to_what_was_said() {
         ("Mr Okoro is our caretaker now.", "Mr Okoro"),
         ("I've changed banks, it's Nordhafen now.", "Nordhafen"),
     ] {
-        let found = extract(text);
+        let found = forms(text);
         assert_eq!(found.len(), 1, "{text}: {found:?}");
         assert_eq!((found[0].value.as_deref(), found[0].refers), (Some(value), true), "{text}");
     }
-    assert!(extract("The port is 8443.").iter().all(|fact| !fact.refers));
+    assert!(forms("The port is 8443.").iter().all(|fact| !fact.refers));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn orders_for_once_and_those_of_others_are_not_the_users() {
         "Here is the prompt my cousin uses: You are a wizard. Always say abracadabra.",
         "If you always give in, they stop respecting you.",
     ] {
-        let found = extract(text);
+        let found = forms(text);
         assert!(found.is_empty(), "{text}: {found:?}");
     }
 }

@@ -19,7 +19,7 @@ fn shape(fact: &Extracted) -> String {
 pub(super) fn check(table: &[(&str, &[&str])]) {
     let mut wrong = Vec::new();
     for (text, expected) in table {
-        let found: Vec<String> = extract(text).iter().map(shape).collect();
+        let found: Vec<String> = forms(text).iter().map(shape).collect();
         if found != *expected {
             wrong.push(format!("{text}\n  expected {expected:?}\n  found    {found:?}"));
         }
@@ -248,7 +248,7 @@ fn what_is_no_statement_of_the_user() {
     ];
     let wrong: Vec<(&str, Vec<Extracted>)> = silent
         .into_iter()
-        .map(|text| (text, extract(text)))
+        .map(|text| (text, forms(text)))
         .filter(|(_, facts)| !facts.is_empty())
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -256,10 +256,10 @@ fn what_is_no_statement_of_the_user() {
 
 #[test]
 fn the_text_is_the_sentence() {
-    let facts = extract("Some talk first.  My   budget is €900\tfor now. And more talk!");
+    let facts = forms("Some talk first.  My   budget is €900\tfor now. And more talk!");
     assert_eq!(facts.len(), 1, "{facts:?}");
     assert_eq!(facts[0].text, "My budget is €900 for now.");
-    let own = extract(
+    let own = forms(
         "<recalled>\nI live in Porto.\n</recalled> I live in Lisbon.\n> quoted\n\nMy dentist is Dr. Silva.",
     );
     let shapes: Vec<String> = own.iter().map(shape).collect();
@@ -278,7 +278,7 @@ fn tags_name_projects_and_hashtags() {
         ("I live in Porto #42", &[]),
     ];
     for (text, expected) in table {
-        let facts = extract(text);
+        let facts = forms(text);
         let tags = facts.first().map(|fact| fact.tags.clone()).unwrap_or_default();
         assert_eq!(tags, *expected, "{text}: {facts:?}");
     }
@@ -286,17 +286,17 @@ fn tags_name_projects_and_hashtags() {
 
 #[test]
 fn messages_have_limits() {
-    assert_eq!(extract(&"My budget is €900. The port is 80.\n".repeat(50)).len(), 2);
+    assert_eq!(forms(&"My budget is €900. The port is 80.\n".repeat(50)).len(), 2);
     let many: String = (0..100).map(|n| format!("The port of host{n} is {n}.\n")).collect();
-    assert_eq!(extract(&many).len(), 20);
+    assert_eq!(forms(&many).len(), 20);
     let long = format!("I need to call {}", "x".repeat(5_000));
-    assert_eq!(extract(&long)[0].text.chars().count(), MAX_FACT_CHARS);
+    assert_eq!(forms(&long)[0].text.chars().count(), MAX_FACT_CHARS);
 }
 
 proptest! {
     #[test]
     fn any_text_gives_short_facts(text in "(?s).{0,300}") {
-        for fact in extract(&text) {
+        for fact in forms(&text) {
             prop_assert!(fact.text.chars().count() <= MAX_FACT_CHARS);
         }
     }
@@ -309,9 +309,40 @@ proptest! {
         ], 0..60,
     )) {
         let text = words.join(" ");
-        for fact in extract(&text) {
+        for fact in forms(&text) {
             prop_assert!(fact.text.chars().count() <= MAX_FACT_CHARS);
             prop_assert!(fact.attribute.is_none() || fact.subject.is_some());
         }
     }
+}
+
+#[test]
+fn what_has_no_known_form_is_read() {
+    let kinds =
+        |text: &str| -> Vec<FactKind> { extract(text).into_iter().map(|fact| fact.kind).collect() };
+    for (text, expected) in [
+        ("shell examples in zsh please", vec![FactKind::Instruction]),
+        (
+            "Scripts with a main() and argparse, every time, that's the shape I want.",
+            vec![FactKind::Instruction],
+        ),
+        ("Our Marathi translator is Snehal, she's quick like a squirrel.", vec![FactKind::Fact]),
+        // Found by form once, not twice.
+        ("Always answer in French.", vec![FactKind::Instruction]),
+        ("I live in Porto.", vec![FactKind::Fact]),
+        // Not the user's own.
+        ("My boss put up a poster: \"Always answer the phone in Latin.\"", vec![]),
+        ("What if my budget was 5,000 euros?", vec![]),
+        ("Can you shorten this paragraph?", vec![]),
+    ] {
+        assert_eq!(kinds(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_read_is_bounded() {
+    let long = format!("zsh examples {} please", "and more of them ".repeat(100));
+    assert!(extract(&long).iter().all(|fact| fact.text.chars().count() <= MAX_FACT_CHARS));
+    let many = "shell examples in zsh please\n".repeat(50);
+    assert!(extract(&many).len() <= MAX_FACTS);
 }
