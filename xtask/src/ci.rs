@@ -1,11 +1,10 @@
 //! `cargo xtask ci`: all that a change must pass, every step run and timed.
 
-use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::proc::{cargo, has_cargo_command, human, succeeds, target_dir};
+use crate::proc::{cargo, has_cargo_command, human, recreate, succeeds, target_dir};
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,14 +155,6 @@ fn local_model() -> Result<Outcome> {
         succeeds(&mut tests)
     };
     Ok(passed(succeeds(&mut fetch)? && test(crates, &[])? && test(server, &["local_model"])?))
-}
-
-fn recreate(dir: &Path) -> Result<()> {
-    if dir.exists() {
-        std::fs::remove_dir_all(dir)?;
-    }
-    std::fs::create_dir_all(dir)?;
-    Ok(())
 }
 
 #[cfg(test)]

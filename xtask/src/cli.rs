@@ -16,7 +16,16 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
     /// Run every test of the workspace, with cargo-nextest where it is installed.
-    Test,
+    Test {
+        /// The live tests too, against servers that are brought up for them.
+        #[arg(long)]
+        all: bool,
+    },
+    /// The servers that live tests need: Postgres, Qdrant and Redis, on this machine.
+    Services {
+        #[command(subcommand)]
+        action: ServicesAction,
+    },
     /// Check the rules of the repository that the compiler does not know.
     Tidy {
         /// Record migrations that are new in xtask/migrations.lock.
@@ -56,6 +65,17 @@ pub(crate) enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         rest: Vec<String>,
     },
+}
+
+/// What to do with the servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+pub(crate) enum ServicesAction {
+    /// Bring up what is down; prints `export` lines for a shell to evaluate.
+    Up,
+    /// End every server and remove its data.
+    Down,
+    /// Show what is up; fails when something is not.
+    Status,
 }
 
 #[cfg(test)]

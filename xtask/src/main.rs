@@ -8,6 +8,7 @@ mod ci;
 mod cli;
 mod proc;
 mod run;
+mod services;
 mod test;
 mod tidy;
 
@@ -23,7 +24,9 @@ type Result<T> = std::result::Result<T, Error>;
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
-        Task::Test => test::run(),
+        Task::Test { all: false } => test::run(),
+        Task::Test { all: true } => test::run_all(),
+        Task::Services { action } => services::run(action),
         Task::Tidy { bless } => tidy::run(bless),
         Task::Ci { after_test } => ci::run(after_test),
         Task::Bench { quick, out } => run::bench(quick, out),

@@ -28,6 +28,15 @@ pub(crate) fn target_dir() -> Result<PathBuf> {
     Ok(PathBuf::from(dir))
 }
 
+/// Makes the folder anew, empty.
+pub(crate) fn recreate(dir: &Path) -> Result<()> {
+    if dir.exists() {
+        std::fs::remove_dir_all(dir)?;
+    }
+    std::fs::create_dir_all(dir)?;
+    Ok(())
+}
+
 /// `cargo metadata` of the workspace's own crates.
 pub(crate) fn cargo_metadata() -> Result<serde_json::Value> {
     let text = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;

@@ -1,9 +1,16 @@
 //! `cargo xtask test`: every test of the workspace, and one line that counts them.
 
+use std::process::Command;
 use std::time::Instant;
 
+use serde_json::Value;
+
 use crate::Result;
-use crate::proc::{cargo, has_cargo_command, human, succeeds_captured};
+use crate::proc::{cargo, cargo_metadata, has_cargo_command, human, succeeds_captured};
+use crate::services::Lease;
+
+/// The feature of a crate that turns on its tests against a real server.
+const LIVE: &str = "live-tests";
 
 /// Tests by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,11 +28,52 @@ enum Runner {
     Libtest,
 }
 
-/// Runs the tests. True when some ran, none failed, and every runner was content.
+/// What the live tests need beside the others.
+#[derive(Debug, Default)]
+struct Live {
+    features: Vec<String>,
+    variables: Vec<(String, String)>,
+}
+
+impl Live {
+    fn apply(&self, mut command: Command) -> Command {
+        if !self.features.is_empty() {
+            command.arg("--features").arg(self.features.join(","));
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// Runs the tests that need nothing but this repository.
 pub(crate) fn run() -> Result<bool> {
+    println!("Runs every test of the workspace; none needs a network, a service or a key.");
+    run_with(&Live::default())
+}
+
+/// Runs these and the live tests, against servers that are brought up where none are.
+pub(crate) fn run_all() -> Result<bool> {
+    println!("Runs every test of the workspace, the live ones too: servers are started for them.");
+    let features = live_features(&cargo_metadata()?);
+    let mut servers = Lease::take()?;
+    let variables = std::mem::take(&mut servers.variables);
+    run_with(&Live { features, variables })
+}
+
+/// The feature of each crate that has live tests, as cargo's command line names it.
+fn live_features(metadata: &Value) -> Vec<String> {
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    packages
+        .iter()
+        .filter(|package| package["features"].get(LIVE).is_some())
+        .filter_map(|package| Some(format!("{}/{LIVE}", package["name"].as_str()?)))
+        .collect()
+}
+
+/// True when some tests ran, none failed, and every runner was content.
+fn run_with(live: &Live) -> Result<bool> {
     let started = Instant::now();
     let nextest = has_cargo_command("nextest");
-    println!("Runs every test of the workspace; none needs a network, a service or a key.");
     println!("The first run compiles everything, SQLite included: some minutes on two cores.");
     println!("Later runs take seconds.\n");
 
@@ -41,8 +89,8 @@ pub(crate) fn run() -> Result<bool> {
     };
     let mut tally = Tally::default();
     let mut content = true;
-    for (mut command, runner) in runs {
-        let (ok, text) = succeeds_captured(&mut command)?;
+    for (command, runner) in runs {
+        let (ok, text) = succeeds_captured(&mut live.apply(command))?;
         content &= ok;
         tally.add(&text, runner);
         if !ok && tally == Tally::default() {
@@ -153,6 +201,8 @@ fn without_parentheses(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn tally(output: &str, runner: Runner) -> Tally {
@@ -166,6 +216,30 @@ running 2 tests
 test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
 test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s
 ";
+
+    #[test]
+    fn live_features_are_those_of_the_crates_that_have_them() {
+        let metadata = json!({ "packages": [
+            { "name": "store-a", "features": { "default": [], "live-tests": [] } },
+            { "name": "core", "features": {} },
+            { "name": "server", "features": { "live-tests": ["store-a"] } },
+        ]});
+        assert_eq!(live_features(&metadata), ["store-a/live-tests", "server/live-tests"]);
+        assert!(live_features(&json!({})).is_empty());
+    }
+
+    #[test]
+    fn live_tests_are_named_and_given_their_servers() {
+        let live = Live {
+            features: vec!["a/live-tests".to_owned(), "b/live-tests".to_owned()],
+            variables: vec![("URL".to_owned(), "x".to_owned())],
+        };
+        let command = live.apply(Command::new("cargo"));
+        let arguments: Vec<_> = command.get_args().collect();
+        assert_eq!(arguments, ["--features", "a/live-tests,b/live-tests"]);
+        assert_eq!(command.get_envs().count(), 1);
+        assert_eq!(Live::default().apply(Command::new("cargo")).get_args().count(), 0);
+    }
 
     #[test]
     fn libtest_results_are_summed() {
