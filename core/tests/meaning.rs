@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use throughline_core::context::{AssembleRequest, AssembledContext, ContextService};
-use throughline_core::embedding::{EMBED_JOB, EmbeddingService, Worked};
+use throughline_core::embedding::{EMBED_JOB, EmbeddingService, Placement, Reconciled, Worked};
 use throughline_core::job::JobState;
 use throughline_core::page::{MAX_PAGE, PageRequest};
-use throughline_core::ports::{Embedder, JobRepo, Namespace, VectorIndex, VectorSpace};
+use throughline_core::ports::{
+    Embedder, JobRepo, Namespace, UnitKey, VectorIndex, VectorItem, VectorSpace,
+};
 use throughline_core::session::{NewMessage, Role, SessionService};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use throughline_testkit::build::{scope, session};
@@ -86,16 +88,25 @@ impl World {
 
     /// A program that begins anew over what another left.
     fn over(store: Arc<MemoryStore>, embedder: Arc<Topics>) -> Self {
+        Self::with(store.clone(), (store, Placement::InStore), embedder)
+    }
+
+    /// A program whose vectors are on a server of their own.
+    fn apart(store: Arc<MemoryStore>, index: Arc<MemoryStore>, embedder: Arc<Topics>) -> Self {
+        Self::with(store, (index, Placement::Apart), embedder)
+    }
+
+    fn with(
+        store: Arc<MemoryStore>,
+        index: (Arc<MemoryStore>, Placement),
+        embedder: Arc<Topics>,
+    ) -> Self {
+        let index = (index.0 as Arc<dyn VectorIndex>, index.1);
         let clock = Arc::new(FakeClock::default());
         let ids = Arc::new(SequentialIds::new());
         let tokenizer = Arc::new(WordTokenizer::exact());
-        let embeddings = EmbeddingService::new(
-            store.clone(),
-            store.clone(),
-            embedder,
-            clock.clone(),
-            ids.clone(),
-        );
+        let embeddings =
+            EmbeddingService::new(store.clone(), index, embedder, clock.clone(), ids.clone());
         let some = Some(embeddings.clone());
         Self {
             sessions: SessionService::new(
@@ -237,4 +248,54 @@ async fn many_texts_are_embedded_in_slices() {
     assert_eq!(world.watermark(&scope, embedder.space()).await, 300);
     assert_eq!(world.embeddings.work(1).await.unwrap().texts, 400);
     assert_eq!(world.watermark(&scope, embedder.space()).await, 700);
+}
+
+#[tokio::test]
+async fn what_waits_for_an_index_apart_is_searched_in_the_store() {
+    let (store, index) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
+    let (world, scope) =
+        (World::apart(store, index.clone(), Topics::new("topics", true)), scope("a"));
+    world.say(&scope, &SAID[..2]).await;
+    assert!(says(&world.ask(&scope, "Do we have a pet?").await, SAID[0]), "nothing is indexed");
+    assert_eq!(world.embeddings.work(9).await.unwrap().texts, 2);
+    assert_eq!(world.embeddings.waiting(&scope).await.unwrap(), 0);
+    world.say(&scope, &["An automobile honked"]).await;
+    let context = world.ask(&scope, "Which pet can drive?").await;
+    assert!(says(&context, SAID[0]) && says(&context, "honked"), "index and store together");
+    assert_eq!(world.jobs(&scope).await, [JobState::Done, JobState::Queued]);
+    assert_eq!(world.embeddings.work(9).await.unwrap().texts, 1);
+    assert!(says(&world.ask(&scope, "Who can drive?").await, "honked"));
+}
+
+#[tokio::test]
+async fn a_reconciliation_makes_an_index_what_the_store_says() {
+    let topics = Topics::new("topics", true);
+    let (store, index) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
+    let (world, scope) = (World::apart(store, index.clone(), topics.clone()), scope("a"));
+    let (messages, space) = (Namespace::Message, topics.space());
+    world.say(&scope, &SAID).await;
+    world.embeddings.work(9).await.unwrap();
+    assert_eq!(world.embeddings.reconcile(&scope).await.unwrap(), Reconciled::default());
+    // A vector is gone, one stands for nothing, and a message has not been embedded yet.
+    let whole = index.keys(&scope, messages, space, None, 9).await.unwrap();
+    index.remove(&scope, messages, &whole[..1]).await.unwrap();
+    let stray = VectorItem { key: UnitKey::message(7, 7), vector: vec![1.0; space.dimensions] };
+    index.upsert(&scope, messages, space, &[stray], 1).await.unwrap();
+    world.say(&scope, &["An automobile honked"]).await;
+    let mended = world.embeddings.reconcile(&scope).await.unwrap();
+    assert_eq!(mended, Reconciled { removed: 1, embedded: 1, read_anew: false });
+    assert_eq!(index.keys(&scope, messages, space, None, 9).await.unwrap(), whole);
+    assert_eq!(world.embeddings.waiting(&scope).await.unwrap(), 1, "that is a job's");
+    // An index that knows more than the store is another store's.
+    index.upsert(&scope, messages, space, &[], 1_000).await.unwrap();
+    let mended = world.embeddings.reconcile(&scope).await.unwrap();
+    assert!(mended.read_anew, "{mended:?}");
+    assert_eq!(index.watermark(&scope, messages, space).await.unwrap(), 5);
+    assert!(says(&world.ask(&scope, "Do we have a pet?").await, SAID[0]));
+    // One that was emptied says so by its watermark, and is read anew by the next job.
+    index.forget(&scope).await.unwrap();
+    assert_eq!(world.embeddings.waiting(&scope).await.unwrap(), 5);
+    world.embeddings.reconcile(&scope).await.unwrap();
+    world.embeddings.catch_up(&scope, 99).await.unwrap();
+    assert_eq!(index.watermark(&scope, messages, space).await.unwrap(), 5);
 }

@@ -22,7 +22,7 @@ use throughline_core::ids::SessionId;
 use throughline_core::ports::{Namespace, UnitKey};
 use throughline_core::session::{NewMessage, Role};
 use throughline_server::compose::Engine;
-use throughline_server::config::Config;
+use throughline_server::config::{Config, Layers};
 
 /// Messages of one session of the corpus.
 const SESSION: usize = 200;
@@ -52,8 +52,8 @@ fn main() {
             // What cargo adds of its own.
             "--bench" => {}
             other => panic!(
-                "unknown argument {other}: --json FILE, --quick, --only PART, and of the large \
-                 scope --keep DIR and --messages N are known"
+                "unknown argument {other}: --json FILE, --quick, --only PART, of the large scope \
+                 --keep DIR, and of it and of appends --messages N are known"
             ),
         }
     }
@@ -86,7 +86,8 @@ async fn run(options: &Options) -> Value {
         report["large"] = large(&corpus, options).await;
     }
     if wanted("appends") {
-        report["appends"] = appends(&corpus, if quick { 2_000 } else { 20_000 }).await;
+        report["appends"] =
+            appends(&corpus, options.messages.unwrap_or(if quick { 2_000 } else { 20_000 })).await;
     }
     if wanted("lag") {
         report["lag"] = lag(&corpus, if quick { 500 } else { 10_000 }).await;
@@ -100,7 +101,7 @@ async fn run(options: &Options) -> Value {
 /// Texts of a dozen words through the default embedder, on one core.
 async fn embedding(corpus: &Corpus) -> Value {
     let folder = tempfile::tempdir().unwrap();
-    let engine = open(folder.path());
+    let engine = open(folder.path()).await;
     let Some(embeddings) = &engine.embeddings else {
         panic!("the default configuration has an embedder");
     };
@@ -123,7 +124,7 @@ async fn embedding(corpus: &Corpus) -> Value {
 /// Recall among the facts of one scope.
 async fn facts(count: usize, quick: bool) -> Value {
     let folder = tempfile::tempdir().unwrap();
-    let engine = open(folder.path());
+    let engine = open(folder.path()).await;
     let scope = Scope::new("bench", "facts", None).unwrap();
     let mut rng = fastrand::Rng::with_seed(4);
     let stated = corpus::statements(&mut rng, count);
@@ -159,7 +160,7 @@ async fn assembly(corpus: &Corpus, quick: bool) -> Value {
     let others = if quick { 50_000 } else { 1_000_000 };
     let alone = tempfile::tempdir().unwrap();
     let beside = tempfile::tempdir().unwrap();
-    let crowded = open(beside.path());
+    let crowded = open(beside.path()).await;
     let started = Instant::now();
     fill_others(&crowded, corpus, others).await;
     let fill = started.elapsed();
@@ -175,7 +176,7 @@ async fn assembly(corpus: &Corpus, quick: bool) -> Value {
     );
     let mut rows = Vec::new();
     for size in sizes {
-        let single = open(&alone.path().join(size.to_string()));
+        let single = open(&alone.path().join(size.to_string())).await;
         let scope = measured(*size);
         fill_scope(&single, &scope, corpus, *size, 1).await;
         fill_interleaved(&crowded, &scope, corpus, *size).await;
@@ -219,7 +220,7 @@ async fn assembly(corpus: &Corpus, quick: bool) -> Value {
 async fn large(corpus: &Corpus, options: &Options) -> Value {
     let messages = options.messages.unwrap_or(if options.quick { 50_000 } else { 1_000_000 });
     let folder = tempfile::tempdir().unwrap();
-    let engine = open(options.keep.as_deref().unwrap_or(folder.path()));
+    let engine = open(options.keep.as_deref().unwrap_or(folder.path())).await;
     let scope = measured(messages);
     let started = Instant::now();
     if engine.store.totals(&scope).await.unwrap().messages == 0 {
@@ -282,7 +283,7 @@ async fn appends(corpus: &Corpus, total: usize) -> Value {
 /// Every message is asked for in the call after its append: by a word of its own, and by its vector.
 async fn lag(corpus: &Corpus, total: usize) -> Value {
     let folder = tempfile::tempdir().unwrap();
-    let engine = open(folder.path());
+    let engine = open(folder.path()).await;
     let scope = Scope::new("bench", "lag", None).unwrap();
     let Some(embeddings) = &engine.embeddings else {
         panic!("the default configuration has an embedder");
@@ -314,8 +315,10 @@ async fn lag(corpus: &Corpus, total: usize) -> Value {
     json!({"messages": total, "by_word": by_word, "by_meaning": by_meaning})
 }
 
-fn open(path: &Path) -> Engine {
-    Engine::open(&Config { data_dir: path.to_owned(), ..Config::default() }).unwrap()
+/// The engine of the environment's settings (`THROUGHLINE_STORE` and so on), with its files at `path`.
+async fn open(path: &Path) -> Engine {
+    let config = Layers::default().load().unwrap();
+    Engine::open(&Config { data_dir: path.to_owned(), ..config }).await.unwrap()
 }
 
 async fn fill_others(engine: &Engine, corpus: &Corpus, messages: usize) {
@@ -379,7 +382,7 @@ fn measured(size: usize) -> Scope {
 async fn measure_cold(path: &Path, sizes: &[usize], corpus: &Corpus) -> Quantiles {
     let mut milliseconds = Vec::new();
     for size in sizes {
-        let engine = open(path);
+        let engine = open(path).await;
         for (at, question) in corpus.questions().iter().enumerate() {
             let elapsed = ask(&engine, &measured(*size), at, question).await;
             milliseconds.push(elapsed.as_secs_f64() * 1e3);
@@ -459,8 +462,10 @@ struct Appends {
 /// `writers` tasks append one message at a time to a session each, all in one scope.
 async fn measure_appends(corpus: &Corpus, writers: usize, total: usize) -> Appends {
     let folder = tempfile::tempdir().unwrap();
-    let engine = open(folder.path());
-    let scope = Scope::new("bench", "writer", None).unwrap();
+    let engine = open(folder.path()).await;
+    // A store on a server holds what an earlier run wrote.
+    let run = folder.path().file_name().unwrap().to_string_lossy().replace('.', "");
+    let scope = Scope::new("bench", &format!("writer-{run}"), None).unwrap();
     let each = total / writers;
     let ready = Arc::new(tokio::sync::Barrier::new(writers + 1));
     let tasks: Vec<_> = (0..writers)

@@ -47,6 +47,43 @@ pub(crate) fn add(
         .map(|_| ())
 }
 
+/// The values of a session, the most recently seen first.
+pub(crate) fn recent(
+    connection: &Connection,
+    scope_id: i64,
+    number: u32,
+    session: &SessionId,
+    limit: usize,
+) -> rusqlite::Result<Vec<Entity>> {
+    let mut sources = connection.prepare_cached(
+        "SELECT message_id FROM entity_source WHERE entity_rowid = ?1
+         ORDER BY message_seq DESC LIMIT ?2",
+    )?;
+    connection
+        .prepare_cached(
+            "SELECT rowid, id, kind, value, last_at FROM entity
+             WHERE scope_id = ?1 AND session_number = ?2
+             ORDER BY last_at DESC, kind, value LIMIT ?3",
+        )?
+        .query_map(params![scope_id, number, bounded(limit)], |row| {
+            let mut sources: Vec<MessageId> = sources
+                .query_map(params![row.get::<_, i64>(0)?, SOURCES_READ], |row| {
+                    Ok(MessageId::from(row.get::<_, Id>(0)?))
+                })?
+                .collect::<rusqlite::Result<_>>()?;
+            sources.reverse();
+            Ok(Entity {
+                id: EntityId::from_uuid(row.get::<_, Id>(1)?.0),
+                session: session.clone(),
+                kind: parsed(row.get_ref(2)?.as_str()?)?,
+                value: row.get(3)?,
+                sources,
+                last_at: row.get::<_, At>(4)?.0,
+            })
+        })?
+        .collect()
+}
+
 #[async_trait]
 impl EntityRepo for SqliteStore {
     async fn entities(
@@ -58,36 +95,10 @@ impl EntityRepo for SqliteStore {
         let session = session.clone();
         let found = self
             .read_scope(scope, move |connection, scope_id| {
-                let Some(number) = sessions::number(connection, scope_id, &session)? else {
-                    return Ok(Vec::new());
-                };
-                let mut sources = connection.prepare_cached(
-                    "SELECT message_id FROM entity_source WHERE entity_rowid = ?1
-                     ORDER BY message_seq DESC LIMIT ?2",
-                )?;
-                connection
-                    .prepare_cached(
-                        "SELECT rowid, id, kind, value, last_at FROM entity
-                         WHERE scope_id = ?1 AND session_number = ?2
-                         ORDER BY last_at DESC, kind, value LIMIT ?3",
-                    )?
-                    .query_map(params![scope_id, number, bounded(limit)], |row| {
-                        let mut sources: Vec<MessageId> = sources
-                            .query_map(params![row.get::<_, i64>(0)?, SOURCES_READ], |row| {
-                                Ok(MessageId::from(row.get::<_, Id>(0)?))
-                            })?
-                            .collect::<rusqlite::Result<_>>()?;
-                        sources.reverse();
-                        Ok(Entity {
-                            id: EntityId::from_uuid(row.get::<_, Id>(1)?.0),
-                            session: session.clone(),
-                            kind: parsed(row.get_ref(2)?.as_str()?)?,
-                            value: row.get(3)?,
-                            sources,
-                            last_at: row.get::<_, At>(4)?.0,
-                        })
-                    })?
-                    .collect()
+                match sessions::number(connection, scope_id, &session)? {
+                    Some(number) => recent(connection, scope_id, number, &session, limit),
+                    None => Ok(Vec::new()),
+                }
             })
             .await?;
         Ok(found.unwrap_or_default())

@@ -6,13 +6,16 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use throughline_core::ids::{ExternalId, MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{AppliedMessage, ScopeTotals, SessionRepo, UnitKey};
+use throughline_core::ports::{
+    AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo, UnitKey,
+};
 use throughline_core::session::{Message, PreparedMessage, Session};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
 use crate::records::{At, Id, bounded, parsed, stored_wrongly};
 use crate::store::SqliteStore;
+use crate::{entities, summaries};
 
 /// A session while a batch writes to it.
 #[derive(Debug)]
@@ -275,8 +278,58 @@ fn messages_at(
     Ok(found)
 }
 
+/// The last `limit` messages of a session, oldest first.
+fn recent(
+    connection: &Connection,
+    scope_id: i64,
+    number: u32,
+    session: &SessionId,
+    limit: usize,
+) -> rusqlite::Result<Vec<Message>> {
+    let mut rows: Vec<Message> = connection
+        .prepare_cached(&format!(
+            "SELECT {MESSAGE_COLUMNS} FROM message m
+             WHERE m.scope_id = ?1 AND m.session_number = ?2
+             ORDER BY m.position DESC LIMIT ?3"
+        ))?
+        .query_map(params![scope_id, number, bounded(limit)], |row| read_message(row, session))?
+        .collect::<rusqlite::Result<_>>()?;
+    rows.reverse();
+    Ok(rows)
+}
+
+fn head(
+    connection: &Connection,
+    scope_id: i64,
+    id: &SessionId,
+    limits: HeadLimits,
+) -> rusqlite::Result<Option<SessionHead>> {
+    let Some(session) = session(connection, scope_id, id)? else {
+        return Ok(None);
+    };
+    let number = session.number;
+    Ok(Some(SessionHead {
+        session,
+        recent: recent(connection, scope_id, number, id, limits.messages)?,
+        summary: summaries::newest(connection, scope_id, id, 1)?.pop(),
+        entities: entities::recent(connection, scope_id, number, id, limits.entities)?,
+    }))
+}
+
 #[async_trait]
 impl SessionRepo for SqliteStore {
+    async fn head(
+        &self,
+        scope: &Scope,
+        id: &SessionId,
+        limits: HeadLimits,
+    ) -> Result<Option<SessionHead>> {
+        let id = id.clone();
+        let found = self
+            .read_scope(scope, move |connection, scope_id| head(connection, scope_id, &id, limits));
+        Ok(found.await?.flatten())
+    }
+
     async fn session(&self, scope: &Scope, id: &SessionId) -> Result<Option<Session>> {
         let id = id.clone();
         let found =
@@ -312,21 +365,10 @@ impl SessionRepo for SqliteStore {
         let session = session.clone();
         let rows = self
             .read_scope(scope, move |connection, scope_id| {
-                let Some(number) = number(connection, scope_id, &session)? else {
-                    return Ok(Vec::new());
-                };
-                let mut rows: Vec<Message> = connection
-                    .prepare_cached(&format!(
-                        "SELECT {MESSAGE_COLUMNS} FROM message m
-                         WHERE m.scope_id = ?1 AND m.session_number = ?2
-                         ORDER BY m.position DESC LIMIT ?3"
-                    ))?
-                    .query_map(params![scope_id, number, bounded(limit)], |row| {
-                        read_message(row, &session)
-                    })?
-                    .collect::<rusqlite::Result<_>>()?;
-                rows.reverse();
-                Ok(rows)
+                match number(connection, scope_id, &session)? {
+                    Some(number) => recent(connection, scope_id, number, &session, limit),
+                    None => Ok(Vec::new()),
+                }
             })
             .await?;
         Ok(rows.unwrap_or_default())

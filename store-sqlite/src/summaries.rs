@@ -53,7 +53,7 @@ pub(crate) fn insert(
 }
 
 /// The newest `limit` versions, newest first.
-fn newest(
+pub(crate) fn newest(
     connection: &Connection,
     scope_id: i64,
     session: &SessionId,

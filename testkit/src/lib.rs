@@ -1,6 +1,8 @@
 //! Test support for every crate of Throughline: fakes of the ports, builders of values, and one
 //! conformance table for each port, which every adapter passes, the fakes included.
 //!
+//! [`proxy`] breaks the wire between a test and a server.
+//!
 //! A dev-dependency only. A test of an adapter is one call of [`conformance::store`] or
 //! [`conformance::vector_index`] with a function that opens a fresh, empty instance.
 
@@ -15,6 +17,7 @@ pub mod build;
 mod clock;
 pub mod conformance;
 pub mod memory;
+pub mod proxy;
 mod tokenizer;
 
 pub use clock::{FakeClock, SequentialIds};

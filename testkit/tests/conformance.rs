@@ -1,7 +1,18 @@
 //! The fakes pass the tables that every adapter passes.
 
-use throughline_testkit::conformance;
-use throughline_testkit::memory::{HashEmbedder, MemoryStore};
+use std::sync::Arc;
+
+use throughline_core::ports::Clock;
+use throughline_testkit::conformance::{Replicas, Time};
+use throughline_testkit::memory::{HashEmbedder, MemoryCache, MemoryRateLimiter, MemoryStore};
+use throughline_testkit::{FakeClock, conformance};
+
+/// Two clones of what goes by a clock that is moved.
+fn replicas<P: Clone>(make: impl Fn(Arc<dyn Clock>) -> P) -> Replicas<P> {
+    let clock = Arc::new(FakeClock::default());
+    let one = make(clock.clone());
+    Replicas { other: one.clone(), one, time: Time::Moved(clock) }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_memory_store_conforms() {
@@ -21,4 +32,14 @@ async fn the_memory_store_conforms_as_an_index() {
 #[tokio::test]
 async fn the_hash_embedder_conforms() {
     conformance::embedder(async || HashEmbedder::new(256), &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_memory_cache_conforms() {
+    conformance::cache(async || replicas(MemoryCache::new), &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_memory_rate_limiter_conforms() {
+    conformance::rate_limiter(async || replicas(MemoryRateLimiter::new), &[]).await;
 }

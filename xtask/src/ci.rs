@@ -4,7 +4,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::proc::{cargo, has_cargo_command, human, recreate, succeeds, target_dir};
+use crate::proc::{
+    cargo, cargo_metadata, has_cargo_command, human, recreate, succeeds, target_dir,
+};
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +28,8 @@ type Step = (&'static str, fn() -> Result<Outcome>);
 
 const STEPS: &[Step] = &[
     ("format", || cargo_step(&["fmt", "--all", "--check"])),
-    ("lints", || cargo_step(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+    ("lints", lints),
+    ("live tests", || crate::test::run_live_alone().map(passed)),
     ("api docs", api_docs),
     ("tidy", || crate::tidy::run(false).map(passed)),
     ("deny", deny),
@@ -104,6 +107,13 @@ fn cargo_step(args: &[&str]) -> Result<Outcome> {
         println!("Missing here? `rustup component add rustfmt clippy` installs both.");
     }
     Ok(passed(ok))
+}
+
+/// The live tests as well, which are compiled only with their feature.
+fn lints() -> Result<Outcome> {
+    let features = crate::test::live_features(&cargo_metadata()?).join(",");
+    let all = ["clippy", "--workspace", "--all-targets", "--features"];
+    cargo_step(&[all.as_slice(), &[&features, "--", "-D", "warnings"]].concat())
 }
 
 fn api_docs() -> Result<Outcome> {

@@ -12,6 +12,10 @@ use crate::services::Lease;
 /// The feature of a crate that turns on its tests against a real server.
 const LIVE: &str = "live-tests";
 
+/// The tests that this feature adds: those of the adapters of servers, and of combinations of them.
+const LIVE_TESTS: &str = "package(throughline-store-postgres) | package(throughline-store-qdrant) \
+    | package(throughline-store-redis) | test(/^combinations::/)";
+
 /// Tests by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Tally {
@@ -33,12 +37,17 @@ enum Runner {
 struct Live {
     features: Vec<String>,
     variables: Vec<(String, String)>,
+    /// Leaves out what `cargo xtask test` runs as well, where the runner can.
+    alone: bool,
 }
 
 impl Live {
     fn apply(&self, mut command: Command) -> Command {
         if !self.features.is_empty() {
             command.arg("--features").arg(self.features.join(","));
+        }
+        if self.alone && has_cargo_command("nextest") {
+            command.args(["--filterset", LIVE_TESTS]);
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
@@ -54,14 +63,23 @@ pub(crate) fn run() -> Result<bool> {
 /// Runs these and the live tests, against servers that are brought up where none are.
 pub(crate) fn run_all() -> Result<bool> {
     println!("Runs every test of the workspace, the live ones too: servers are started for them.");
+    run_live(false)
+}
+
+/// Runs the live tests after the others have been run.
+pub(crate) fn run_live_alone() -> Result<bool> {
+    run_live(true)
+}
+
+fn run_live(alone: bool) -> Result<bool> {
     let features = live_features(&cargo_metadata()?);
     let mut servers = Lease::take()?;
     let variables = std::mem::take(&mut servers.variables);
-    run_with(&Live { features, variables })
+    run_with(&Live { features, variables, alone })
 }
 
 /// The feature of each crate that has live tests, as cargo's command line names it.
-fn live_features(metadata: &Value) -> Vec<String> {
+pub(crate) fn live_features(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     packages
         .iter()
@@ -83,6 +101,9 @@ fn run_with(live: &Live) -> Result<bool> {
             (cargo(["nextest", "run", "--workspace", "--no-fail-fast"]), Runner::Nextest),
             (cargo(["test", "--workspace", "--doc", "--no-fail-fast"]), Runner::Libtest),
         ]
+        .into_iter()
+        .filter(|(_, runner)| !live.alone || matches!(runner, Runner::Nextest))
+        .collect()
     } else {
         println!("cargo-nextest is not installed; `cargo test` runs the same tests.\n");
         vec![(cargo(["test", "--workspace", "--no-fail-fast"]), Runner::Libtest)]
@@ -233,6 +254,7 @@ test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; 
         let live = Live {
             features: vec!["a/live-tests".to_owned(), "b/live-tests".to_owned()],
             variables: vec![("URL".to_owned(), "x".to_owned())],
+            alone: false,
         };
         let command = live.apply(Command::new("cargo"));
         let arguments: Vec<_> = command.get_args().collect();

@@ -22,7 +22,8 @@ use crate::error::{Error, Result};
 use crate::fact::Fact;
 use crate::ids::SessionId;
 use crate::ports::{
-    Ledger, LedgerLimits, Namespace, PostingLists, Store, TermId, Tokenizer, UnitKey, VectorHit,
+    HeadLimits, HotHeads, Ledger, LedgerLimits, Namespace, PostingLists, SessionHead, Store,
+    TermId, Tokenizer, UnitKey, VectorHit,
 };
 use crate::scope::Scope;
 use crate::session::MAX_CONTENT_BYTES;
@@ -86,6 +87,7 @@ pub struct ContextService {
     store: Arc<dyn Store>,
     tokenizer: Arc<dyn Tokenizer>,
     embeddings: Option<EmbeddingService>,
+    heads: Option<Arc<dyn HotHeads>>,
 }
 
 impl ContextService {
@@ -96,7 +98,13 @@ impl ContextService {
         tokenizer: Arc<dyn Tokenizer>,
         embeddings: Option<EmbeddingService>,
     ) -> Self {
-        Self { store, tokenizer, embeddings }
+        Self { store, tokenizer, embeddings, heads: None }
+    }
+
+    /// The same, with the heads of sessions that are in use kept beside the store.
+    #[must_use]
+    pub fn with_heads(self, heads: Option<Arc<dyn HotHeads>>) -> Self {
+        Self { heads, ..self }
     }
 
     /// The context of one turn, within its budget.
@@ -119,21 +127,23 @@ impl ContextService {
             return Err(Error::invalid(format!("token_budget must be at most {MAX_BUDGET}")));
         }
         let intent = request.intent.unwrap_or_else(|| Intent::detect(turn));
-        let (own, inherited, head, recent, summary, entities, candidates, totals, ledger) = try_join!(
+        let limits = HeadLimits { messages: tier.messages(), entities: ENTITY_CANDIDATES };
+        let (own, inherited, head, candidates, totals, ledger) = try_join!(
             self.store.profile(scope),
             self.user_profile(scope),
-            self.store.session(scope, &request.session),
-            self.store.recent_messages(scope, &request.session, tier.messages()),
-            self.store.latest_summary(scope, &request.session),
-            self.store.entities(scope, &request.session, ENTITY_CANDIDATES),
+            self.head(scope, &request.session, limits),
             self.candidates(scope, request, intent, budget),
             self.store.totals(scope),
             self.ledger(scope, &request.recall),
         )?;
+        let (session_messages, recent, summary, entities) = match head {
+            Some(head) => (head.session.messages, head.recent, head.summary, head.entities),
+            None => Default::default(),
+        };
         let gathered = Gathered {
             profile: own.unwrap_or_default().or_of(inherited),
             tools: request.tools.clone(),
-            session_messages: head.map_or(0, |head| head.messages).max(recent.len() as u64),
+            session_messages,
             recent,
             summary,
             entities,
@@ -142,6 +152,30 @@ impl ContextService {
             scope_tokens: totals.tokens,
         };
         assemble(turn, intent, tier, budget, request.recall, &gathered, &*self.tokenizer)
+    }
+
+    /// What the turn needs of its session: a hot head of the version that the store has, else read.
+    async fn head(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        limits: HeadLimits,
+    ) -> Result<Option<SessionHead>> {
+        let Some(heads) = &self.heads else {
+            return self.store.head(scope, session, limits).await;
+        };
+        let Some(held) = self.store.session(scope, session).await? else {
+            return Ok(None);
+        };
+        if let Ok(Some(head)) = heads.get(scope, session, held.version, limits).await {
+            return Ok(Some(head));
+        }
+        let head = self.store.head(scope, session, limits).await?;
+        if let Some(head) = &head {
+            // What is not kept is read again.
+            let _ = heads.put(scope, limits, head).await;
+        }
+        Ok(head)
     }
 
     /// Instructions and preferences that hold in the scope (in a workspace, the user's own apply too),
@@ -192,8 +226,8 @@ impl ContextService {
     }
 
     /// What is nearest to a question in meaning, and how near `also` are; nothing where there is no
-    /// embedder or the question means nothing to it. An embedder that fails or is late costs the
-    /// meaning, not the turn: it becomes a warning.
+    /// embedder or the question means nothing to it. An embedder or an index that fails or is late costs
+    /// the meaning, not the turn: it becomes a warning.
     async fn nearest(
         &self,
         scope: &Scope,
@@ -206,14 +240,16 @@ impl ContextService {
         let Some(embeddings) = self.embeddings.as_ref().filter(|_| options.meaning) else {
             return Ok((Vec::new(), None));
         };
-        match embeddings.question(question).await {
-            Ok(Some(vector)) => {
-                let hits = embeddings.nearest(scope, namespace, &vector, limit, also).await?;
-                Ok((hits, None))
+        let near = async {
+            match embeddings.question(question).await? {
+                Some(vector) => embeddings.nearest(scope, namespace, &vector, limit, also).await,
+                None => Ok(Vec::new()),
             }
-            Ok(None) => Ok((Vec::new(), None)),
-            Err(error) => Ok((Vec::new(), Some(format!("recall goes by words alone: {error}")))),
-        }
+        };
+        Ok(match near.await {
+            Ok(hits) => (hits, None),
+            Err(error) => (Vec::new(), Some(format!("recall goes by words alone: {error}"))),
+        })
     }
 
     async fn message_candidates(

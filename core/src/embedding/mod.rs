@@ -6,8 +6,13 @@
 //! brings another space, whose watermark is 0: the same jobs embed everything anew, and only then
 //! does the old space go (DESIGN, invariant 14).
 
+mod reconcile;
+
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::try_join;
 
 use crate::error::{Error, Result};
 use crate::ids::JobId;
@@ -22,6 +27,8 @@ use crate::session::PreparedMessage;
 use crate::text::passages;
 use crate::time::Timestamp;
 
+pub use reconcile::Reconciled;
+
 /// The kind of job that embeds what waits in a scope.
 pub const EMBED_JOB: &str = "embed";
 
@@ -29,6 +36,8 @@ pub const EMBED_JOB: &str = "embed";
 const SLICE: usize = 256;
 /// Slices of one attempt of a job; what is left then is another job.
 const SLICES: usize = 64;
+/// Texts that wait for an index apart and are searched with it: some milliseconds of embedding.
+pub const WAITING_SEARCHED: usize = 512;
 /// How long an attempt may take before another worker may try.
 const LEASE: Duration = Duration::from_secs(600);
 /// Below the default: recall by words works meanwhile.
@@ -45,11 +54,22 @@ pub struct Worked {
     pub failed: u64,
 }
 
+/// Where the vectors are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// In the store: those of an instant embedder go in with their message.
+    InStore,
+    /// On a server of their own: all follow by jobs, and until then an instant embedder searches the
+    /// texts that wait in the store.
+    Apart,
+}
+
 /// An embedder, the index that keeps its vectors, and the jobs between them.
 #[derive(Clone)]
 pub struct EmbeddingService {
     store: Arc<dyn Store>,
     index: Arc<dyn VectorIndex>,
+    placement: Placement,
     embedder: Arc<dyn Embedder>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdGen>,
@@ -60,12 +80,12 @@ impl EmbeddingService {
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
-        index: Arc<dyn VectorIndex>,
+        (index, placement): (Arc<dyn VectorIndex>, Placement),
         embedder: Arc<dyn Embedder>,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdGen>,
     ) -> Self {
-        Self { store, index, embedder, clock, ids }
+        Self { store, index, placement, embedder, clock, ids }
     }
 
     /// The space of the embedder that is in use.
@@ -83,10 +103,11 @@ impl EmbeddingService {
         Ok(means_something(&vector).then_some(vector))
     }
 
-    /// The nearest texts of a scope to a question's vector, and how near `also` are.
+    /// The nearest texts of a scope to a question's vector, and how near `also` are: of the index, and
+    /// of the first [`WAITING_SEARCHED`] texts that wait for it, where that takes no waiting.
     ///
     /// # Errors
-    /// Those of the index.
+    /// Those of the index and the store.
     pub async fn nearest(
         &self,
         scope: &Scope,
@@ -95,7 +116,37 @@ impl EmbeddingService {
         limit: usize,
         also: &[UnitKey],
     ) -> Result<Vec<VectorHit>> {
-        self.index.search(scope, namespace, self.space(), question, limit, also).await
+        let space = self.space();
+        if self.placement == Placement::InStore || !self.embedder.is_instant() {
+            return self.index.search(scope, namespace, space, question, limit, also).await;
+        }
+        // Read before the search: what is indexed meanwhile is then in both, and missing in none.
+        let through = self.index.watermark(scope, namespace, space).await?;
+        let (found, waiting) = try_join!(
+            self.index.search(scope, namespace, space, question, limit, also),
+            self.waiting_near(scope, namespace, through, question),
+        )?;
+        Ok(merge_hits(found, waiting, limit, also))
+    }
+
+    /// How near the texts are that wait above a watermark.
+    async fn waiting_near(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        through: u64,
+        question: &[f32],
+    ) -> Result<Vec<VectorHit>> {
+        let waiting = self.store.texts_after(scope, namespace, through, WAITING_SEARCHED).await?;
+        if waiting.is_empty() {
+            return Ok(Vec::new());
+        }
+        let texts: Vec<&str> = waiting.iter().map(|waits| waits.text.as_str()).collect();
+        let vectors = self.embed(&texts).await?;
+        let near = waiting.iter().zip(&vectors).filter(|(_, vector)| means_something(vector));
+        Ok(near
+            .map(|(waits, vector)| VectorHit { key: waits.key, score: closeness(question, vector) })
+            .collect())
     }
 
     /// Prepares messages for one batch: gives them their vectors if that takes no waiting, else the
@@ -106,7 +157,8 @@ impl EmbeddingService {
         writes: &mut Vec<Write>,
         now: Timestamp,
     ) -> Option<VectorSpace> {
-        if self.embedder.is_instant() && self.fill(messages).await.is_ok() {
+        let with_message = self.placement == Placement::InStore && self.embedder.is_instant();
+        if with_message && self.fill(messages).await.is_ok() {
             return Some(self.space().clone());
         }
         writes.push(Write::EnqueueJob(self.job(now)));
@@ -168,6 +220,10 @@ impl EmbeddingService {
         let mut done = 0;
         for (namespace, last) in ends(&totals) {
             let mut through = self.index.watermark(scope, namespace, self.space()).await?;
+            if through > last && self.is_ahead(scope, namespace, through).await? {
+                self.index.forget(scope).await?;
+                through = 0;
+            }
             while through < last && done < limit {
                 let slice = SLICE.min(limit - done);
                 let waiting = self.store.texts_after(scope, namespace, through, slice).await?;
@@ -230,9 +286,18 @@ impl EmbeddingService {
         let mut waiting = 0;
         for (namespace, last) in ends(totals) {
             let through = self.index.watermark(scope, namespace, self.space()).await?;
-            waiting += last.saturating_sub(through);
+            // An index that knows more than the store knows nothing of it.
+            waiting += if through > last { last } else { last - through };
         }
         Ok(waiting)
+    }
+
+    /// Whether an index knows more than the store has, and not only more than was read of the store
+    /// before: it is another store's, or the store was restored.
+    async fn is_ahead(&self, scope: &Scope, namespace: Namespace, through: u64) -> Result<bool> {
+        let totals = self.store.totals(scope).await?;
+        let last = ends(&totals).into_iter().find(|(of, _)| *of == namespace);
+        Ok(last.is_some_and(|(_, last)| through > last))
     }
 
     /// Embeds a slice of what waits, if that takes milliseconds: for programs without a worker, before
@@ -287,6 +352,36 @@ impl EmbeddingService {
 /// Where each namespace of a scope ends.
 fn ends(totals: &ScopeTotals) -> [(Namespace, u64); 2] {
     [(Namespace::Message, totals.last_seq), (Namespace::Fact, totals.facts)]
+}
+
+/// What the index found and what is near of the texts that wait, the closest first: the nearest
+/// `limit`, and those of `also`.
+fn merge_hits(
+    mut found: Vec<VectorHit>,
+    waiting: Vec<VectorHit>,
+    limit: usize,
+    also: &[UnitKey],
+) -> Vec<VectorHit> {
+    if waiting.is_empty() {
+        return found;
+    }
+    let known: HashSet<UnitKey> = found.iter().map(|hit| hit.key).collect();
+    found.extend(waiting.into_iter().filter(|hit| !known.contains(&hit.key)));
+    found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
+    let also: HashSet<UnitKey> = also.iter().copied().collect();
+    let mut at = 0;
+    found.retain(|hit| {
+        at += 1;
+        at <= limit || also.contains(&hit.key)
+    });
+    found
+}
+
+/// The cosine of two vectors, as an index tells it: 0 to 1.
+fn closeness(a: &[f32], b: &[f32]) -> f32 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    let lengths = (dot(a, a) * dot(b, b)).sqrt();
+    (0.5 + dot(a, b) / lengths.max(f32::MIN_POSITIVE) / 2.0).clamp(0.0, 1.0)
 }
 
 fn means_something(vector: &[f32]) -> bool {

@@ -2,7 +2,9 @@
 //! conformance table in `testkit`, which every adapter passes.
 
 mod batch;
+mod cache;
 mod clock;
+mod heads;
 mod lexical;
 mod model;
 mod repos;
@@ -11,14 +13,18 @@ mod tokenizer;
 mod vector;
 
 pub use batch::{Applied, AppliedMessage, Precondition, RecordKey, Write, WriteBatch};
+pub use cache::{
+    Admission, Cache, MAX_CACHE_TAGS, MAX_CACHED_BYTES, Rate, RateLimiter, check_cached,
+};
 pub use clock::{Clock, IdGen};
+pub use heads::HotHeads;
 pub use lexical::{
     IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
 };
 pub use model::Embedder;
 pub use repos::{
-    EntityRepo, FactRepo, JobRepo, Ledger, LedgerLimits, OutboxRepo, OutboxText, ProfileRepo,
-    SOURCES_READ, ScopeTotals, SessionRepo, SummaryRepo, UsageRepo,
+    EntityRepo, FactRepo, HeadLimits, JobRepo, Ledger, LedgerLimits, OutboxRepo, OutboxText,
+    ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo, SummaryRepo, UsageRepo,
 };
 pub use store::{Health, Store};
 pub use tokenizer::Tokenizer;

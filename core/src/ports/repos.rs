@@ -35,11 +35,42 @@ pub struct ScopeTotals {
     pub facts: u64,
 }
 
+/// How much of a session its head holds at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct HeadLimits {
+    /// Of [`SessionHead::recent`].
+    pub messages: usize,
+    /// Of [`SessionHead::entities`].
+    pub entities: usize,
+}
+
+/// What a turn needs of its session whatever its words are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionHead {
+    /// The session.
+    pub session: Session,
+    /// Its last messages, oldest first.
+    pub recent: Vec<Message>,
+    /// The newest version of its summary.
+    pub summary: Option<Summary>,
+    /// Its entities, as [`EntityRepo::entities`] orders them.
+    pub entities: Vec<Entity>,
+}
+
 /// Threads and messages.
 #[async_trait]
 pub trait SessionRepo: Send + Sync {
     /// The session under the caller's id.
     async fn session(&self, scope: &Scope, id: &SessionId) -> Result<Option<Session>>;
+
+    /// The session under the caller's id with what a turn needs of it, as of one moment; equal for
+    /// equal limits as long as the session's version is.
+    async fn head(
+        &self,
+        scope: &Scope,
+        id: &SessionId,
+        limits: HeadLimits,
+    ) -> Result<Option<SessionHead>>;
 
     /// Sessions by number.
     async fn sessions(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Session>>;

@@ -8,12 +8,12 @@ use crate::ports::{
     SummaryRepo, UsageRepo, WriteBatch,
 };
 
-/// State of a store.
+/// State of a store, an index or a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     /// Name and version of the backend.
     pub backend: String,
-    /// Migrations applied.
+    /// Migrations applied; 0 where there are none.
     pub schema_version: u32,
     /// What is wrong, in sentences for an operator; empty when all is well.
     pub problems: Vec<String>,

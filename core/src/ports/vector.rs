@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 
 use crate::error::{Error, Result};
-use crate::ports::{Namespace, UnitKey};
+use crate::ports::{Health, Namespace, UnitKey};
 use crate::scope::Scope;
 
 /// The identity of an embedding model's output. Vectors of different spaces are never compared.
@@ -55,10 +55,11 @@ pub struct VectorHit {
 /// Nearest neighbours within a scope, namespace and space.
 #[async_trait]
 pub trait VectorIndex: Send + Sync {
-    /// Keeps vectors of one scope, namespace and space, replacing those of equal keys, and moves
+    /// Keeps vectors of one scope, namespace and space, replacing those of equal keys (of equal keys
+    /// in one call the last counts), and moves
     /// the watermark up to `through`: every change of the store up to that sequence number is in.
     /// A vector of other dimensions than the space's is `InvalidInput`, and nothing is kept. One of
-    /// zeros means nothing: it is not found.
+    /// zeros means nothing: it is not found, and takes the place of what was there.
     async fn upsert(
         &self,
         scope: &Scope,
@@ -73,6 +74,23 @@ pub trait VectorIndex: Send + Sync {
 
     /// Removes what the scope holds in every other space: after another model has embedded it anew.
     async fn keep_only(&self, scope: &Scope, space: &VectorSpace) -> Result<()>;
+
+    /// Removes all that the scope holds, watermarks included, which then are 0: before it is erased, or
+    /// read anew from the store.
+    async fn forget(&self, scope: &Scope) -> Result<()>;
+
+    /// Up to `limit` of the keys that are held, in order, from the first above `after` on.
+    async fn keys(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+        after: Option<UnitKey>,
+        limit: usize,
+    ) -> Result<Vec<UnitKey>>;
+
+    /// What an operator should know of the index. One that is away is a problem to tell, not an error.
+    async fn index_health(&self) -> Result<Health>;
 
     /// The sequence number up to which the index is complete; 0 when it holds nothing. Of facts,
     /// their number. What lies above waits in the outbox, and recall knows it by its words.

@@ -49,9 +49,12 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         token_budget: args.budget,
         ..AssembleRequest::new(SessionId::new(&args.session)?, turn)
     };
-    let engine = Engine::open(config)?;
+    let engine = Engine::open(config).await?;
     if let Some(embeddings) = &engine.embeddings {
-        embeddings.catch_up_if_instant(&scope).await?;
+        // What cannot be indexed now is indexed later; meanwhile words find it.
+        if let Err(error) = embeddings.catch_up_if_instant(&scope).await {
+            tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
+        }
     }
     let context = engine.contexts.assemble(&scope, &request).await?;
     let now = engine.clock.now();

@@ -56,7 +56,7 @@ pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
     let folder = tempfile::tempdir()
         .map_err(|error| Error::internal("no temporary folder for a store").with_source(error))?;
     let config = Config { data_dir: folder.path().to_owned(), ..Config::default() };
-    let engine = Engine::open(&config)?;
+    let engine = Engine::open(&config).await?;
     let mut shown = Vec::new();
     let mut example = None;
     let mut counts = (0, 0);

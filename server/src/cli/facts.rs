@@ -68,7 +68,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     if let Some(cursor) = &args.after {
         page = page.after(cursor)?;
     }
-    let engine = Engine::open_existing(config)?;
+    let engine = Engine::open_existing(config).await?;
     let found = engine.facts.list(&scope, &page).await?;
     let items = found
         .items

@@ -41,7 +41,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         .iter()
         .map(|path| Ok((path, read_file(path, session.as_ref())?)))
         .collect::<Result<Vec<_>>>()?;
-    let engine = Engine::open(config)?;
+    let engine = Engine::open(config).await?;
     let mut imported = Vec::new();
     for (path, file) in files {
         let total: u64 = file.sessions.iter().map(|session| session.messages.len() as u64).sum();
@@ -58,7 +58,11 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         imported.push(Imported { file: path.display().to_string(), report });
     }
     let waiting = match &engine.embeddings {
-        Some(embeddings) => embeddings.waiting(&scope).await?,
+        // What is imported is in the store, also while the index is away.
+        Some(embeddings) => embeddings.waiting(&scope).await.unwrap_or_else(|error| {
+            tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
+            0
+        }),
         None => 0,
     };
     output.result(&imported, || {

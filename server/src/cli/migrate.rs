@@ -1,10 +1,11 @@
 //! `throughline migrate`.
 
 use serde::Serialize;
+use throughline_core::ports::Health;
 use throughline_core::{Error, ErrorKind, Result};
 
 use super::output::Output;
-use crate::compose::Engine;
+use crate::compose::{self, Engine};
 use crate::config::Config;
 
 #[derive(Debug, clap::Args)]
@@ -19,27 +20,63 @@ struct HealthJson {
     backend: String,
     schema_version: u32,
     problems: Vec<String>,
+    /// What is beside the store: a vector index, a cache.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<Self>,
 }
 
-/// Opening the store migrates it: there is no state in which a program works on an old schema.
-pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
-    let engine = Engine::open(config)?;
-    let health = engine.store.health(args.check).await?;
-    let report = HealthJson {
-        backend: health.backend,
-        schema_version: health.schema_version,
-        problems: health.problems,
-    };
-    output.result(&report, || {
-        let state = match report.problems.len() {
-            0 => "no problems".to_owned(),
-            count => format!("{count} problems:\n{}", report.problems.join("\n")),
-        };
-        format!("{}, schema {}: {state}", report.backend, report.schema_version)
-    })?;
-    if report.problems.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::new(ErrorKind::Corrupt, "the store is damaged: restore a backup"))
+impl From<Health> for HealthJson {
+    fn from(health: Health) -> Self {
+        let Health { backend, schema_version, problems } = health;
+        Self { backend, schema_version, problems, beside: Vec::new() }
     }
+}
+
+impl HealthJson {
+    fn line(&self) -> String {
+        let schema = match self.schema_version {
+            0 => String::new(),
+            version => format!(", schema {version}"),
+        };
+        let state = match self.problems.len() {
+            0 => "no problems".to_owned(),
+            count => format!("{count} problems:\n{}", self.problems.join("\n")),
+        };
+        format!("{}{schema}: {state}", self.backend)
+    }
+}
+
+/// Opening the store migrates it: there is no state in which a program works on an old schema. What
+/// takes long is built here, while others work.
+pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
+    let engine = Engine::open(config).await?;
+    let bar = output.progress(0, "building indexes");
+    compose::build_deferred(config, |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    })
+    .await?;
+    bar.finish_and_clear();
+    let mut all = engine.health(args.check).await?.into_iter().map(HealthJson::from);
+    let Some(store) = all.next() else {
+        return Err(Error::internal("the store told nothing of its health"));
+    };
+    let report = HealthJson { beside: all.collect(), ..store };
+    output.result(&report, || {
+        let beside = report.beside.iter().map(HealthJson::line);
+        std::iter::once(report.line()).chain(beside).collect::<Vec<_>>().join("\n")
+    })?;
+    if !report.problems.is_empty() {
+        return Err(Error::new(
+            ErrorKind::Corrupt,
+            "the store has problems: they are listed above",
+        ));
+    }
+    if report.beside.iter().any(|beside| !beside.problems.is_empty()) {
+        return Err(Error::new(
+            ErrorKind::Unavailable,
+            "what is beside the store has problems: they are listed above",
+        ));
+    }
+    Ok(())
 }

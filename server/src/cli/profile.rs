@@ -33,10 +33,10 @@ struct ProfileJson<'p> {
 pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> Result<()> {
     let scope = config.scope()?;
     let profile = match command {
-        Command::Show => Engine::open_existing(config)?.profiles.get(&scope).await?,
+        Command::Show => Engine::open_existing(config).await?.profiles.get(&scope).await?,
         Command::Set { rules, card } => {
             let change = ProfileChange { rules: rules.clone(), card: card.clone() };
-            Engine::open(config)?.profiles.change(&scope, change).await?
+            Engine::open(config).await?.profiles.change(&scope, change).await?
         }
     };
     let Profile { rules, card, version, .. } = &profile;

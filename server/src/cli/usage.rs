@@ -30,7 +30,7 @@ struct DayJson {
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
     let scope = config.scope()?;
-    let engine = Engine::open_existing(config)?;
+    let engine = Engine::open_existing(config).await?;
     let now = engine.clock.now();
     let back = Duration::from_secs(86_400 * u64::from(args.days.saturating_sub(1)));
     let micros = i64::try_from(back.as_micros()).unwrap_or(i64::MAX);

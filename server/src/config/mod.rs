@@ -3,6 +3,8 @@
 //! Unknown keys are errors that suggest the nearest one; `explain` tells which layer a value is
 //! from.
 
+mod secret;
+
 use std::path::{Path, PathBuf};
 
 use figment::error::Kind;
@@ -11,6 +13,8 @@ use figment::value::{Dict, Value};
 use figment::{Figment, Source};
 use serde::{Deserialize, Deserializer, Serialize};
 use throughline_core::{Error, Result, Scope};
+
+pub use secret::Secret;
 
 /// The file that is read when no other is named.
 pub const DEFAULT_FILE: &str = "throughline.toml";
@@ -32,6 +36,10 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The store.
     pub store: StoreKind,
+    /// What keeps the vectors.
+    pub vector_index: VectorIndexKind,
+    /// What replicas share for a while.
+    pub cache: CacheKind,
     /// Whose memory the command line works on.
     pub identity: Identity,
     /// What tells which texts are near in meaning.
@@ -43,6 +51,12 @@ pub struct Config {
     pub minilm: MiniLmConfig,
     /// The embedded store.
     pub sqlite: SqliteConfig,
+    /// The store on a Postgres server.
+    pub postgres: PostgresConfig,
+    /// The vector index on a Qdrant server.
+    pub qdrant: QdrantConfig,
+    /// The cache on a Redis server.
+    pub redis: RedisConfig,
     /// What is logged, and how.
     pub log: LogConfig,
 }
@@ -53,6 +67,28 @@ pub struct Config {
 pub enum StoreKind {
     /// One SQLite file in the data directory.
     Sqlite,
+    /// A Postgres database, which any number of processes share.
+    Postgres,
+}
+
+/// The vector indexes that can be named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VectorIndexKind {
+    /// The store itself.
+    Store,
+    /// Qdrant, beside the store.
+    Qdrant,
+}
+
+/// The caches that can be named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheKind {
+    /// None: everything is read from the store.
+    None,
+    /// Redis.
+    Redis,
 }
 
 /// The embedders that can be named.
@@ -129,6 +165,55 @@ pub enum Durability {
     Normal,
 }
 
+/// Settings of the store on Postgres.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PostgresConfig {
+    /// `postgres://user:password@host:port/database`, of an ordinary role.
+    pub url: Secret,
+    /// Of the owner of the tables, straight to the server; empty where `url` is both.
+    pub direct_url: Secret,
+    /// Most connections of a process.
+    pub connections: u32,
+    /// How long to wait for a connection, in milliseconds.
+    pub connect_timeout_ms: u64,
+    /// How long a statement may take, in milliseconds.
+    pub statement_timeout_ms: u64,
+    /// Whether statements stay prepared; off for a PgBouncer before 1.21.
+    pub prepared: bool,
+    /// Vectors of a scope that are all compared with a question; of more, an index is asked.
+    pub exact_vectors: u64,
+}
+
+/// Settings of the vector index on Qdrant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QdrantConfig {
+    /// Where its gRPC interface is.
+    #[serde(deserialize_with = "text")]
+    pub url: String,
+    /// Its key; empty for none.
+    pub api_key: Secret,
+    /// What the names of its collections begin with.
+    #[serde(deserialize_with = "text")]
+    pub prefix: String,
+    /// How long a call may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// Settings of the cache on Redis.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RedisConfig {
+    /// `redis://user:password@host:port/database`.
+    pub url: Secret,
+    /// What its keys begin with.
+    #[serde(deserialize_with = "text")]
+    pub prefix: String,
+    /// How long a call may take, in milliseconds.
+    pub timeout_ms: u64,
+}
+
 /// Settings of the log, which goes to standard error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -154,6 +239,8 @@ impl Default for Config {
         Self {
             data_dir: "./data".into(),
             store: StoreKind::Sqlite,
+            vector_index: VectorIndexKind::Store,
+            cache: CacheKind::None,
             identity: Identity {
                 tenant: "local".into(),
                 user: "local".into(),
@@ -168,6 +255,26 @@ impl Default for Config {
                 busy_timeout_ms: 5_000,
                 max_bytes: 0,
                 vector_cache_mb: 128,
+            },
+            postgres: PostgresConfig {
+                url: Secret::default(),
+                direct_url: Secret::default(),
+                connections: 16,
+                connect_timeout_ms: 5_000,
+                statement_timeout_ms: 30_000,
+                prepared: true,
+                exact_vectors: 20_000,
+            },
+            qdrant: QdrantConfig {
+                url: "http://127.0.0.1:6334".into(),
+                api_key: Secret::default(),
+                prefix: "throughline".into(),
+                timeout_ms: 5_000,
+            },
+            redis: RedisConfig {
+                url: Secret::default(),
+                prefix: "throughline".into(),
+                timeout_ms: 500,
             },
             log: LogConfig { level: "warn".into(), format: LogFormat::Human },
         }
@@ -197,25 +304,41 @@ fn path<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<PathB
 }
 
 impl Config {
-    /// Limits that a type does not tell.
-    fn check(self) -> Result<Self> {
-        if !(1..=64).contains(&self.sqlite.readers) {
-            return Err(Error::invalid("configuration key `sqlite.readers` must be 1 to 64"));
+    /// Limits that a type does not tell, and what secrets refer to.
+    fn check(mut self) -> Result<Self> {
+        let whole = |key: &str, value: u64, least: u64, most: u64| {
+            if (least..=most).contains(&value) {
+                return Ok(());
+            }
+            Err(Error::invalid(format!("configuration key `{key}` must be {least} to {most}")))
+        };
+        whole("sqlite.readers", self.sqlite.readers as u64, 1, 64)?;
+        whole("sqlite.busy_timeout_ms", self.sqlite.busy_timeout_ms, 0, MAX_TIMEOUT_MS)?;
+        whole("sqlite.vector_cache_mb", self.sqlite.vector_cache_mb, 0, MAX_CACHE_MB)?;
+        whole("minilm.timeout_ms", self.minilm.timeout_ms, 1, MAX_TIMEOUT_MS)?;
+        whole("postgres.connections", self.postgres.connections.into(), 1, 1_000)?;
+        for (key, value) in [
+            ("postgres.connect_timeout_ms", self.postgres.connect_timeout_ms),
+            ("postgres.statement_timeout_ms", self.postgres.statement_timeout_ms),
+            ("qdrant.timeout_ms", self.qdrant.timeout_ms),
+            ("redis.timeout_ms", self.redis.timeout_ms),
+        ] {
+            whole(key, value, 1, MAX_TIMEOUT_MS)?;
         }
-        if self.sqlite.busy_timeout_ms > MAX_TIMEOUT_MS {
-            return Err(Error::invalid(format!(
-                "configuration key `sqlite.busy_timeout_ms` must be at most {MAX_TIMEOUT_MS}"
-            )));
-        }
-        if !(1..=MAX_TIMEOUT_MS).contains(&self.minilm.timeout_ms) {
-            return Err(Error::invalid(format!(
-                "configuration key `minilm.timeout_ms` must be 1 to {MAX_TIMEOUT_MS}"
-            )));
-        }
-        if self.sqlite.vector_cache_mb > MAX_CACHE_MB {
-            return Err(Error::invalid(format!(
-                "configuration key `sqlite.vector_cache_mb` must be at most {MAX_CACHE_MB}"
-            )));
+        let (postgres, redis) = (self.store == StoreKind::Postgres, self.cache == CacheKind::Redis);
+        for (wanted, key, secret) in [
+            (postgres, "postgres.url", &mut self.postgres.url),
+            (false, "postgres.direct_url", &mut self.postgres.direct_url),
+            (false, "qdrant.api_key", &mut self.qdrant.api_key),
+            (redis, "redis.url", &mut self.redis.url),
+        ] {
+            secret.resolve(key)?;
+            if wanted && secret.is_empty() {
+                return Err(Error::invalid(format!(
+                    "configuration key `{key}` is needed: set it, or `{ENV_PREFIX}{}`",
+                    key.to_uppercase().replace('.', "__")
+                )));
+            }
         }
         Ok(self)
     }

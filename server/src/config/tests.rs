@@ -36,10 +36,14 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("[sqlite]\nreader = 2\n", "`sqlite.reader`"),
         ("[sqlite]\ndurability = \"none\"\n", "full"),
         ("[sqlite]\nreaders = \"many\"\n", "sqlite.readers"),
-        ("store = \"postgres\"\n", "sqlite"),
+        ("store = \"mysql\"\n", "sqlite"),
+        ("store = \"postgres\"\n", "`THROUGHLINE_POSTGRES__URL`"),
+        ("cache = \"redis\"\n", "`redis.url` is needed"),
+        ("[postgres]\nurl = \"file:/nowhere/url\"\n", "/nowhere/url cannot be read"),
+        ("[postgres]\nconnections = 0\n", "must be 1 to"),
         ("[sqlite]\nreaders = 100000\n", "must be 1 to 64"),
-        ("[sqlite]\nbusy_timeout_ms = 99999999999\n", "must be at most"),
-        ("[sqlite]\nvector_cache_mb = 99999999999\n", "must be at most"),
+        ("[sqlite]\nbusy_timeout_ms = 99999999999\n", "must be 0 to"),
+        ("[sqlite]\nvector_cache_mb = 99999999999\n", "must be 0 to"),
         ("embedder = \"glove\"\n", "static"),
         ("[minilm]\ntimeout_ms = 0\n", "must be 1 to"),
         ("[static]\ntabel = \"x\"\n", "did you mean `table`?"),
@@ -61,4 +65,19 @@ fn names_may_be_numbers() {
     let config = layers.load().unwrap();
     assert_eq!(config.scope().unwrap().to_string(), "true/42/7");
     assert_eq!(config.data_dir, PathBuf::from("2024"));
+}
+
+#[test]
+fn secrets_are_read_and_never_shown() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "postgres://u:s3cret@host/db").unwrap();
+    let reference = format!("file:{}", file.path().display());
+    for url in ["postgres://u:s3cret@host/db", &reference] {
+        let (layers, _file) =
+            with_file("store = \"postgres\"\n", &[("postgres.url", url), ("redis.url", url)]);
+        let config = layers.load().unwrap();
+        assert_eq!(config.postgres.url.expose(), "postgres://u:s3cret@host/db");
+        let shown = format!("{config:?} {:?}", layers.explain().unwrap());
+        assert!(!shown.contains("s3cret") && shown.contains("(secret)"), "{shown}");
+    }
 }

@@ -16,8 +16,10 @@ use throughline_core::context::{
     AssembleRequest, AssembledContext, Intent, ItemKind, MAX_BUDGET, RecallOptions, Section,
 };
 use throughline_core::ids::{ExternalId, SessionId};
+use throughline_core::ports::IdGen;
 use throughline_core::text::fold_spaces;
 
+use crate::adapters::UuidV7;
 use crate::compose::Engine;
 use crate::config::Config;
 use crate::import::{Question, Sample, import};
@@ -68,6 +70,8 @@ pub async fn retrieval(
     progress: impl Fn(u64),
 ) -> Result<Vec<Report>> {
     let mut asked: Vec<Vec<Asked>> = vec![Vec::new(); variants.len()];
+    // A store on a server is not thrown away: each run is a tenant of its own there.
+    let tenant = format!("eval-{}", UuidV7.next());
     let mut done = 0;
     for sample in samples {
         let folder = tempfile::tempdir().map_err(|error| {
@@ -77,8 +81,8 @@ pub async fn retrieval(
         let mut config = config.clone();
         config.minilm.path = config.minilm_path();
         config.data_dir = folder.path().to_owned();
-        let engine = Engine::open(&config)?;
-        let scope = Scope::new("eval", &sample.id, None)?;
+        let engine = Engine::open(&config).await?;
+        let scope = Scope::new(&tenant, &sample.id, None)?;
         import(&engine, &scope, &sample.sessions, |_| {}).await?;
         if let Some(embeddings) = &engine.embeddings {
             while embeddings.work(1).await?.jobs > 0 {}

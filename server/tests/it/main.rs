@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure is the answer")]
 
 mod cli;
+#[cfg(feature = "live-tests")]
+mod combinations;
 mod faults;
 mod meaning;
 mod standing;

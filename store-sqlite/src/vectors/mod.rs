@@ -22,7 +22,7 @@ use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rusqlite::Connection;
 use throughline_core::ports::{
-    Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
+    Health, Namespace, Store, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
 };
 use throughline_core::{Result, Scope};
 
@@ -242,6 +242,26 @@ impl Search<'_> {
     }
 }
 
+/// The keys of blocks and tail: blocks may overlap, so all of them are looked at.
+fn keys(
+    connection: &Connection,
+    place: Place,
+    after: Option<UnitKey>,
+    limit: usize,
+) -> rusqlite::Result<Vec<UnitKey>> {
+    let mut found = Block::tail(connection, place)?.keys;
+    let mut blocks = connection.prepare_cached(
+        "SELECT id FROM vector_block WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3",
+    )?;
+    for id in blocks.query_map(place.columns(), |row| row.get(0))? {
+        found.extend(Block::read(connection, id?)?.keys);
+    }
+    found.retain(|key| Some(*key) > after);
+    found.sort_unstable();
+    found.truncate(limit);
+    Ok(found)
+}
+
 #[async_trait]
 impl VectorIndex for SqliteStore {
     async fn upsert(
@@ -297,11 +317,48 @@ impl VectorIndex for SqliteStore {
         let (scope, space) = (scope.clone(), space.clone());
         let work = move |connection: &Connection| -> rusqlite::Result<()> {
             match scope_id(connection, &scope)? {
-                Some(scope_id) => keep_only(connection, scope_id, space_id(connection, &space)?),
+                Some(scope_id) => {
+                    keep_only(connection, scope_id, Some(space_id(connection, &space)?))
+                }
                 None => Ok(()),
             }
         };
         self.inner.writer.run(move |connection| mapped(work(connection), "keep_only")).await
+    }
+
+    async fn forget(&self, scope: &Scope) -> Result<()> {
+        let scope = scope.clone();
+        let work = move |connection: &Connection| -> rusqlite::Result<()> {
+            match scope_id(connection, &scope)? {
+                Some(scope_id) => keep_only(connection, scope_id, None),
+                None => Ok(()),
+            }
+        };
+        self.inner.writer.run(move |connection| mapped(work(connection), "forget")).await
+    }
+
+    async fn keys(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+        after: Option<UnitKey>,
+        limit: usize,
+    ) -> Result<Vec<UnitKey>> {
+        let space = space.clone();
+        let found = self
+            .read_scope(scope, move |connection, scope_id| {
+                let Some(space_id) = known_space(connection, &space)? else {
+                    return Ok(Vec::new());
+                };
+                keys(connection, Place::new(scope_id, space_id, namespace), after, limit)
+            })
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn index_health(&self) -> Result<Health> {
+        self.health(false).await
     }
 
     async fn watermark(

@@ -171,18 +171,22 @@ impl VectorWriter {
     }
 }
 
-/// Removes what a scope holds in every space but one.
-pub(super) fn keep_only(connection: &Connection, scope_id: i64, kept: i64) -> rusqlite::Result<()> {
+/// Removes what a scope holds in every space but one, or in all.
+pub(super) fn keep_only(
+    connection: &Connection,
+    scope_id: i64,
+    kept: Option<i64>,
+) -> rusqlite::Result<()> {
     let blocks: Vec<i64> = connection
-        .prepare_cached("SELECT id FROM vector_block WHERE scope_id = ?1 AND space_id <> ?2")?
+        .prepare_cached("SELECT id FROM vector_block WHERE scope_id = ?1 AND space_id IS NOT ?2")?
         .query_map((scope_id, kept), |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for id in blocks {
         Block::delete(connection, id)?;
     }
     for sql in [
-        "DELETE FROM vector_state WHERE scope_id = ?1 AND space_id <> ?2",
-        "DELETE FROM vector_tail WHERE scope_id = ?1 AND space_id <> ?2",
+        "DELETE FROM vector_state WHERE scope_id = ?1 AND space_id IS NOT ?2",
+        "DELETE FROM vector_tail WHERE scope_id = ?1 AND space_id IS NOT ?2",
     ] {
         connection.prepare_cached(sql)?.execute((scope_id, kept))?;
     }

@@ -5,15 +5,20 @@
 //! name, and the run panics once, at its end. What an adapter cannot do it names in its skips, with
 //! the reason; a skip that names no scenario is an error.
 
+mod cache;
 mod embedded;
 mod embedder;
+mod rate_limiter;
+mod replicas;
 mod runner;
 mod store;
 mod vectors;
 
 use std::sync::Arc;
 
-use throughline_core::ports::{Embedder, Store, VectorIndex};
+use throughline_core::ports::{Cache, Embedder, RateLimiter, Store, VectorIndex};
+
+pub use replicas::{Replicas, Time};
 
 /// A scenario that an adapter does not pass, and why that is right.
 #[derive(Debug, Clone, Copy)]
@@ -69,4 +74,28 @@ pub async fn vector_index<I: VectorIndex + 'static>(make: impl AsyncFn() -> I, s
 pub async fn embedder<E: Embedder + 'static>(make: impl AsyncFn() -> E, skips: &[Skip]) {
     let make = async || Arc::new(make().await) as Arc<dyn Embedder>;
     runner::run("Embedder", embedder::TABLE, make, skips).await;
+}
+
+/// Runs the table of the `Cache` port. `make` opens two replicas of a fresh, empty cache for each
+/// scenario, and says how time passes for it.
+///
+/// # Panics
+/// With the names of all scenarios that failed, or of skips that no scenario has.
+pub async fn cache<C: Cache + 'static>(make: impl AsyncFn() -> Replicas<C>, skips: &[Skip]) {
+    let make = async || Arc::new(make().await.map(|cache| Arc::new(cache) as Arc<dyn Cache>));
+    runner::run("Cache", cache::TABLE, make, skips).await;
+}
+
+/// Runs the table of the `RateLimiter` port. `make` opens two replicas of a limiter that has counted
+/// nothing for each scenario, and says how time passes for it.
+///
+/// # Panics
+/// With the names of all scenarios that failed, or of skips that no scenario has.
+pub async fn rate_limiter<L: RateLimiter + 'static>(
+    make: impl AsyncFn() -> Replicas<L>,
+    skips: &[Skip],
+) {
+    let make =
+        async || Arc::new(make().await.map(|limiter| Arc::new(limiter) as Arc<dyn RateLimiter>));
+    runner::run("RateLimiter", rate_limiter::TABLE, make, skips).await;
 }

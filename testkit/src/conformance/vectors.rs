@@ -31,6 +31,10 @@ pub(super) const TABLE: &[Scenario<dyn VectorIndex>] = scenarios!["vectors":
     vectors_are_replaced_and_removed_among_many,
     asked_for_keys_are_scored_as_well,
     many_vectors_are_searched,
+    of_equal_keys_the_last_counts,
+    keys_are_listed_in_order,
+    what_is_forgotten_is_gone_with_its_watermark,
+    the_health_of_an_index_has_no_problems,
 ];
 
 type Port = Arc<dyn VectorIndex>;
@@ -327,4 +331,71 @@ async fn many_vectors_are_searched(index: Port) {
         let own = hits.iter().find(|hit| hit.key == items[n].key);
         assert!(own.is_some_and(|hit| hit.score > 0.999), "a text is closest to itself");
     }
+}
+
+async fn of_equal_keys_the_last_counts(index: Port) {
+    put(&index, &[item(1, &[-1.0, 0.0]), item(2, &[0.0, 1.0]), item(1, &[1.0, 0.0])]).await;
+    assert_eq!(keys(&index, &[1.0, 0.0], 9).await, [1, 2].map(key));
+    put(&index, &[item(1, &[1.0, 0.0]), item(1, &[0.0, 0.0])]).await;
+    assert_eq!(keys(&index, &[1.0, 0.0], 9).await, [key(2)], "it means nothing any more");
+}
+
+async fn keys_are_listed_in_order(index: Port) {
+    let list = async |after: Option<UnitKey>, limit: usize| {
+        index.keys(&scope("a"), MESSAGES, &flat(), after, limit).await.unwrap()
+    };
+    assert_eq!(list(None, 9).await, []);
+    // Enough to be folded, or sent in more than one request, where an adapter does.
+    let items: Vec<VectorItem> = (0..1_500).map(|at| item(at, &[1.0, 0.5])).collect();
+    let (even, odd): (Vec<_>, Vec<_>) =
+        items.into_iter().partition(|item| item.key.position() % 2 == 0);
+    for items in [odd, even] {
+        index.upsert(&scope("a"), MESSAGES, &flat(), &items, 1).await.unwrap();
+    }
+    put(&index, &[item(7, &[0.0, 0.0])]).await;
+    index.upsert(&scope("b"), MESSAGES, &flat(), &[item(9_999, &[1.0, 0.0])], 1).await.unwrap();
+    let expected: Vec<UnitKey> = (0..1_500).filter(|at| *at != 7).map(key).collect();
+    assert_eq!(list(None, 9_999).await, expected);
+    assert_eq!(list(None, 3).await, [0, 1, 2].map(key));
+    assert_eq!(list(Some(key(6)), 2).await, [8, 9].map(key));
+    assert_eq!(list(Some(key(1_499)), 2).await, []);
+    assert_eq!(list(None, 0).await, []);
+}
+
+async fn what_is_forgotten_is_gone_with_its_watermark(index: Port) {
+    let spaces = [flat(), space("other", 2)];
+    for scope in [scope("a"), scope("b")] {
+        for space in &spaces {
+            for namespace in [MESSAGES, Namespace::Fact] {
+                let items = [item(1, &[1.0, 0.0])];
+                index.upsert(&scope, namespace, space, &items, 5).await.unwrap();
+            }
+        }
+    }
+    index.forget(&scope("a")).await.unwrap();
+    index.forget(&scope("never seen")).await.unwrap();
+    for (of, left) in [("a", 0), ("b", 1)] {
+        for space in &spaces {
+            for namespace in [MESSAGES, Namespace::Fact] {
+                let hits = index.search(&scope(of), namespace, space, &[1.0, 0.0], 9, &[]).await;
+                assert_eq!(hits.unwrap().len(), left);
+                let watermark = index.watermark(&scope(of), namespace, space).await.unwrap();
+                assert_eq!(watermark, 5 * left as u64);
+            }
+        }
+    }
+    // Read anew, from the start.
+    put(&index, &[item(2, &[1.0, 0.0])]).await;
+    assert_eq!(index.watermark(&scope("a"), MESSAGES, &flat()).await.unwrap(), 1);
+    assert_eq!(keys(&index, &[1.0, 0.0], 9).await, [key(2)]);
+}
+
+async fn the_health_of_an_index_has_no_problems(index: Port) {
+    put(&index, &[item(1, &[1.0, 0.0])]).await;
+    let health = index.index_health().await.unwrap();
+    assert!(!health.backend.is_empty());
+    // An index that is being built, or not built yet, is told, and is none that has failed.
+    let building =
+        |problem: &String| problem.contains("optimized") || problem.contains("not built");
+    assert!(health.problems.iter().all(building), "{:?}", health.problems);
 }

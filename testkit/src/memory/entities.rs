@@ -35,6 +35,22 @@ impl ScopeState {
             held.sources.push(message.id);
         }
     }
+
+    /// The values of a session, the most recently seen first.
+    pub(super) fn entities_of(&self, session: &SessionId, limit: usize) -> Vec<Entity> {
+        let of_session = |entity: &&Entity| entity.session == *session;
+        let mut found: Vec<Entity> = self.entities.iter().filter(of_session).cloned().collect();
+        found.sort_by(|a, b| {
+            let ties = || (a.kind.as_str(), &a.value).cmp(&(b.kind.as_str(), &b.value));
+            b.last_at.cmp(&a.last_at).then_with(ties)
+        });
+        found.truncate(limit);
+        for entity in &mut found {
+            let first = entity.sources.len().saturating_sub(SOURCES_READ);
+            entity.sources = entity.sources.split_off(first);
+        }
+        found
+    }
 }
 
 #[async_trait]
@@ -45,19 +61,6 @@ impl EntityRepo for MemoryStore {
         session: &SessionId,
         limit: usize,
     ) -> Result<Vec<Entity>> {
-        Ok(self.read(scope, |held| {
-            let of_session = |entity: &&Entity| entity.session == *session;
-            let mut found: Vec<Entity> = held.entities.iter().filter(of_session).cloned().collect();
-            found.sort_by(|a, b| {
-                let ties = || (a.kind.as_str(), &a.value).cmp(&(b.kind.as_str(), &b.value));
-                b.last_at.cmp(&a.last_at).then_with(ties)
-            });
-            found.truncate(limit);
-            for entity in &mut found {
-                let first = entity.sources.len().saturating_sub(SOURCES_READ);
-                entity.sources = entity.sources.split_off(first);
-            }
-            found
-        }))
+        Ok(self.read(scope, |held| held.entities_of(session, limit)))
     }
 }

@@ -2,6 +2,7 @@
 //! adapters. The files mirror `core/src/ports`.
 
 mod apply;
+mod cache;
 mod entities;
 mod facts;
 mod jobs;
@@ -27,6 +28,7 @@ use throughline_core::summary::Summary;
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Result, Scope};
 
+pub use cache::{MemoryCache, MemoryRateLimiter};
 pub use model::HashEmbedder;
 use vector::Vectors;
 

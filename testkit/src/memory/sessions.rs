@@ -5,7 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use throughline_core::ids::{ExternalId, SessionId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{AppliedMessage, ScopeTotals, SessionRepo, UnitKey};
+use throughline_core::ports::{
+    AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo, UnitKey,
+};
 use throughline_core::session::{Message, PreparedMessage, Session};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
@@ -102,6 +104,12 @@ impl ScopeState {
         thread.map_or(&[], |thread| &thread.messages)
     }
 
+    fn recent(&self, session: &SessionId, limit: usize) -> Vec<Message> {
+        let all = self.messages_of(session);
+        let recent = &all[all.len().saturating_sub(limit)..];
+        recent.iter().map(|stored| stored.message.clone()).collect()
+    }
+
     fn message_at(&self, key: UnitKey) -> Option<Arc<Message>> {
         let all = self.sessions.iter().flat_map(|thread| &thread.messages);
         let mut messages = all.map(|stored| &stored.message);
@@ -125,6 +133,24 @@ impl SessionRepo for MemoryStore {
         }))
     }
 
+    async fn head(
+        &self,
+        scope: &Scope,
+        id: &SessionId,
+        limits: HeadLimits,
+    ) -> Result<Option<SessionHead>> {
+        Ok(self.read(scope, |held| {
+            let mut heads = held.sessions.iter().map(|thread| &thread.head);
+            let session = heads.find(|head| head.id == *id)?.clone();
+            Some(SessionHead {
+                session,
+                recent: held.recent(id, limits.messages),
+                summary: held.summaries_of(id).pop(),
+                entities: held.entities_of(id, limits.entities),
+            })
+        }))
+    }
+
     async fn sessions(&self, scope: &Scope, request: &PageRequest) -> Result<Page<Session>> {
         Ok(self.read(scope, |held| {
             let heads = held.sessions.iter().map(|thread| thread.head.clone());
@@ -138,11 +164,7 @@ impl SessionRepo for MemoryStore {
         session: &SessionId,
         limit: usize,
     ) -> Result<Vec<Message>> {
-        Ok(self.read(scope, |held| {
-            let all = held.messages_of(session);
-            let recent = &all[all.len().saturating_sub(limit)..];
-            recent.iter().map(|stored| stored.message.clone()).collect()
-        }))
+        Ok(self.read(scope, |held| held.recent(session, limit)))
     }
 
     async fn messages(

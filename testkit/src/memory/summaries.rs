@@ -6,7 +6,15 @@ use throughline_core::ports::SummaryRepo;
 use throughline_core::summary::Summary;
 use throughline_core::{Result, Scope};
 
-use super::MemoryStore;
+use super::{MemoryStore, ScopeState};
+
+impl ScopeState {
+    pub(super) fn summaries_of(&self, session: &SessionId) -> Vec<Summary> {
+        let mut versions = self.summaries.get(session).cloned().unwrap_or_default();
+        versions.sort_by_key(|summary| summary.version);
+        versions
+    }
+}
 
 #[async_trait]
 impl SummaryRepo for MemoryStore {
@@ -15,10 +23,6 @@ impl SummaryRepo for MemoryStore {
     }
 
     async fn summaries(&self, scope: &Scope, session: &SessionId) -> Result<Vec<Summary>> {
-        Ok(self.read(scope, |held| {
-            let mut versions = held.summaries.get(session).cloned().unwrap_or_default();
-            versions.sort_by_key(|summary| summary.version);
-            versions
-        }))
+        Ok(self.read(scope, |held| held.summaries_of(session)))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use throughline_core::ports::{
-    Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace, Write, WriteBatch,
+    Health, Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace, Write, WriteBatch,
 };
 use throughline_core::{Result, Scope};
 
@@ -113,6 +113,29 @@ impl VectorIndex for MemoryStore {
         };
         self.state().vectors.0.retain(|place, _| kept(place));
         Ok(())
+    }
+
+    async fn forget(&self, scope: &Scope) -> Result<()> {
+        self.state().vectors.0.retain(|(of, ..), _| of != scope);
+        Ok(())
+    }
+
+    async fn keys(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        space: &VectorSpace,
+        after: Option<UnitKey>,
+        limit: usize,
+    ) -> Result<Vec<UnitKey>> {
+        let state = self.state();
+        let held = state.vectors.0.get(&place(scope, namespace, space)).into_iter();
+        let held = held.flat_map(|held| &held.by_key).filter(|(_, vector)| !is_zero(vector));
+        Ok(held.map(|(key, _)| *key).filter(|key| Some(*key) > after).take(limit).collect())
+    }
+
+    async fn index_health(&self) -> Result<Health> {
+        Ok(Health { backend: "memory".to_owned(), schema_version: 0, problems: Vec::new() })
     }
 
     async fn watermark(

@@ -1,12 +1,13 @@
 //! Sessions and what they count.
 
-use throughline_core::ports::{ScopeTotals, Store};
+use throughline_core::entity::EntityKind;
+use throughline_core::ports::{HeadLimits, ScopeTotals, Store, Write};
 use throughline_core::session::Role;
 
 use super::super::runner::Scenario;
 use super::scenarios;
 use super::support::{Port, Snapshot, head, put, put_one};
-use crate::build::{at, message, say, scope, session};
+use crate::build::{at, batch, job, message, say, scope, session, summary};
 
 pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["sessions":
     what_was_never_written_reads_as_nothing,
@@ -16,6 +17,8 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["sessions":
     numbers_follow_the_order_of_creation,
     ids_are_told_apart_byte_by_byte,
     totals_are_of_all_sessions,
+    a_head_is_what_its_parts_are,
+    a_head_is_equal_while_its_version_is,
 ];
 
 async fn what_was_never_written_reads_as_nothing(store: Port) {
@@ -103,4 +106,46 @@ async fn totals_are_of_all_sessions(store: Port) {
     }
     let expected = ScopeTotals { messages: 3, tokens, last_seq: 3, facts: 0 };
     assert_eq!(store.totals(&scope).await.unwrap(), expected);
+}
+
+async fn a_head_is_what_its_parts_are(store: Port) {
+    let (scope, of) = (scope("a"), session("s1"));
+    let limits = HeadLimits { messages: 3, entities: 2 };
+    assert_eq!(store.head(&scope, &of, limits).await.unwrap(), None);
+    for n in 0..5 {
+        let said = say(&format!("message {n}")).at(at(n)).entity(EntityKind::Id, &format!("K-{n}"));
+        put_one(&store, &scope, "s1", said.build()).await;
+        put_one(&store, &scope, "s2", message("another thread")).await;
+    }
+    for version in 1..=2 {
+        let put = Write::PutSummary(Box::new(summary("s1", version, version, &[])));
+        store.apply(batch(&scope).with(put)).await.unwrap();
+    }
+    for (messages, entities) in [(3, 2), (0, 0), (9, 9)] {
+        let found = store.head(&scope, &of, HeadLimits { messages, entities }).await.unwrap();
+        let found = found.expect("the session exists");
+        assert_eq!(found.session, head(&store, &scope, "s1").await);
+        let recent = store.recent_messages(&scope, &of, messages).await.unwrap();
+        assert_eq!((found.recent.len(), &found.recent), (messages.min(5), &recent));
+        assert_eq!(found.summary, store.latest_summary(&scope, &of).await.unwrap());
+        assert_eq!(found.entities, store.entities(&scope, &of, entities).await.unwrap());
+    }
+    assert_eq!(store.head(&crate::build::scope("b"), &of, limits).await.unwrap(), None);
+}
+
+async fn a_head_is_equal_while_its_version_is(store: Port) {
+    let (scope, of) = (scope("a"), session("s1"));
+    let limits = HeadLimits { messages: 3, entities: 2 };
+    put_one(&store, &scope, "s1", say("one").external("x1").build()).await;
+    let before = store.head(&scope, &of, limits).await.unwrap().unwrap();
+    // Neither a replay, nor another session, nor a job is a change of it.
+    put_one(&store, &scope, "s1", say("one").external("x1").build()).await;
+    put_one(&store, &scope, "s2", message("another thread")).await;
+    store.apply(batch(&scope).with(Write::EnqueueJob(job("embed", "s1")))).await.unwrap();
+    assert_eq!(store.head(&scope, &of, limits).await.unwrap().unwrap(), before);
+    let said = say("two").entity(EntityKind::Id, "K-1").build();
+    put_one(&store, &scope, "s1", said).await;
+    let after = store.head(&scope, &of, limits).await.unwrap().unwrap();
+    assert!(after.session.version > before.session.version);
+    assert_ne!(after, before);
 }

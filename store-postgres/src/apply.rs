@@ -1,0 +1,447 @@
+//! Applying a batch: what it needs is read at once, what it changes is decided here, in the order of its
+//! writes, and written at once. A batch costs a dozen messages to the server, however much it holds.
+
+use std::collections::HashMap;
+
+use sqlx::Row;
+use throughline_core::ids::SessionId;
+use throughline_core::job::{NewJob, Outcome, after_attempt};
+use throughline_core::ports::{
+    Applied, AppliedMessage, Namespace, Precondition, RecordKey, UnitKey, Write, WriteBatch,
+};
+use throughline_core::session::{PreparedMessage, Session};
+use throughline_core::time::Timestamp;
+use throughline_core::usage::{UsageCounters, UsageDay};
+use throughline_core::{Error, ErrorKind, Result};
+use uuid::Uuid;
+
+use crate::connection::mapped;
+use crate::facts::FactWriter;
+use crate::lexical::TailWriter;
+use crate::records::{bounded, number, parsed, scope_parts};
+use crate::sessions::{Held, Placed};
+use crate::store::PostgresStore;
+use crate::timed::Timed;
+use crate::vectors::VectorWriter;
+use crate::{entities, jobs, profiles, sessions, summaries, usage};
+
+/// Counters of the scope, read and locked first and written last.
+struct ScopeRow {
+    last_seq: u64,
+    sessions: u64,
+    facts: u64,
+    messages: u64,
+    tokens: u64,
+}
+
+/// What one batch carries from write to write.
+struct Transaction<'b> {
+    scope: Uuid,
+    now: Timestamp,
+    counters: ScopeRow,
+    sessions: HashMap<SessionId, Session>,
+    changed: Vec<SessionId>,
+    held: Held,
+    placed: Vec<Placed<'b>>,
+    entities: Vec<entities::Seen<'b>>,
+    facts: FactWriter<'b>,
+    words: [TailWriter; 2],
+    vectors: Option<[VectorWriter; 2]>,
+    usage: UsageCounters,
+}
+
+pub(crate) async fn apply(store: &PostgresStore, batch: &WriteBatch) -> Result<Applied> {
+    check_vectors(batch)?;
+    let mut write = store.write(&batch.scope).await?;
+    let scope = write.key;
+    let connection = write.connection();
+    let counters = mapped(lock_scope(connection, scope, batch).await, "apply")?;
+    let mut transaction =
+        mapped(Transaction::open(connection, scope, counters, batch).await, "apply")?;
+    transaction.check_preconditions(connection, &batch.preconditions).await?;
+    let mut applied = Applied::default();
+    for write in &batch.writes {
+        transaction.write(connection, write, &mut applied).await?;
+    }
+    mapped(transaction.close(connection).await, "apply")?;
+    write.commit().await?;
+    Ok(applied)
+}
+
+/// The scope's row, locked until the batch is committed: its numbers are given in order of commits.
+async fn lock_scope(
+    connection: &mut Timed,
+    scope: Uuid,
+    batch: &WriteBatch,
+) -> sqlx::Result<ScopeRow> {
+    let lock =
+        "SELECT last_seq, sessions, facts, messages, tokens FROM scope WHERE key = $1 FOR UPDATE";
+    let row = match sqlx::query(lock).bind(scope).fetch_optional(&mut *connection).await? {
+        Some(row) => row,
+        None => {
+            let [tenant, user, workspace] = scope_parts(&batch.scope);
+            sqlx::query(
+                "INSERT INTO scope (key, tenant, user_id, workspace) VALUES ($1, $2, $3, $4)
+                 ON CONFLICT DO NOTHING",
+            )
+            .bind(scope)
+            .bind(tenant)
+            .bind(user)
+            .bind(workspace)
+            .execute(&mut *connection)
+            .await?;
+            sqlx::query(lock).bind(scope).fetch_one(connection).await?
+        }
+    };
+    Ok(ScopeRow {
+        last_seq: number(row.try_get(0)?)?,
+        sessions: number(row.try_get(1)?)?,
+        facts: number(row.try_get(2)?)?,
+        messages: number(row.try_get(3)?)?,
+        tokens: number(row.try_get(4)?)?,
+    })
+}
+
+/// A vector of other dimensions than the batch's space is a defect of the embedder.
+fn check_vectors(batch: &WriteBatch) -> Result<()> {
+    let Some(space) = &batch.space else {
+        return Ok(());
+    };
+    for message in appended(batch).map(|(_, message)| message) {
+        let facts = message.facts.iter().map(|fact| &fact.unit);
+        for unit in message.units.iter().chain(facts) {
+            if let Some(vector) = &unit.vector {
+                space.check(vector)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn appended(batch: &WriteBatch) -> impl Iterator<Item = (&SessionId, &PreparedMessage)> {
+    batch.writes.iter().filter_map(|write| match write {
+        Write::AppendMessage { session, message } => Some((session, &**message)),
+        _ => None,
+    })
+}
+
+impl<'b> Transaction<'b> {
+    /// Reads what the batch will need.
+    async fn open(
+        connection: &mut Timed,
+        scope: Uuid,
+        counters: ScopeRow,
+        batch: &'b WriteBatch,
+    ) -> sqlx::Result<Self> {
+        let summarized = batch.writes.iter().filter_map(|write| match write {
+            Write::PutSummary(summary) => Some(&summary.session),
+            _ => None,
+        });
+        let guarded = batch.preconditions.iter().filter_map(|precondition| match precondition {
+            Precondition::IfAbsent(RecordKey::Session(id))
+            | Precondition::IfVersion(RecordKey::Session(id), _) => Some(id),
+            _ => None,
+        });
+        let wanted = appended(batch).map(|(session, _)| session).chain(summarized).chain(guarded);
+        let mut wanted: Vec<&str> = wanted.map(SessionId::as_str).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut held_sessions = HashMap::new();
+        if !wanted.is_empty() {
+            for session in sessions::by_ids(connection, scope, &wanted).await? {
+                held_sessions.insert(session.id.clone(), session);
+            }
+        }
+        let (numbers, external_ids): (Vec<i64>, Vec<&str>) = appended(batch)
+            .filter_map(|(session, message)| {
+                let number = held_sessions.get(session)?.number;
+                Some((i64::from(number), message.external_id.as_ref()?.as_str()))
+            })
+            .unzip();
+        let held = sessions::held(connection, scope, &numbers, &external_ids).await?;
+        let facts = appended(batch).flat_map(|(_, message)| &message.facts);
+        let facts = FactWriter::open(connection, scope, counters.facts, facts).await?;
+        let words = if appended(batch).next().is_some() {
+            TailWriter::open(connection, scope).await?
+        } else {
+            TailWriter::unused()
+        };
+        let lasts = [counters.last_seq, counters.facts];
+        let vectors = match &batch.space {
+            Some(space) if appended(batch).next().is_some() => {
+                Some(VectorWriter::open(connection, scope, space, lasts).await?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            scope,
+            now: batch.now,
+            counters,
+            sessions: held_sessions,
+            changed: Vec::new(),
+            held,
+            placed: Vec::new(),
+            entities: Vec::new(),
+            facts,
+            words,
+            vectors,
+            usage: UsageCounters::default(),
+        })
+    }
+
+    async fn check_preconditions(
+        &self,
+        connection: &mut Timed,
+        preconditions: &[Precondition],
+    ) -> Result<()> {
+        for precondition in preconditions {
+            let (key, expected) = match precondition {
+                Precondition::IfAbsent(key) => (key, None),
+                Precondition::IfVersion(key, version) => (key, Some(*version)),
+            };
+            let found = match key {
+                RecordKey::Session(id) => self.sessions.get(id).map(|session| session.version),
+                RecordKey::Profile => {
+                    let held = profiles::get(connection, self.scope).await;
+                    mapped(held, "apply")?.map(|profile| profile.version)
+                }
+            };
+            if found != expected {
+                return Err(Error::lost_race("another writer came first"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn write(
+        &mut self,
+        connection: &mut Timed,
+        write: &'b Write,
+        applied: &mut Applied,
+    ) -> Result<()> {
+        match write {
+            Write::AppendMessage { session, message } => {
+                applied.messages.push(self.append(session, message)?);
+                Ok(())
+            }
+            Write::PutSummary(summary) => {
+                let session = self.session(&summary.session, summary.from_at)?;
+                session.summarized = summary.covered;
+                let number = session.number;
+                self.change(&summary.session);
+                let put = summaries::insert(connection, self.scope, number, summary);
+                mapped(put.await, "apply")
+            }
+            Write::PutProfile(profile) => {
+                mapped(profiles::put(connection, self.scope, profile).await, "apply")
+            }
+            Write::AddUsage(day, counters) => {
+                mapped(usage::add(connection, self.scope, *day, counters).await, "apply")
+            }
+            Write::EnqueueJob(job) => mapped(self.enqueue(connection, job).await, "apply"),
+            Write::FinishJob(id, outcome) => {
+                let finished = self.finish_job(connection, id.as_uuid(), outcome).await;
+                if mapped(finished, "apply")? {
+                    Ok(())
+                } else {
+                    Err(Error::not_found("the job is not running: its lease may have passed"))
+                }
+            }
+        }
+    }
+
+    /// The session under an id, which is made when there is none.
+    fn session(&mut self, id: &SessionId, created_at: Timestamp) -> Result<&mut Session> {
+        if !self.sessions.contains_key(id) {
+            self.counters.sessions += 1;
+            let number = u32::try_from(self.counters.sessions)
+                .map_err(|_| Error::new(ErrorKind::StorageFull, "too many sessions"))?;
+            let session = Session {
+                id: id.clone(),
+                number,
+                created_at,
+                last_at: created_at,
+                messages: 0,
+                tokens: 0,
+                summarized: 0,
+                next_position: 0,
+                version: 0,
+            };
+            self.sessions.insert(id.clone(), session);
+        }
+        self.sessions.get_mut(id).ok_or_else(|| Error::internal("a session was not opened"))
+    }
+
+    fn change(&mut self, id: &SessionId) {
+        if !self.changed.contains(id) {
+            self.changed.push(id.clone());
+        }
+    }
+
+    fn append(&mut self, id: &SessionId, message: &'b PreparedMessage) -> Result<AppliedMessage> {
+        let session = self.session(id, message.created_at)?;
+        let (session_number, position) = (session.number, session.next_position);
+        if let Some(external_id) = &message.external_id
+            && let Some((held, hash)) =
+                self.held.get(&(session_number, external_id.as_str().to_owned()))
+        {
+            if *hash != message.content_hash {
+                return Err(Error::conflict(format!(
+                    "external_id `{external_id}` already stands for a message with other content: \
+                     give a changed message an id of its own"
+                )));
+            }
+            return Ok(*held);
+        }
+        let units = u32::try_from(message.units.len()).unwrap_or(u32::MAX);
+        let next = position.checked_add(units).ok_or_else(|| {
+            Error::new(ErrorKind::StorageFull, "the session is full: start another")
+        })?;
+        let seq = self.counters.last_seq + 1;
+        let session = self.session(id, message.created_at)?;
+        session.next_position = next;
+        session.messages += 1;
+        session.tokens += u64::from(message.tokens);
+        session.last_at = session.last_at.max(message.created_at);
+        self.change(id);
+        self.index(session_number, position, message);
+        let source = Source { session_number, message: message.id.as_uuid(), seq };
+        for fact in &message.facts {
+            if let Some(added) = self.facts.add(source, fact) {
+                let key = UnitKey::fact(added);
+                self.words[1].add(key, &fact.unit);
+                if let (Some([_, vectors]), Some(vector)) = (&mut self.vectors, &fact.unit.vector) {
+                    vectors.add(key, vector);
+                }
+            }
+        }
+        self.counters.facts = self.facts.last_number();
+        let seen = message.entities.iter();
+        let at = message.created_at;
+        self.entities.extend(seen.map(|entity| entities::Seen { source, entity, at }));
+        self.placed.push(Placed { session_number, position, seq, message });
+        self.counters.last_seq = seq;
+        self.counters.messages += 1;
+        self.counters.tokens += u64::from(message.tokens);
+        self.usage.messages += 1;
+        self.usage.message_tokens += u64::from(message.tokens);
+        let applied = AppliedMessage {
+            id: message.id,
+            seq,
+            position,
+            tokens: message.tokens,
+            replayed: false,
+        };
+        if let Some(external_id) = &message.external_id {
+            // A later message of this batch may be its replay.
+            let key = (session_number, external_id.as_str().to_owned());
+            let replay = AppliedMessage { replayed: true, ..applied };
+            self.held.insert(key, (replay, message.content_hash.into()));
+        }
+        Ok(applied)
+    }
+
+    /// Adds the passages of a message to the indexes.
+    fn index(&mut self, session_number: u32, position: u32, message: &PreparedMessage) {
+        for (unit, position) in message.units.iter().zip(position..) {
+            let key = UnitKey::message(session_number, position);
+            self.words[0].add(key, unit);
+            if let (Some([vectors, _]), Some(vector)) = (&mut self.vectors, &unit.vector) {
+                vectors.add(key, vector);
+            }
+        }
+    }
+
+    async fn enqueue(&self, connection: &mut Timed, job: &NewJob) -> sqlx::Result<()> {
+        let enqueued = sqlx::query(
+            "INSERT INTO job (scope, id, kind, subject, priority, state, due_at)
+             VALUES ($1, $2, $3, $4, $5, 'queued', $6) ON CONFLICT DO NOTHING",
+        )
+        .bind(self.scope)
+        .bind(job.id.as_uuid())
+        .bind(&job.kind)
+        .bind(&job.subject)
+        .bind(job.priority)
+        .bind(job.due_at.as_micros())
+        .execute(&mut *connection)
+        .await?;
+        if enqueued.rows_affected() > 0 {
+            jobs::notify(connection, &job.kind).await?;
+        }
+        Ok(())
+    }
+
+    async fn finish_job(
+        &self,
+        connection: &mut Timed,
+        id: Uuid,
+        outcome: &Outcome,
+    ) -> sqlx::Result<bool> {
+        let held =
+            sqlx::query("SELECT attempts, state FROM job WHERE id = $1 AND scope = $2 FOR UPDATE")
+                .bind(id)
+                .bind(self.scope)
+                .fetch_optional(&mut *connection)
+                .await?;
+        let Some(held) = held else { return Ok(false) };
+        let state: throughline_core::job::JobState = parsed(held.try_get(1)?)?;
+        if state != throughline_core::job::JobState::Running {
+            return Ok(false);
+        }
+        let (state, due_at) = after_attempt(outcome, number(held.try_get(0)?)?, self.now);
+        let error = match outcome {
+            Outcome::Done => None,
+            Outcome::Failed(why) | Outcome::Skipped(why) => Some(why),
+        };
+        sqlx::query("UPDATE job SET state = $2, due_at = $3, error = $4 WHERE id = $1")
+            .bind(id)
+            .bind(state.as_str())
+            .bind(due_at.as_micros())
+            .bind(error)
+            .execute(connection)
+            .await
+            .map(|_| true)
+    }
+
+    /// Writes what was decided.
+    async fn close(self, connection: &mut Timed) -> sqlx::Result<()> {
+        let scope = self.scope;
+        sessions::insert(connection, scope, &self.placed).await?;
+        let changed = self.changed.iter().filter_map(|id| self.sessions.get(id));
+        sessions::save(connection, scope, &changed.collect::<Vec<_>>()).await?;
+        self.facts.close(connection).await?;
+        entities::insert(connection, scope, &self.entities).await?;
+        let lasts = [self.counters.last_seq, self.counters.facts];
+        for (words, namespace) in self.words.into_iter().zip([Namespace::Message, Namespace::Fact])
+        {
+            words.close(connection, scope, namespace).await?;
+        }
+        for (vectors, last) in self.vectors.into_iter().flatten().zip(lasts) {
+            vectors.close(connection, scope, last).await?;
+        }
+        if self.usage != UsageCounters::default() {
+            usage::add(connection, scope, UsageDay::of(self.now), &self.usage).await?;
+        }
+        sqlx::query(
+            "UPDATE scope SET last_seq = $2, sessions = $3, facts = $4, messages = $5, tokens = $6
+             WHERE key = $1",
+        )
+        .bind(scope)
+        .bind(bounded(self.counters.last_seq))
+        .bind(bounded(self.counters.sessions))
+        .bind(bounded(self.counters.facts))
+        .bind(bounded(self.counters.messages))
+        .bind(bounded(self.counters.tokens))
+        .execute(connection)
+        .await
+        .map(|_| ())
+    }
+}
+
+/// Where a derived row comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source {
+    pub(crate) session_number: u32,
+    pub(crate) message: Uuid,
+    pub(crate) seq: u64,
+}

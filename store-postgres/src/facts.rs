@@ -1,0 +1,441 @@
+//! The facts ledger: strengthening and superseding are decided under the scope's lock, so that writers
+//! in any order end in the same state.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use throughline_core::fact::{Fact, FactKind, FactStatus, NewFact, StatementKey, SupersededFact};
+use throughline_core::ids::{FactId, MessageId, SessionId};
+use throughline_core::page::{Page, PageRequest};
+use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, SOURCES_READ};
+use throughline_core::time::Timestamp;
+use throughline_core::{Result, Scope};
+use uuid::Uuid;
+
+use crate::apply::Source;
+use crate::connection::mapped;
+use crate::records::{at, bounded, number, parsed, stored_wrongly};
+use crate::store::PostgresStore;
+use crate::timed::Timed;
+
+/// Between tags; a tag has no control character.
+const TAG_SEPARATOR: char = '\u{1f}';
+
+/// The active fact of a slot, or of a statement outside any slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Place {
+    Slot(i64),
+    Statement(i64),
+}
+
+impl Place {
+    fn of(fact: &NewFact) -> Self {
+        match fact.slot() {
+            Some(slot) => Self::Slot(slot.to_bits().cast_signed()),
+            None => Self::Statement(fact.statement().to_bits().cast_signed()),
+        }
+    }
+}
+
+/// A fact that a batch met or made, with what the batch changes of it.
+struct Met<'b> {
+    number: u64,
+    id: Uuid,
+    statement: StatementKey,
+    kind: FactKind,
+    observed_at: Timestamp,
+    restated: u32,
+    superseded_by: Option<Uuid>,
+    /// Made by this batch, in this session.
+    new: Option<(&'b NewFact, u32)>,
+}
+
+/// Adds the facts of one batch.
+pub(crate) struct FactWriter<'b> {
+    scope: Uuid,
+    last_number: u64,
+    met: Vec<Met<'b>>,
+    active: HashMap<Place, usize>,
+    sources: Vec<(u64, Source)>,
+}
+
+impl<'b> FactWriter<'b> {
+    /// Reads the active facts that those of the batch may meet.
+    pub(crate) async fn open(
+        connection: &mut Timed,
+        scope: Uuid,
+        last_number: u64,
+        facts: impl Iterator<Item = &'b NewFact>,
+    ) -> sqlx::Result<Self> {
+        let mut writer = Self {
+            scope,
+            last_number,
+            met: Vec::new(),
+            active: HashMap::new(),
+            sources: Vec::new(),
+        };
+        let (mut slots, mut statements) = (Vec::new(), Vec::new());
+        for fact in facts {
+            match Place::of(fact) {
+                Place::Slot(bits) => slots.push(bits),
+                Place::Statement(bits) => statements.push(bits),
+            }
+        }
+        if slots.is_empty() && statements.is_empty() {
+            return Ok(writer);
+        }
+        let rows = sqlx::query(
+            "SELECT slot, statement, number, id, kind, observed_at FROM fact
+             WHERE scope = $1 AND slot = ANY($2) AND superseded_by IS NULL
+             UNION ALL
+             SELECT slot, statement, number, id, kind, observed_at FROM fact
+             WHERE scope = $1 AND slot IS NULL AND statement = ANY($3) AND superseded_by IS NULL",
+        )
+        .bind(scope)
+        .bind(slots)
+        .bind(statements)
+        .fetch_all(connection)
+        .await?;
+        for row in rows {
+            let statement: i64 = row.try_get(1)?;
+            let place = match row.try_get(0)? {
+                Some(slot) => Place::Slot(slot),
+                None => Place::Statement(statement),
+            };
+            writer.active.insert(place, writer.met.len());
+            writer.met.push(Met {
+                number: number(row.try_get(2)?)?,
+                id: row.try_get(3)?,
+                statement: StatementKey::from_bits(statement.cast_unsigned()),
+                kind: parsed(row.try_get(4)?)?,
+                observed_at: at(row.try_get(5)?),
+                restated: 0,
+                superseded_by: None,
+                new: None,
+            });
+        }
+        Ok(writer)
+    }
+
+    pub(crate) fn last_number(&self) -> u64 {
+        self.last_number
+    }
+
+    /// Adds a fact, or strengthens the active one that states the same; an equal slot with another
+    /// value is superseded by whichever was observed later. Returns the number of a fact that is new.
+    pub(crate) fn add(&mut self, source: Source, fact: &'b NewFact) -> Option<u32> {
+        let place = Place::of(fact);
+        let mut superseded_by = None;
+        let held = self.active.get(&place).and_then(|at| self.met.get_mut(*at));
+        if let Some(held) = held {
+            if fact.restates(held.kind, held.statement) {
+                held.restated += 1;
+                held.observed_at = held.observed_at.max(fact.observed_at);
+                self.sources.push((held.number, source));
+                return None;
+            }
+            // Of two that were stated at the same time, the one that was made later.
+            if (fact.observed_at, fact.id.as_uuid()) >= (held.observed_at, held.id) {
+                held.superseded_by = Some(fact.id.as_uuid());
+            } else {
+                superseded_by = Some(held.id);
+            }
+        }
+        self.last_number += 1;
+        if superseded_by.is_none() {
+            self.active.insert(place, self.met.len());
+        }
+        self.met.push(Met {
+            number: self.last_number,
+            id: fact.id.as_uuid(),
+            statement: fact.statement(),
+            kind: fact.kind,
+            observed_at: fact.observed_at,
+            restated: 0,
+            superseded_by,
+            new: Some((fact, source.session_number)),
+        });
+        self.sources.push((self.last_number, source));
+        Some(u32::try_from(self.last_number).unwrap_or(u32::MAX))
+    }
+
+    /// Writes what was decided: first what frees a slot, then what takes it.
+    pub(crate) async fn close(self, connection: &mut Timed) -> sqlx::Result<()> {
+        let changed: Vec<&Met<'_>> = self
+            .met
+            .iter()
+            .filter(|met| met.new.is_none() && (met.restated > 0 || met.superseded_by.is_some()))
+            .collect();
+        if !changed.is_empty() {
+            sqlx::query(
+                "UPDATE fact SET weight = weight + c.restated, observed_at = c.observed_at,
+                   superseded_by = c.superseded_by
+                 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[])
+                   AS c (number, restated, observed_at, superseded_by)
+                 WHERE fact.scope = $1 AND fact.number = c.number",
+            )
+            .bind(self.scope)
+            .bind(changed.iter().map(|met| bounded(met.number)).collect::<Vec<i64>>())
+            .bind(changed.iter().map(|met| met.restated.into()).collect::<Vec<i64>>())
+            .bind(changed.iter().map(|met| met.observed_at.as_micros()).collect::<Vec<i64>>())
+            .bind(changed.iter().map(|met| met.superseded_by).collect::<Vec<Option<Uuid>>>())
+            .execute(&mut *connection)
+            .await?;
+        }
+        insert(connection, self.scope, &self.met).await?;
+        if self.sources.is_empty() {
+            return Ok(());
+        }
+        // A message that states one thing twice is one source.
+        sqlx::query(
+            "INSERT INTO fact_source (scope, fact_number, message_seq, message_id)
+             SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::uuid[]) ON CONFLICT DO NOTHING",
+        )
+        .bind(self.scope)
+        .bind(self.sources.iter().map(|(fact, _)| bounded(*fact)).collect::<Vec<i64>>())
+        .bind(self.sources.iter().map(|(_, source)| bounded(source.seq)).collect::<Vec<i64>>())
+        .bind(self.sources.iter().map(|(_, source)| source.message).collect::<Vec<Uuid>>())
+        .execute(connection)
+        .await
+        .map(|_| ())
+    }
+}
+
+async fn insert(connection: &mut Timed, scope: Uuid, met: &[Met<'_>]) -> sqlx::Result<()> {
+    let new: Vec<(&Met<'_>, &NewFact, u32)> =
+        met.iter().filter_map(|met| met.new.map(|(fact, session)| (met, fact, session))).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let text = |of: fn(&NewFact) -> Option<&str>| {
+        new.iter().map(|(_, fact, _)| of(fact)).collect::<Vec<Option<&str>>>()
+    };
+    let slots = new.iter().map(|(_, fact, _)| fact.slot().map(|slot| slot.to_bits().cast_signed()));
+    let tags =
+        new.iter().map(|(_, fact, _)| fact.tags.join(TAG_SEPARATOR.encode_utf8(&mut [0; 4])));
+    sqlx::query(
+        "INSERT INTO fact (scope, number, session_number, slot, statement, observed_at, id,
+           superseded_by, weight, kind, text, subject, attribute, value, tags)
+         SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+           $7::uuid[], $8::uuid[], $9::double precision[], $10::text[], $11::text[], $12::text[],
+           $13::text[], $14::text[], $15::text[])",
+    )
+    .bind(scope)
+    .bind(new.iter().map(|(met, ..)| bounded(met.number)).collect::<Vec<i64>>())
+    .bind(new.iter().map(|(.., session)| i64::from(*session)).collect::<Vec<i64>>())
+    .bind(slots.collect::<Vec<Option<i64>>>())
+    .bind(
+        new.iter().map(|(met, ..)| met.statement.to_bits().cast_signed()).collect::<Vec<i64>>(),
+    )
+    .bind(new.iter().map(|(met, ..)| met.observed_at.as_micros()).collect::<Vec<i64>>())
+    .bind(new.iter().map(|(met, ..)| met.id).collect::<Vec<Uuid>>())
+    .bind(new.iter().map(|(met, ..)| met.superseded_by).collect::<Vec<Option<Uuid>>>())
+    .bind(new.iter().map(|(met, ..)| f64::from(met.restated + 1)).collect::<Vec<f64>>())
+    .bind(text(|fact| Some(fact.kind.as_str())))
+    .bind(text(|fact| Some(&fact.text)))
+    .bind(text(|fact| fact.subject.as_deref()))
+    .bind(text(|fact| fact.attribute.as_deref()))
+    .bind(text(|fact| fact.value.as_deref()))
+    .bind(tags.collect::<Vec<String>>())
+    .execute(connection)
+    .await
+    .map(|_| ())
+}
+
+/// The literal in [`fact_columns`].
+const _: () = assert!(SOURCES_READ == 16);
+
+macro_rules! last_sources {
+    ($column:literal) => {
+        concat!(
+            "ARRAY(SELECT l.",
+            $column,
+            " FROM (SELECT message_id, message_seq FROM fact_source
+               WHERE scope = $1 AND fact_number = f.number ORDER BY message_seq DESC LIMIT 16) l
+             ORDER BY l.message_seq)"
+        )
+    };
+}
+
+/// Facts of a scope by a condition, an order and a limit that are written here, never a caller's. They are
+/// chosen first: what else is read of each would be read of all that meet the condition.
+macro_rules! select_facts {
+    ($clause:literal, $order:literal, $limit:literal) => {
+        concat!(
+            "SELECT f.number, f.id, s.id, f.kind, f.text, f.subject, f.attribute, f.value, f.tags,
+               f.weight, f.superseded_by, f.observed_at, ",
+            last_sources!("message_id"),
+            " FROM (SELECT * FROM fact f WHERE f.scope = $1 AND ",
+            $clause,
+            " ORDER BY ",
+            $order,
+            $limit,
+            ") f JOIN session s ON s.scope = $1 AND s.number = f.session_number ORDER BY ",
+            $order
+        )
+    };
+}
+
+fn read_fact(row: &PgRow) -> sqlx::Result<Fact> {
+    let tags: String = row.try_get(8)?;
+    let status = match row.try_get::<Option<Uuid>, _>(10)? {
+        Some(id) => FactStatus::Superseded(FactId::from_uuid(id)),
+        None => FactStatus::Active,
+    };
+    let sources: Vec<Uuid> = row.try_get(12)?;
+    Ok(Fact {
+        id: FactId::from_uuid(row.try_get(1)?),
+        number: number(row.try_get(0)?)?,
+        session: SessionId::new(row.try_get::<String, _>(2)?).map_err(stored_wrongly)?,
+        kind: parsed(row.try_get(3)?)?,
+        text: row.try_get(4)?,
+        subject: row.try_get(5)?,
+        attribute: row.try_get(6)?,
+        value: row.try_get(7)?,
+        tags: tags.split(TAG_SEPARATOR).filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
+        sources: sources.into_iter().map(MessageId::from_uuid).collect(),
+        weight: row.try_get::<f64, _>(9)? as f32,
+        status,
+        observed_at: at(row.try_get(11)?),
+    })
+}
+
+fn read_facts(rows: &[PgRow]) -> sqlx::Result<Vec<Fact>> {
+    rows.iter().map(read_fact).collect()
+}
+
+async fn list(
+    connection: &mut Timed,
+    scope: Uuid,
+    sql: &'static str,
+    limit: usize,
+) -> sqlx::Result<Vec<Fact>> {
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(sql).bind(scope).bind(bounded(limit)).fetch_all(connection).await?;
+    read_facts(&rows)
+}
+
+const STANDING: &str = select_facts!(
+    "f.kind IN ('instruction', 'preference') AND f.superseded_by IS NULL",
+    "f.observed_at DESC, f.number DESC",
+    " LIMIT $2"
+);
+const NEWEST: &str = select_facts!(
+    "f.superseded_by IS NULL AND f.kind <> 'retraction'",
+    "f.number DESC",
+    " LIMIT $2"
+);
+
+async fn superseded(
+    connection: &mut Timed,
+    scope: Uuid,
+    limit: usize,
+) -> sqlx::Result<Vec<SupersededFact>> {
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(concat!(
+        "SELECT f.number, now.number, ",
+        last_sources!("message_seq"),
+        ", (SELECT min(message_seq) FROM fact_source
+            WHERE scope = $1 AND fact_number = now.number)
+         FROM fact f
+         CROSS JOIN LATERAL (
+           SELECT number, kind, statement FROM fact a
+           WHERE a.scope = $1 AND a.slot = f.slot AND a.superseded_by IS NULL
+           UNION ALL
+           SELECT number, kind, statement FROM fact a
+           WHERE f.slot IS NULL AND a.scope = $1 AND a.slot IS NULL AND a.statement = f.statement
+             AND a.superseded_by IS NULL
+         ) now
+         WHERE f.scope = $1 AND f.superseded_by IS NOT NULL AND f.kind <> 'retraction'
+           AND (now.kind = 'retraction' OR now.statement <> f.statement)
+         ORDER BY f.superseded_by DESC, f.number DESC LIMIT $2"
+    ))
+    .bind(scope)
+    .bind(bounded(limit))
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut wanted: Vec<i64> = Vec::with_capacity(rows.len() * 2);
+    for row in &rows {
+        wanted.extend([row.try_get::<i64, _>(0)?, row.try_get(1)?]);
+    }
+    let facts = by_numbers(connection, scope, &wanted).await?;
+    let fact = |number: i64| {
+        let fact = facts.get(&number).cloned();
+        fact.ok_or_else(|| stored_wrongly("a fact that has gone"))
+    };
+    rows.iter()
+        .map(|row| {
+            let said: Vec<i64> = row.try_get(2)?;
+            Ok(SupersededFact {
+                fact: fact(row.try_get(0)?)?,
+                by: fact(row.try_get(1)?)?,
+                said: said.into_iter().map(number).collect::<sqlx::Result<_>>()?,
+                by_said: number(row.try_get(3)?)?,
+            })
+        })
+        .collect()
+}
+
+async fn by_numbers(
+    connection: &mut Timed,
+    scope: Uuid,
+    numbers: &[i64],
+) -> sqlx::Result<HashMap<i64, Fact>> {
+    if numbers.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query(select_facts!("f.number = ANY($2)", "f.number", ""))
+        .bind(scope)
+        .bind(numbers)
+        .fetch_all(connection)
+        .await?;
+    let facts = read_facts(&rows)?;
+    Ok(facts.into_iter().map(|fact| (i64::from(fact.number), fact)).collect())
+}
+
+async fn ledger(connection: &mut Timed, scope: Uuid, limits: LedgerLimits) -> sqlx::Result<Ledger> {
+    Ok(Ledger {
+        standing: list(connection, scope, STANDING, limits.standing).await?,
+        newest: list(connection, scope, NEWEST, limits.newest).await?,
+        superseded: superseded(connection, scope, limits.superseded).await?,
+    })
+}
+
+#[async_trait]
+impl FactRepo for PostgresStore {
+    async fn active_facts(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Fact>> {
+        let wanted: Vec<i64> = numbers.iter().map(|number| (*number).into()).collect();
+        let mut read = self.read(scope).await?;
+        let key = read.key;
+        let found = by_numbers(read.connection(), key, &wanted).await;
+        let found = mapped(found, "active_facts")?;
+        let holds =
+            |fact: &&Fact| fact.status == FactStatus::Active && fact.kind != FactKind::Retraction;
+        Ok(wanted.iter().filter_map(|number| found.get(number).filter(holds).cloned()).collect())
+    }
+
+    async fn ledger(&self, scope: &Scope, limits: LedgerLimits) -> Result<Ledger> {
+        let mut read = self.read(scope).await?;
+        let key = read.key;
+        mapped(ledger(read.connection(), key, limits).await, "ledger")
+    }
+
+    async fn facts(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Fact>> {
+        let mut read = self.read(scope).await?;
+        let rows = sqlx::query(select_facts!("f.number > $2", "f.number", " LIMIT $3"))
+            .bind(read.key)
+            .bind(bounded(page.position().unwrap_or(0)))
+            .bind(bounded(page.limit() + 1))
+            .fetch_all(read.connection())
+            .await;
+        let facts = mapped(rows.and_then(|rows| read_facts(&rows)), "facts")?;
+        let rows = facts.into_iter().map(|fact| (u64::from(fact.number), fact)).collect();
+        Ok(Page::from_rows(rows, page.limit()))
+    }
+}

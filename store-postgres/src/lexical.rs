@@ -1,0 +1,421 @@
+//! The lexical index by scope: a tail of whole units, folded into blocks of postings.
+//!
+//! As in the embedded store, so that both rank alike: a new unit is one row of the tail; once the tail
+//! of a scope holds [`FOLD_AT`] units, the batch that fills it folds it. Here a fold is three statements,
+//! and the tail is looked through by the server, which sends what has a term of the question.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use sqlx::Row;
+use throughline_core::ports::{
+    IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
+};
+use throughline_core::text::{decode_postings, encode_postings};
+use throughline_core::{Result, Scope};
+use uuid::Uuid;
+
+use crate::connection::mapped;
+use crate::records::{bounded, namespace_code, number, stored_wrongly};
+use crate::store::PostgresStore;
+use crate::timed::Timed;
+
+/// Units of the tail that are folded at once.
+const FOLD_AT: u64 = 512;
+/// Most postings of a block.
+const BLOCK_POSTINGS: usize = 1_024;
+/// A block with as many postings is not rewritten any more.
+const SETTLED_POSTINGS: u64 = 128;
+
+/// Adds units of one batch to the tail of a scope and namespace.
+#[derive(Debug, Default)]
+pub(crate) struct TailWriter {
+    stats: IndexStats,
+    tail: u64,
+    keys: Vec<i64>,
+    lengths: Vec<i64>,
+    /// Of each unit: how many entries of `terms` and `counts` are its own.
+    ends: Vec<i64>,
+    terms: Vec<i64>,
+    counts: Vec<i32>,
+}
+
+impl TailWriter {
+    /// Of the namespaces of messages and of facts.
+    pub(crate) async fn open(connection: &mut Timed, scope: Uuid) -> sqlx::Result<[Self; 2]> {
+        let mut writers = Self::unused();
+        for (namespace, stats, tail) in all_stats(connection, scope).await? {
+            if let Some(writer) = writers.get_mut(namespace) {
+                (writer.stats, writer.tail) = (stats, tail);
+            }
+        }
+        Ok(writers)
+    }
+
+    /// For a batch without units.
+    pub(crate) fn unused() -> [Self; 2] {
+        [Self::default(), Self::default()]
+    }
+
+    pub(crate) fn add(&mut self, key: UnitKey, unit: &IndexUnit) {
+        self.stats.units += 1;
+        self.stats.length += u64::from(unit.length);
+        self.tail += 1;
+        self.keys.push(key.to_bits().cast_signed());
+        self.lengths.push(unit.length.into());
+        self.terms.extend(unit.terms.iter().map(|(term, _)| term.to_bits().cast_signed()));
+        self.counts.extend(unit.terms.iter().map(|(_, count)| i32::from(*count)));
+        self.ends.push(bounded(self.terms.len()));
+    }
+
+    pub(crate) async fn close(
+        mut self,
+        connection: &mut Timed,
+        scope: Uuid,
+        namespace: Namespace,
+    ) -> sqlx::Result<()> {
+        if self.keys.is_empty() {
+            return Ok(());
+        }
+        let namespace = namespace_code(namespace);
+        // Arrays of arrays must be of one length each: so one array, and where each unit's part ends.
+        sqlx::query(
+            "INSERT INTO lex_tail (scope, namespace, key, length, terms, counts)
+             SELECT $1, $2, u.key, u.length, ($6::bigint[])[u.start + 1:u.last],
+               ($7::integer[])[u.start + 1:u.last]
+             FROM (SELECT key, length, last, lag(last, 1, 0::bigint) OVER (ORDER BY nth) AS start
+               FROM unnest($3::bigint[], $4::bigint[], $5::bigint[]) WITH ORDINALITY
+                 AS t (key, length, last, nth)) u",
+        )
+        .bind(scope)
+        .bind(namespace)
+        .bind(&self.keys)
+        .bind(&self.lengths)
+        .bind(&self.ends)
+        .bind(&self.terms)
+        .bind(&self.counts)
+        .execute(&mut *connection)
+        .await?;
+        if self.tail >= FOLD_AT {
+            fold(connection, scope, namespace).await?;
+            self.tail = 0;
+        }
+        sqlx::query(
+            "INSERT INTO lex_stats (scope, namespace, units, length, tail) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (scope, namespace) DO UPDATE SET units = $3, length = $4, tail = $5",
+        )
+        .bind(scope)
+        .bind(namespace)
+        .bind(bounded(self.stats.units))
+        .bind(bounded(self.stats.length))
+        .bind(bounded(self.tail))
+        .execute(connection)
+        .await
+        .map(|_| ())
+    }
+}
+
+async fn all_stats(
+    connection: &mut Timed,
+    scope: Uuid,
+) -> sqlx::Result<Vec<(usize, IndexStats, u64)>> {
+    let rows = sqlx::query("SELECT namespace, units, length, tail FROM lex_stats WHERE scope = $1")
+        .bind(scope)
+        .fetch_all(connection)
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let stats =
+                IndexStats { units: number(row.try_get(1)?)?, length: number(row.try_get(2)?)? };
+            Ok((number(row.try_get(0)?)?, stats, number(row.try_get(3)?)?))
+        })
+        .collect()
+}
+
+/// A block that a fold writes.
+struct Block {
+    term: i64,
+    block: i64,
+    before: u64,
+    postings: usize,
+    data: Vec<u8>,
+}
+
+/// Moves the tail into the blocks of its terms.
+async fn fold(connection: &mut Timed, scope: Uuid, namespace: i64) -> sqlx::Result<()> {
+    let tail = sqlx::query(
+        "DELETE FROM lex_tail WHERE scope = $1 AND namespace = $2
+         RETURNING key, length, terms, counts",
+    )
+    .bind(scope)
+    .bind(namespace)
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut postings: Vec<(i64, Posting)> = Vec::new();
+    for row in &tail {
+        let (key, length) = (unit_key(row.try_get(0)?), number(row.try_get(1)?)?);
+        let (terms, counts): (Vec<i64>, Vec<i32>) = (row.try_get(2)?, row.try_get(3)?);
+        for (term, count) in terms.into_iter().zip(counts) {
+            postings.push((term, Posting { key, count: number(count.into())?, length }));
+        }
+    }
+    postings.sort_unstable_by_key(|(term, posting)| (*term, posting.key));
+    let groups: Vec<&[(i64, Posting)]> = postings.chunk_by(|a, b| a.0 == b.0).collect();
+    let terms: Vec<i64> = groups.iter().filter_map(|group| Some(group.first()?.0)).collect();
+    let mut lasts = last_blocks(connection, scope, namespace, &terms).await?;
+    let mut blocks: Vec<Block> = Vec::with_capacity(groups.len());
+    let mut merged = Vec::new();
+    for (group, term) in groups.iter().zip(&terms) {
+        merged.clear();
+        let (block, mut before) = match lasts.remove(term) {
+            None => (0, 0),
+            Some(last) if last.postings >= SETTLED_POSTINGS => {
+                (last.block + 1, last.before + last.postings)
+            }
+            Some(last) => {
+                decode_postings(&last.data, &mut merged).map_err(stored_wrongly)?;
+                (last.block, last.before)
+            }
+        };
+        merged.extend(group.iter().map(|(_, posting)| *posting));
+        // Sessions interleave: later units of an older session have smaller keys.
+        merged.sort_by_key(|posting| posting.key);
+        for (chunk, block) in merged.chunks(BLOCK_POSTINGS).zip(block..) {
+            let mut data = Vec::new();
+            encode_postings(chunk, &mut data);
+            blocks.push(Block { term: *term, block, before, postings: chunk.len(), data });
+            before += chunk.len() as u64;
+        }
+    }
+    let column = |of: fn(&Block) -> i64| blocks.iter().map(of).collect::<Vec<i64>>();
+    sqlx::query(
+        "INSERT INTO lex_block (scope, namespace, term, block, before, postings, data)
+         SELECT $1, $2, * FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+           $7::bytea[])
+         ON CONFLICT (scope, namespace, term, block) DO UPDATE SET postings = excluded.postings,
+           data = excluded.data",
+    )
+    .bind(scope)
+    .bind(namespace)
+    .bind(column(|block| block.term))
+    .bind(column(|block| block.block))
+    .bind(column(|block| bounded(block.before)))
+    .bind(column(|block| bounded(block.postings)))
+    .bind(blocks.iter().map(|block| block.data.as_slice()).collect::<Vec<&[u8]>>())
+    .execute(connection)
+    .await
+    .map(|_| ())
+}
+
+struct LastBlock {
+    block: i64,
+    before: u64,
+    postings: u64,
+    data: Vec<u8>,
+}
+
+/// The last block of each term, with its data if it may still grow.
+async fn last_blocks(
+    connection: &mut Timed,
+    scope: Uuid,
+    namespace: i64,
+    terms: &[i64],
+) -> sqlx::Result<HashMap<i64, LastBlock>> {
+    let rows = sqlx::query(
+        "SELECT t.term, b.block, b.before, b.postings,
+           CASE WHEN b.postings < $4 THEN b.data ELSE ''::bytea END
+         FROM unnest($3::bigint[]) AS t (term)
+         CROSS JOIN LATERAL (
+           SELECT block, before, postings, data FROM lex_block
+           WHERE scope = $1 AND namespace = $2 AND term = t.term ORDER BY block DESC LIMIT 1
+         ) b",
+    )
+    .bind(scope)
+    .bind(namespace)
+    .bind(terms)
+    .bind(bounded(SETTLED_POSTINGS))
+    .fetch_all(connection)
+    .await?;
+    rows.iter()
+        .map(|row| {
+            let last = LastBlock {
+                block: row.try_get(1)?,
+                before: number(row.try_get(2)?)?,
+                postings: number(row.try_get(3)?)?,
+                data: row.try_get(4)?,
+            };
+            Ok((row.try_get(0)?, last))
+        })
+        .collect()
+}
+
+fn unit_key(stored: i64) -> UnitKey {
+    UnitKey::from_bits(stored.cast_unsigned())
+}
+
+/// A unit of the tail: its key and length, and each of the asked-for terms that it has, with its count.
+type TailUnit = (UnitKey, u16, Vec<(i64, u16)>);
+
+/// What the tail has of some terms.
+async fn tail_of(
+    connection: &mut Timed,
+    scope: Uuid,
+    namespace: i64,
+    terms: &[i64],
+) -> sqlx::Result<Vec<TailUnit>> {
+    let rows = sqlx::query(
+        "SELECT key, length, terms, counts FROM lex_tail
+         WHERE scope = $1 AND namespace = $2 AND terms && $3 ORDER BY key",
+    )
+    .bind(scope)
+    .bind(namespace)
+    .bind(terms)
+    .fetch_all(connection)
+    .await?;
+    rows.iter()
+        .map(|row| {
+            let (has, counts): (Vec<i64>, Vec<i32>) = (row.try_get(2)?, row.try_get(3)?);
+            let entries = has.into_iter().zip(counts).filter(|(term, _)| terms.contains(term));
+            let entries = entries.map(|(term, count)| Ok((term, number(count.into())?)));
+            let entries = entries.collect::<sqlx::Result<_>>()?;
+            Ok((unit_key(row.try_get(0)?), number(row.try_get(1)?)?, entries))
+        })
+        .collect()
+}
+
+/// In how many units of the blocks each term occurs.
+async fn in_blocks(
+    connection: &mut Timed,
+    scope: Uuid,
+    namespace: i64,
+    terms: &[i64],
+) -> sqlx::Result<HashMap<i64, u64>> {
+    let rows = sqlx::query(
+        "SELECT t.term, b.found FROM unnest($3::bigint[]) AS t (term)
+         CROSS JOIN LATERAL (
+           SELECT before + postings AS found FROM lex_block
+           WHERE scope = $1 AND namespace = $2 AND term = t.term ORDER BY block DESC LIMIT 1
+         ) b",
+    )
+    .bind(scope)
+    .bind(namespace)
+    .bind(terms)
+    .fetch_all(connection)
+    .await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, number(row.try_get(1)?)?))).collect()
+}
+
+/// Frequencies in blocks and tail, in the order of `terms`.
+fn frequencies_of(terms: &[i64], blocks: &HashMap<i64, u64>, tail: &[TailUnit]) -> Vec<u64> {
+    let mut found = blocks.clone();
+    for (term, _) in tail.iter().flat_map(|(.., entries)| entries) {
+        *found.entry(*term).or_default() += 1;
+    }
+    terms.iter().map(|term| found.get(term).copied().unwrap_or_default()).collect()
+}
+
+async fn postings(
+    connection: &mut Timed,
+    scope: Uuid,
+    namespace: Namespace,
+    terms: &[i64],
+    most: usize,
+) -> sqlx::Result<PostingLists> {
+    let mut found = PostingLists::none(terms.len());
+    let code = namespace_code(namespace);
+    let stats = all_stats(connection, scope).await?.into_iter();
+    let Some((_, stats, tail)) = stats.into_iter().find(|(at, ..)| bounded(*at) == code) else {
+        return Ok(found);
+    };
+    found.stats = stats;
+    let tail = match tail {
+        0 => Vec::new(),
+        _ => tail_of(connection, scope, code, terms).await?,
+    };
+    // A term occurs at most once a unit: in a small scope nothing needs to be counted.
+    let units = usize::try_from(stats.units).unwrap_or(usize::MAX);
+    if units.saturating_mul(terms.len()) > most {
+        let blocks = in_blocks(connection, scope, code, terms).await?;
+        let frequencies = frequencies_of(terms, &blocks, &tail);
+        let mut order: Vec<usize> = (0..terms.len()).collect();
+        order.sort_by_key(|at| frequencies[*at]);
+        let mut read = 0_u64;
+        for at in order {
+            read += frequencies[at];
+            if read > most as u64 {
+                found.unread[at] = frequencies[at];
+            }
+        }
+    }
+    let wanted: Vec<i64> = terms
+        .iter()
+        .zip(&found.unread)
+        .filter(|(_, unread)| **unread == 0)
+        .map(|(term, _)| *term)
+        .collect();
+    let rows = sqlx::query(
+        "SELECT term, data FROM lex_block WHERE scope = $1 AND namespace = $2 AND term = ANY($3)
+         ORDER BY term, block",
+    )
+    .bind(scope)
+    .bind(code)
+    .bind(&wanted)
+    .fetch_all(connection)
+    .await?;
+    let mut lists: HashMap<i64, Vec<Posting>> = HashMap::new();
+    for row in &rows {
+        let list = lists.entry(row.try_get(0)?).or_default();
+        decode_postings(row.try_get(1)?, list).map_err(stored_wrongly)?;
+    }
+    for (key, length, entries) in tail {
+        for (term, count) in entries.into_iter().filter(|(term, _)| wanted.contains(term)) {
+            lists.entry(term).or_default().push(Posting { key, count, length });
+        }
+    }
+    for (term, list) in terms.iter().zip(&mut found.lists) {
+        if let Some(postings) = lists.get(term) {
+            list.clone_from(postings);
+            // Blocks and tail are runs that mostly follow each other already.
+            if !list.is_sorted_by_key(|posting| posting.key) {
+                list.sort_by_key(|posting| posting.key);
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn bits(terms: &[TermId]) -> Vec<i64> {
+    terms.iter().map(|term| term.to_bits().cast_signed()).collect()
+}
+
+#[async_trait]
+impl LexicalIndex for PostgresStore {
+    async fn postings(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        terms: &[TermId],
+        most: usize,
+    ) -> Result<PostingLists> {
+        let terms = bits(terms);
+        let mut read = self.read(scope).await?;
+        let key = read.key;
+        let found = postings(read.connection(), key, namespace, &terms, most).await;
+        mapped(found, "postings")
+    }
+
+    async fn frequencies(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        terms: &[TermId],
+    ) -> Result<Vec<u64>> {
+        let (terms, code) = (bits(terms), namespace_code(namespace));
+        let mut read = self.read(scope).await?;
+        let key = read.key;
+        let blocks = in_blocks(read.connection(), key, code, &terms).await;
+        let blocks = mapped(blocks, "frequencies")?;
+        let tail = tail_of(read.connection(), key, code, &terms).await;
+        Ok(frequencies_of(&terms, &blocks, &mapped(tail, "frequencies")?))
+    }
+}

@@ -1,0 +1,28 @@
+//! Throughline on Postgres: every repository, the lexical index, the job queue, and vectors with
+//! pgvector.
+//!
+//! A batch is one transaction that holds its scope's row, so that no sequence number commits late. Every
+//! transaction sets its scope (`SET LOCAL`), and row-level security shows it nothing else: what a
+//! statement forgets to ask for, it does not get. The files of this crate mirror `core/src/ports`.
+
+mod apply;
+mod connection;
+mod entities;
+mod facts;
+mod health;
+mod jobs;
+mod lexical;
+mod migrate;
+mod outbox;
+mod profiles;
+mod records;
+mod sessions;
+mod store;
+mod summaries;
+mod timed;
+mod usage;
+mod vectors;
+
+pub use connection::PostgresOptions;
+pub use migrate::{Deferred, migrate};
+pub use store::PostgresStore;

@@ -1,0 +1,156 @@
+//! The handle: a pool, and transactions that are bound to a scope.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sqlx::Row;
+use sqlx::postgres::PgPool;
+use throughline_core::ports::{Applied, Health, Store, WriteBatch};
+use throughline_core::{Error, Result, Scope};
+use uuid::Uuid;
+
+use crate::connection::{PostgresOptions, is_broken, mapped, pool};
+use crate::migrate::migrate;
+use crate::records::scope_key;
+use crate::timed::{Timed, drop_idle};
+use crate::{apply, health};
+
+/// Everything in one Postgres database.
+///
+/// Cheap to clone. Any number of processes may use one database: what must be one after another is
+/// ordered by the scope's row there, and no process keeps anything that another's write would change.
+#[derive(Debug, Clone)]
+pub struct PostgresStore {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) options: PostgresOptions,
+    pub(crate) pool: PgPool,
+}
+
+/// What a transaction may see.
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    Scope(Uuid),
+    /// Scopes and jobs, none of their content.
+    Worker,
+}
+
+impl PostgresStore {
+    /// A store that connects when it is first used. The schema must be there: see
+    /// [`migrate`](crate::migrate()).
+    ///
+    /// # Errors
+    /// `InvalidInput` for a URL that is none.
+    pub fn connect_lazy(options: PostgresOptions) -> Result<Self> {
+        let pool = pool(&options)?;
+        Ok(Self { inner: Arc::new(Inner { options, pool }) })
+    }
+
+    /// Connects, brings the schema up to date, and makes sure that row-level security binds the role.
+    ///
+    /// # Errors
+    /// `Unavailable`, `NotFound`, `SchemaTooNew`; `InvalidInput` for a role that would see every
+    /// tenant's rows.
+    pub async fn open(options: PostgresOptions) -> Result<Self> {
+        migrate(&options).await?;
+        let store = Self::connect_lazy(options)?;
+        store.check_role().await?;
+        Ok(store)
+    }
+
+    /// A superuser's queries pass by row-level security: one that forgets its scope would return
+    /// everyone's rows.
+    async fn check_role(&self) -> Result<()> {
+        let role = sqlx::query(
+            "SELECT rolname::text, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user",
+        );
+        let row = mapped(role.fetch_one(self.work().await?.connection()).await, "open")?;
+        let (name, passes): (String, bool) =
+            mapped(row.try_get(0).and_then(|name| Ok((name, row.try_get(1)?))), "open")?;
+        if passes {
+            return Err(Error::invalid(format!(
+                "the role `{name}` of `postgres.url` passes by row-level security, which keeps tenants \
+                 apart: connect as an ordinary role (CREATE ROLE throughline LOGIN PASSWORD '…'), and \
+                 name this one in `postgres.direct_url`"
+            )));
+        }
+        Ok(())
+    }
+
+    async fn begin(&self, how: &str, bound: Bound) -> sqlx::Result<Timed> {
+        let Inner { options, pool } = &*self.inner;
+        let timeout = options.statement_timeout.as_millis();
+        let bound = match bound {
+            Bound::Scope(key) => format!("SET LOCAL throughline.scope = '{key}'"),
+            Bound::Worker => "SET LOCAL throughline.worker = 'on'".to_owned(),
+        };
+        // Numbers, a UUID and our own words: nothing of a caller's. One message to the server. It ends the
+        // transaction of a program that it hears nothing more of, and with that the lock on the scope.
+        let begin = format!(
+            "BEGIN {how}; SET LOCAL statement_timeout = {timeout};
+             SET LOCAL idle_in_transaction_session_timeout = {timeout}; {bound}"
+        );
+        match Timed::begin(pool, options, begin.clone()).await {
+            // The connection was closed while it was idle, as a restart of the server closes all of them,
+            // or it leads nowhere any more. Nothing was begun, so begin again, on a new one.
+            Err(error) if is_broken(&error) => {
+                drop_idle(pool);
+                Timed::begin(pool, options, begin).await
+            }
+            begun => begun,
+        }
+    }
+
+    /// A snapshot of one scope.
+    pub(crate) async fn read(&self, scope: &Scope) -> Result<Bounded> {
+        let key = scope_key(scope);
+        let begun =
+            self.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", Bound::Scope(key)).await;
+        Ok(Bounded { connection: mapped(begun, "read")?, key })
+    }
+
+    /// A transaction of one scope that writes.
+    pub(crate) async fn write(&self, scope: &Scope) -> Result<Bounded> {
+        let key = scope_key(scope);
+        let begun = self.begin("ISOLATION LEVEL READ COMMITTED", Bound::Scope(key)).await;
+        Ok(Bounded { connection: mapped(begun, "write")?, key })
+    }
+
+    /// A transaction that sees every scope's jobs, and no content.
+    pub(crate) async fn work(&self) -> Result<Bounded> {
+        let begun = self.begin("ISOLATION LEVEL READ COMMITTED", Bound::Worker).await;
+        Ok(Bounded { connection: mapped(begun, "work")?, key: Uuid::nil() })
+    }
+}
+
+/// A transaction within which only one scope is visible. Dropped, it is rolled back.
+pub(crate) struct Bounded {
+    connection: Timed,
+    /// The key of the scope.
+    pub(crate) key: Uuid,
+}
+
+impl Bounded {
+    pub(crate) fn connection(&mut self) -> &mut Timed {
+        &mut self.connection
+    }
+
+    /// Makes what was written durable.
+    pub(crate) async fn commit(self) -> Result<()> {
+        mapped(self.connection.commit().await, "commit")
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn apply(&self, batch: WriteBatch) -> Result<Applied> {
+        apply::apply(self, &batch).await
+    }
+
+    async fn health(&self, deep: bool) -> Result<Health> {
+        Ok(health::check(self, deep).await)
+    }
+}

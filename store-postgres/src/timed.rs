@@ -1,0 +1,193 @@
+//! A connection of the pool that waits for no answer for ever.
+//!
+//! A server that lives ends a statement that takes too long (`statement_timeout`). One that was frozen,
+//! or is behind a network that swallows packets, sends nothing at all, and the driver would wait as long
+//! as the system keeps the connection: for ever, where the other end still acknowledges. Every transaction
+//! goes through this type, and so every statement has a deadline.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{
+    PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTransactionManager, PgTypeInfo,
+    Postgres,
+};
+use sqlx::{AssertSqlSafe, Either, Execute, Executor, SqlSafeStr, SqlStr};
+use sqlx_core::transaction::TransactionManager;
+use tokio::time::{Sleep, sleep, timeout};
+
+use crate::connection::PostgresOptions;
+
+/// A connection within a transaction. Dropped, it rolls back and returns to the pool.
+pub(crate) struct Timed {
+    connection: PoolConnection<Postgres>,
+    /// How long to wait for a statement's next row.
+    patience: Duration,
+    /// How long to wait for an answer to nothing.
+    check: Duration,
+    /// An answer is owed that nobody waits for any more: the connection is of no use.
+    given_up: bool,
+}
+
+impl Timed {
+    /// Takes a connection and begins a transaction with these statements.
+    pub(crate) async fn begin(
+        pool: &PgPool,
+        options: &PostgresOptions,
+        statements: String,
+    ) -> sqlx::Result<Self> {
+        let connection = pool.acquire().await?;
+        // Given up until the answer is there: a caller that stops waiting leaves a transaction open.
+        let (patience, check) = (options.patience(), options.connect_timeout / 2);
+        let mut timed = Self { connection, patience, check, given_up: true };
+        let statements = AssertSqlSafe(statements).into_sql_str();
+        let begun = PgTransactionManager::begin(&mut timed.connection, Some(statements));
+        // Nothing to compute, nothing to wait for: as quick as a connection is made.
+        within(options.connect_timeout, begun).await?;
+        timed.given_up = false;
+        Ok(timed)
+    }
+
+    /// Makes what was written durable.
+    pub(crate) async fn commit(mut self) -> sqlx::Result<()> {
+        self.within(async |connection| PgTransactionManager::commit(connection).await).await
+    }
+
+    /// Runs statements with one deadline for all of them.
+    pub(crate) async fn within<T>(
+        &mut self,
+        statements: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
+    ) -> sqlx::Result<T> {
+        self.given_up = true;
+        let done = timeout(self.patience, statements(&mut self.connection)).await;
+        self.given_up = done.is_err();
+        done.unwrap_or_else(|_| Err(silent()))
+    }
+}
+
+impl PostgresOptions {
+    /// How long to wait for a statement: what the server gives it, and what the network may take.
+    pub(crate) fn patience(&self) -> Duration {
+        self.statement_timeout.saturating_add(self.connect_timeout)
+    }
+}
+
+/// Closes the connections that idle: where one was found dead or silent, the others are likely so.
+pub(crate) fn drop_idle(pool: &PgPool) {
+    while let Some(mut idle) = pool.try_acquire() {
+        idle.close_on_drop();
+    }
+}
+
+/// What the driver would say of a connection whose other end stopped to answer.
+fn silent() -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"))
+}
+
+/// A future with a deadline.
+pub(crate) async fn within<T>(
+    patience: Duration,
+    answer: impl Future<Output = sqlx::Result<T>>,
+) -> sqlx::Result<T> {
+    timeout(patience, answer).await.unwrap_or_else(|_| Err(silent()))
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        if self.given_up {
+            self.connection.close_on_drop();
+            return;
+        }
+        PgTransactionManager::start_rollback(&mut self.connection);
+        // The driver asks the server whether all is well before it lends the connection again, and until
+        // there is an answer it counts as lent: without an end, the pool would run dry. Who waits for a
+        // connection waits longer than this, and so gets a new one.
+        tokio::spawn(timeout(self.check, self.connection.return_to_pool()));
+    }
+}
+
+impl fmt::Debug for Timed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timed").field("patience", &self.patience).finish_non_exhaustive()
+    }
+}
+
+/// A row, or how many rows a statement changed.
+type Answer = Either<PgQueryResult, PgRow>;
+
+/// The answers to a statement, each of which must come in time.
+struct Answers<'c> {
+    answers: BoxStream<'c, sqlx::Result<Answer>>,
+    patience: Duration,
+    /// Runs while the next answer is waited for.
+    deadline: Option<Pin<Box<Sleep>>>,
+    given_up: &'c mut bool,
+}
+
+impl Stream for Answers<'_> {
+    type Item = sqlx::Result<Answer>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if let Poll::Ready(answer) = this.answers.as_mut().poll_next(context) {
+            this.deadline = None;
+            return Poll::Ready(answer);
+        }
+        let deadline = this.deadline.get_or_insert_with(|| Box::pin(sleep(this.patience)));
+        if deadline.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        *this.given_up = true;
+        Poll::Ready(Some(Err(silent())))
+    }
+}
+
+impl<'c> Executor<'c> for &'c mut Timed {
+    type Database = Postgres;
+
+    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, sqlx::Result<Answer>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        Box::pin(Answers {
+            answers: self.connection.fetch_many(query),
+            patience: self.patience,
+            deadline: None,
+            given_up: &mut self.given_up,
+        })
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, sqlx::Result<Option<PgRow>>>
+    where
+        'c: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        let found = self.connection.fetch_optional(query);
+        Box::pin(async {
+            let found = timeout(self.patience, found).await;
+            found.unwrap_or_else(|_| {
+                self.given_up = true;
+                Err(silent())
+            })
+        })
+    }
+
+    fn prepare_with<'e>(
+        self,
+        sql: SqlStr,
+        parameters: &'e [PgTypeInfo],
+    ) -> BoxFuture<'e, sqlx::Result<PgStatement>>
+    where
+        'c: 'e,
+    {
+        self.connection.prepare_with(sql, parameters)
+    }
+}
