@@ -290,6 +290,7 @@ async fn lag(corpus: &Corpus, total: usize) -> Value {
     };
     let mut rng = fastrand::Rng::with_seed(5);
     let (mut by_word, mut by_meaning) = (0, 0);
+    let mut missed = Vec::new();
     for at in 0..total {
         let marker = format!("marker{at}");
         let mut message = corpus.message(&mut rng, at);
@@ -302,7 +303,14 @@ async fn lag(corpus: &Corpus, total: usize) -> Value {
         let request = AssembleRequest::new(SessionId::new("asking").unwrap(), question);
         let context = engine.contexts.assemble(&scope, &request).await.unwrap();
         let (_, rest) = context.working_set.split_last().unwrap();
-        by_word += usize::from(rest.iter().any(|message| message.content.contains(&marker)));
+        if rest.iter().any(|message| message.content.contains(&marker)) {
+            by_word += 1;
+        } else {
+            let source = format!("msg:{}", applied[0].id);
+            let fates = context.items.iter().filter(|item| item.source == source);
+            let fates = fates.map(|item| format!("{:?} {:?}", item.outcome, item.reason));
+            missed.push(json!({"said": content, "fates": fates.collect::<Vec<_>>()}));
+        }
         let vector = embeddings.question(&content).await.unwrap().unwrap_or_default();
         let near = embeddings.nearest(&scope, Namespace::Message, &vector, 1, &[]).await.unwrap();
         let key = UnitKey::message(number, applied[0].position);
@@ -312,7 +320,10 @@ async fn lag(corpus: &Corpus, total: usize) -> Value {
         "\nof {total} messages, recalled by the call after their append: {by_word} by a word, \
          {by_meaning} as the nearest in meaning"
     );
-    json!({"messages": total, "by_word": by_word, "by_meaning": by_meaning})
+    for missed in missed.iter().take(5) {
+        println!("not recalled by a word: {missed}");
+    }
+    json!({"messages": total, "by_word": by_word, "by_meaning": by_meaning, "missed": missed})
 }
 
 /// The engine of the environment's settings (`THROUGHLINE_STORE` and so on), with its files at `path`.

