@@ -337,15 +337,7 @@ async fn postings(
     if units.saturating_mul(terms.len()) > most {
         let blocks = in_blocks(connection, scope, code, terms).await?;
         let frequencies = frequencies_of(terms, &blocks, &tail);
-        let mut order: Vec<usize> = (0..terms.len()).collect();
-        order.sort_by_key(|at| frequencies[*at]);
-        let mut read = 0_u64;
-        for at in order {
-            read += frequencies[at];
-            if read > most as u64 {
-                found.unread[at] = frequencies[at];
-            }
-        }
+        found.leave_unread(&frequencies, most);
     }
     let wanted: Vec<i64> = terms
         .iter()

@@ -204,15 +204,7 @@ fn postings(
     let units = usize::try_from(stats.units).unwrap_or(usize::MAX);
     if units.saturating_mul(terms.len()) > most {
         let frequencies = frequencies(connection, scope_id, namespace, terms)?;
-        let mut order: Vec<usize> = (0..terms.len()).collect();
-        order.sort_by_key(|at| frequencies[*at]);
-        let mut read = 0_u64;
-        for at in order {
-            read += frequencies[at];
-            if read > most as u64 {
-                found.unread[at] = frequencies[at];
-            }
-        }
+        found.leave_unread(&frequencies, most);
     }
     let mut blocks = connection.prepare_cached(
         "SELECT data FROM lex_block WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3

@@ -134,6 +134,20 @@ impl PostingLists {
             unread: vec![0; terms],
         }
     }
+
+    /// Leaves lists unread, whose lengths are `frequencies`: from the rarest term on, ties in the order
+    /// asked, those are read that have no more than `most` postings together.
+    pub fn leave_unread(&mut self, frequencies: &[u64], most: usize) {
+        let mut order: Vec<usize> = (0..frequencies.len()).collect();
+        order.sort_by_key(|at| frequencies[*at]);
+        let mut read = 0_u64;
+        for at in order {
+            read += frequencies[at];
+            if read > most as u64 {
+                self.unread[at] = frequencies[at];
+            }
+        }
+    }
 }
 
 /// Candidates of a query within a scope.
