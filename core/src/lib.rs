@@ -5,6 +5,7 @@
 //! over values ([`context`], [`text`], [`fact`], [`summary`]); thin services gather what they need
 //! through [`ports`] and hand back values. `ARCHITECTURE.md` holds the invariants.
 
+pub mod archive;
 pub mod context;
 pub mod embedding;
 pub mod entity;

@@ -6,6 +6,7 @@
 //! statement forgets to ask for, it does not get. The files of this crate mirror `core/src/ports`.
 
 mod apply;
+mod archive;
 mod connection;
 mod entities;
 mod facts;

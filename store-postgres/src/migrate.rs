@@ -1,5 +1,7 @@
 //! Migrations: a fast track under an advisory lock, and a deferred one for indexes that take long.
 
+use std::time::Duration;
+
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqlSafeStr};
@@ -11,6 +13,8 @@ use crate::timed::within;
 /// Numbered, forward-only; a released file never changes.
 const MIGRATIONS: &[(&str, &str)] = &[("initial", include_str!("../migrations/0001_initial.sql"))];
 
+/// How long who waits for a build waits before it looks again.
+const TURN: Duration = Duration::from_millis(500);
 /// Partitions of a large table.
 const PARTITIONS: u32 = 16;
 
@@ -191,15 +195,29 @@ impl PostgresOptions {
         mut progress: impl FnMut(usize, usize) + Send,
     ) -> Result<usize> {
         let mut connection = connect(self).await?;
-        connection.lock().await.map_err(migration_error)?;
+        mapped(take_turn(&mut connection).await, "migrate")?;
         let missing = mapped(missing_indexes(&mut connection).await, "migrate")?;
         for (done, deferred) in missing.iter().enumerate() {
             progress(done, missing.len());
             mapped(build(&mut connection, deferred).await, "migrate")?;
         }
-        let _ = connection.unlock().await;
+        // With its connection, the turn ends.
         let _ = connection.close().await;
         Ok(missing.len())
+    }
+}
+
+/// One builds at a time. Not under the lock of the fast track, which others must not wait for as long as a
+/// build takes; and who waits here asks again and again, for a build waits for every statement that began
+/// before it, such as one that waits for a lock.
+async fn take_turn(connection: &mut PgConnection) -> sqlx::Result<()> {
+    loop {
+        let taken =
+            sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtext('throughline deferred'))");
+        if taken.fetch_one(&mut *connection).await? {
+            return Ok(());
+        }
+        tokio::time::sleep(TURN).await;
     }
 }
 

@@ -73,6 +73,30 @@ async fn of_programs_that_migrate_at_once_all_succeed() {
     alone.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_programs_that_build_indexes_at_once_all_succeed_and_others_open_meanwhile() {
+    let server = Server::start("builds").await;
+    let space = "INSERT INTO vector_space (name, dimensions) VALUES ('model', 8)";
+    execute(&server.admin, space.to_owned()).await;
+    let options = server.options();
+    let built = (0..4).map(|_| {
+        let options = options.clone();
+        tokio::spawn(async move { options.build_deferred(|_, _| {}).await })
+    });
+    let built: Vec<_> = built.collect();
+    for n in 0..4 {
+        let store = PostgresStore::open(options.clone()).await.unwrap();
+        put(&store, &n.to_string()).await.unwrap();
+    }
+    let mut indexes = Vec::new();
+    for built in built {
+        indexes.push(built.await.unwrap().unwrap());
+    }
+    indexes.sort_unstable();
+    assert_eq!(indexes, [0, 0, 0, 16]);
+    server.end().await;
+}
+
 #[tokio::test]
 async fn a_schema_of_a_newer_program_is_left_alone() {
     let server = Server::start("newer").await;

@@ -5,6 +5,7 @@
 //! of this crate mirror `core/src/ports`.
 
 mod apply;
+mod archive;
 mod backup;
 mod connection;
 mod entities;
@@ -22,6 +23,7 @@ mod usage;
 mod vectors;
 mod writer;
 
+pub use archive::SqliteArchive;
 pub use backup::{BackupProgress, restore};
 pub use connection::{Durability, SqliteOptions};
 pub use store::SqliteStore;

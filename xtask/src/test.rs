@@ -14,7 +14,7 @@ const LIVE: &str = "live-tests";
 
 /// The tests that this feature adds: those of the adapters of servers, and of combinations of them.
 const LIVE_TESTS: &str = "package(throughline-store-postgres) | package(throughline-store-qdrant) \
-    | package(throughline-store-redis) | test(/^combinations::/)";
+    | package(throughline-store-redis) | test(/^(combinations|moving)::/)";
 
 /// Tests by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

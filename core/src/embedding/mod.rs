@@ -94,6 +94,12 @@ impl EmbeddingService {
         self.embedder.space()
     }
 
+    /// Whether a text takes microseconds and nothing that can be late.
+    #[must_use]
+    pub fn is_instant(&self) -> bool {
+        self.embedder.is_instant()
+    }
+
     /// The vector of a question; `None` when it means nothing to the model.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What the domain needs from the outside. Each sentence of a port's contract is a scenario of the
 //! conformance table in `testkit`, which every adapter passes.
 
+mod archive;
 mod batch;
 mod cache;
 mod clock;
@@ -12,6 +13,10 @@ mod store;
 mod tokenizer;
 mod vector;
 
+pub use archive::{
+    Archive, ArchiveSource, ArchiveTarget, Row, Rows, ScopeCounters, TABLES, Table, Value,
+    ValueKind,
+};
 pub use batch::{Applied, AppliedMessage, Precondition, RecordKey, Write, WriteBatch};
 pub use cache::{
     Admission, Cache, MAX_CACHE_TAGS, MAX_CACHED_BYTES, Rate, RateLimiter, check_cached,

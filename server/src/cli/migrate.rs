@@ -4,15 +4,22 @@ use serde::Serialize;
 use throughline_core::ports::Health;
 use throughline_core::{Error, ErrorKind, Result};
 
+use super::moving;
 use super::output::Output;
 use crate::compose::{self, Engine};
-use crate::config::Config;
+use crate::config::{Config, StoreKind};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Read everything and compare it with its indexes
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     check: bool,
+    /// Move everything from this store; nobody may write to either meanwhile
+    #[arg(long, value_name = "STORE", requires = "to")]
+    from: Option<StoreKind>,
+    /// To this one; a move that was interrupted goes on
+    #[arg(long, value_name = "STORE", requires = "from")]
+    to: Option<StoreKind>,
 }
 
 #[derive(Serialize)]
@@ -49,14 +56,11 @@ impl HealthJson {
 /// Opening the store migrates it: there is no state in which a program works on an old schema. What
 /// takes long is built here, while others work.
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
+    if let (Some(from), Some(to)) = (args.from, args.to) {
+        return moving::run((from, to), config, output).await;
+    }
     let engine = Engine::open(config).await?;
-    let bar = output.progress(0, "building indexes");
-    compose::build_deferred(config, |done, all| {
-        bar.set_length(all);
-        bar.set_position(done);
-    })
-    .await?;
-    bar.finish_and_clear();
+    build_indexes(config, output).await?;
     let mut all = engine.health(args.check).await?.into_iter().map(HealthJson::from);
     let Some(store) = all.next() else {
         return Err(Error::internal("the store told nothing of its health"));
@@ -78,5 +82,17 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
             "what is beside the store has problems: they are listed above",
         ));
     }
+    Ok(())
+}
+
+/// Builds what the store defers because it takes long.
+pub(super) async fn build_indexes(config: &Config, output: &Output) -> Result<()> {
+    let bar = output.progress(0, "building indexes");
+    compose::build_deferred(config, |done, all| {
+        bar.set_length(all);
+        bar.set_position(done);
+    })
+    .await?;
+    bar.finish_and_clear();
     Ok(())
 }

@@ -10,6 +10,7 @@ mod facts;
 mod import;
 mod migrate;
 mod model;
+mod moving;
 mod output;
 mod profile;
 mod usage;
@@ -168,7 +169,12 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
 
 /// Logs go to standard error and never hold contents.
 fn start_log(log: &LogConfig) -> Result<()> {
-    let filter = tracing_subscriber::EnvFilter::try_new(&log.level)
+    // The driver's warnings repeat what our errors say; who asks for them gets them.
+    let level = match log.level.contains("sqlx") {
+        true => log.level.clone(),
+        false => format!("{},sqlx=error,sqlx_core=error", log.level),
+    };
+    let filter = tracing_subscriber::EnvFilter::try_new(level)
         .map_err(|error| Error::invalid(format!("log.level: {error}")))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match log.format {

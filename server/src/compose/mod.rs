@@ -1,6 +1,8 @@
 //! Composition: the one module that names the adapters of stores.
 
 mod embedders;
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+mod moving;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "qdrant")]
@@ -13,6 +15,7 @@ mod sqlite;
 use std::path::Path;
 use std::sync::Arc;
 
+use throughline_core::archive::Moved;
 use throughline_core::context::ContextService;
 use throughline_core::embedding::{EmbeddingService, Placement};
 use throughline_core::fact::FactService;
@@ -239,6 +242,30 @@ fn open_cache(config: &Config) -> Result<Beside> {
     match config.cache {
         CacheKind::None => Ok(Beside::default()),
         CacheKind::Redis => Err(not_built("cache `redis`", "redis")),
+    }
+}
+
+/// Moves everything but the vectors from one store to another, or goes on with it, and compares it by
+/// counts and hashes. `progress` gets records done and in all.
+///
+/// # Errors
+/// `InvalidInput` for stores between which nothing moves; `NotFound` where there is nothing to move; those
+/// of [`throughline_core::archive::move_all`].
+pub async fn move_store(
+    config: &Config,
+    (from, to): (StoreKind, StoreKind),
+    progress: &mut (dyn FnMut(u64, u64) + Send),
+) -> Result<Moved> {
+    if (from, to) != (StoreKind::Sqlite, StoreKind::Postgres) {
+        return Err(Error::invalid("a store moves from sqlite to postgres, and in no other way"));
+    }
+    config.require_postgres()?;
+    #[cfg(all(feature = "sqlite", feature = "postgres"))]
+    return moving::sqlite_to_postgres(config, progress).await;
+    #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+    {
+        let _ = progress;
+        Err(not_built("a move from SQLite to Postgres", "sqlite,postgres"))
     }
 }
 

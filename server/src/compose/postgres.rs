@@ -22,8 +22,12 @@ fn options(config: &Config) -> PostgresOptions {
     }
 }
 
+pub(super) async fn store(config: &Config) -> Result<PostgresStore> {
+    PostgresStore::open(options(config)).await
+}
+
 pub(super) async fn open(config: &Config) -> Result<OpenStore> {
-    let store = Arc::new(PostgresStore::open(options(config)).await?);
+    let store = Arc::new(store(config).await?);
     Ok((Arc::clone(&store) as _, store))
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_core::Result;
+#[cfg(feature = "postgres")]
+use throughline_store_sqlite::SqliteArchive;
 use throughline_store_sqlite::{BackupProgress, Durability, SqliteOptions, SqliteStore};
 
 use super::{OpenStore, STORE_FILE};
@@ -27,6 +29,12 @@ fn options(config: &Config) -> SqliteOptions {
 pub(super) fn open(config: &Config) -> Result<OpenStore> {
     let store = Arc::new(SqliteStore::open(options(config))?);
     Ok((Arc::clone(&store) as _, store))
+}
+
+/// The file as what is moved away from.
+#[cfg(feature = "postgres")]
+pub(super) fn archive(config: &Config) -> Result<SqliteArchive> {
+    SqliteArchive::open(&options(config))
 }
 
 pub(super) async fn backup(

@@ -62,7 +62,7 @@ pub struct Config {
 }
 
 /// The stores that can be named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreKind {
     /// One SQLite file in the data directory.
@@ -303,6 +303,16 @@ fn path<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<PathB
     text(deserializer).map(PathBuf::from)
 }
 
+fn require(key: &str, secret: &Secret) -> Result<()> {
+    if !secret.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "configuration key `{key}` is needed: set it, or `{ENV_PREFIX}{}`",
+        key.to_uppercase().replace('.', "__")
+    )))
+}
+
 impl Config {
     /// Limits that a type does not tell, and what secrets refer to.
     fn check(mut self) -> Result<Self> {
@@ -325,22 +335,29 @@ impl Config {
         ] {
             whole(key, value, 1, MAX_TIMEOUT_MS)?;
         }
-        let (postgres, redis) = (self.store == StoreKind::Postgres, self.cache == CacheKind::Redis);
-        for (wanted, key, secret) in [
-            (postgres, "postgres.url", &mut self.postgres.url),
-            (false, "postgres.direct_url", &mut self.postgres.direct_url),
-            (false, "qdrant.api_key", &mut self.qdrant.api_key),
-            (redis, "redis.url", &mut self.redis.url),
+        for (key, secret) in [
+            ("postgres.url", &mut self.postgres.url),
+            ("postgres.direct_url", &mut self.postgres.direct_url),
+            ("qdrant.api_key", &mut self.qdrant.api_key),
+            ("redis.url", &mut self.redis.url),
         ] {
             secret.resolve(key)?;
-            if wanted && secret.is_empty() {
-                return Err(Error::invalid(format!(
-                    "configuration key `{key}` is needed: set it, or `{ENV_PREFIX}{}`",
-                    key.to_uppercase().replace('.', "__")
-                )));
-            }
+        }
+        if self.store == StoreKind::Postgres {
+            self.require_postgres()?;
+        }
+        if self.cache == CacheKind::Redis {
+            require("redis.url", &self.redis.url)?;
         }
         Ok(self)
+    }
+
+    /// Whether it is told where Postgres is.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names the key.
+    pub fn require_postgres(&self) -> Result<()> {
+        require("postgres.url", &self.postgres.url)
     }
 
     /// Folder of the transformer's files.

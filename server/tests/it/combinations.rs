@@ -36,7 +36,7 @@ fn server(variable: &str) -> String {
 }
 
 /// A database for this run of the tests, with its tables, as the service reaches it.
-fn database() -> &'static [String; 2] {
+pub(crate) fn database() -> &'static [String; 2] {
     static DATABASE: OnceLock<[String; 2]> = OnceLock::new();
     DATABASE.get_or_init(|| {
         use sqlx::{AssertSqlSafe, ConnectOptions, Executor};

@@ -6,6 +6,8 @@ mod cli;
 mod combinations;
 mod faults;
 mod meaning;
+#[cfg(feature = "live-tests")]
+mod moving;
 mod standing;
 mod support;
 mod tokens;

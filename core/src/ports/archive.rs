@@ -1,0 +1,275 @@
+//! What an installation takes along when it moves to another store: every record of every scope, as rows
+//! of plain values. Vectors stay behind: an embedder makes them again.
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+
+use crate::error::Result;
+use crate::scope::Scope;
+
+/// One value of a row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// A number, a time in microseconds, or the bits of a key.
+    Int(i64),
+    /// A weight.
+    Real(f64),
+    /// Text.
+    Text(String),
+    /// Bytes; of a [`ValueKind::Id`], the sixteen of a UUID.
+    Bytes(Vec<u8>),
+    /// Numbers.
+    Ints(Vec<i64>),
+}
+
+/// What a column holds, beside nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ValueKind {
+    /// [`Value::Int`].
+    Int,
+    /// [`Value::Real`].
+    Real,
+    /// [`Value::Text`].
+    Text,
+    /// [`Value::Bytes`].
+    Bytes,
+    /// [`Value::Bytes`] of a UUID.
+    Id,
+    /// [`Value::Ints`].
+    Ints,
+}
+
+/// The values of a record, one for each column of its table.
+pub type Row = Vec<Value>;
+
+/// One kind of record. Stores keep records as they like; here they are told apart by these names.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// Its columns, the scope left out.
+    pub columns: &'static [(&'static str, ValueKind)],
+    /// How many of the first columns identify a record within its scope.
+    pub key: usize,
+}
+
+/// A page of what is read of a table, or why there is no more.
+pub type Rows<'a> = BoxStream<'a, Result<Vec<Row>>>;
+
+/// What a scope counts by: the highest numbers given, and the sizes that are kept with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScopeCounters {
+    /// Sequence number of the last message.
+    pub last_seq: u64,
+    /// Number of the last session.
+    pub sessions: u64,
+    /// Number of the last fact.
+    pub facts: u64,
+    /// Messages held.
+    pub messages: u64,
+    /// Tokens of their contents.
+    pub tokens: u64,
+}
+
+/// A store that tells its records.
+#[async_trait]
+pub trait Archive: Send + Sync {
+    /// The counters of a scope; `None` where it is not there.
+    async fn counters(&self, scope: &Scope) -> Result<Option<ScopeCounters>>;
+
+    /// How many records of a table a scope has.
+    async fn count(&self, scope: &Scope, table: &'static Table) -> Result<u64>;
+
+    /// The records of a table, in an order that is the same each time as long as nothing is written.
+    fn rows<'a>(&'a self, scope: &'a Scope, table: &'static Table) -> Rows<'a>;
+}
+
+/// The store that is moved away from. Nobody writes to it until this is dropped.
+#[async_trait]
+pub trait ArchiveSource: Archive {
+    /// Every scope, in the order in which they were first written to.
+    async fn scopes(&self) -> Result<Vec<Scope>>;
+}
+
+/// The store that is moved to.
+#[async_trait]
+pub trait ArchiveTarget: Archive {
+    /// Adds records, all of them or none, durably. The scope itself is not there before
+    /// [`Self::open_scope`].
+    async fn put(&self, scope: &Scope, table: &'static Table, rows: &[Row]) -> Result<()>;
+
+    /// Removes the records of a scope that is not there yet.
+    async fn clear(&self, scope: &Scope) -> Result<()>;
+
+    /// Makes the scope be there, with these counters, once all of its records are.
+    async fn open_scope(&self, scope: &Scope, counters: &ScopeCounters) -> Result<()>;
+}
+
+use ValueKind::{Bytes, Id, Int, Ints, Real, Text};
+
+/// Every table that moves, in the order in which they do.
+pub const TABLES: &[Table] = &[
+    Table {
+        name: "session",
+        columns: &[
+            ("number", Int),
+            ("id", Text),
+            ("created_at", Int),
+            ("last_at", Int),
+            ("messages", Int),
+            ("tokens", Int),
+            ("summarized", Int),
+            ("next_position", Int),
+            ("version", Int),
+        ],
+        key: 1,
+    },
+    Table {
+        name: "message",
+        columns: &[
+            ("session_number", Int),
+            ("position", Int),
+            ("seq", Int),
+            ("created_at", Int),
+            ("tokens", Int),
+            ("units", Int),
+            ("id", Id),
+            ("content_hash", Bytes),
+            ("role", Text),
+            ("name", Text),
+            ("external_id", Text),
+            ("content", Text),
+            ("parts", Text),
+            ("attachments", Text),
+        ],
+        key: 2,
+    },
+    Table {
+        name: "fact",
+        columns: &[
+            ("number", Int),
+            ("session_number", Int),
+            ("slot", Int),
+            ("statement", Int),
+            ("observed_at", Int),
+            ("id", Id),
+            ("superseded_by", Id),
+            ("weight", Real),
+            ("kind", Text),
+            ("text", Text),
+            ("subject", Text),
+            ("attribute", Text),
+            ("value", Text),
+            ("tags", Text),
+        ],
+        key: 1,
+    },
+    Table {
+        name: "fact_source",
+        columns: &[("fact_number", Int), ("message_seq", Int), ("message_id", Id)],
+        key: 2,
+    },
+    Table {
+        name: "entity",
+        columns: &[
+            ("session_number", Int),
+            ("kind", Text),
+            ("value", Text),
+            ("id", Id),
+            ("last_at", Int),
+        ],
+        key: 3,
+    },
+    Table {
+        name: "entity_source",
+        columns: &[("entity_id", Id), ("message_seq", Int), ("message_id", Id)],
+        key: 2,
+    },
+    Table {
+        name: "summary",
+        columns: &[
+            ("session_number", Int),
+            ("version", Int),
+            ("covered", Int),
+            ("to_position", Int),
+            ("from_at", Int),
+            ("to_at", Int),
+            ("tokens", Int),
+            ("id", Id),
+            ("previous", Id),
+        ],
+        key: 2,
+    },
+    Table {
+        name: "summary_line",
+        columns: &[
+            ("session_number", Int),
+            ("version", Int),
+            ("line", Int),
+            ("message_id", Id),
+            ("text", Text),
+        ],
+        key: 3,
+    },
+    Table {
+        name: "profile",
+        columns: &[("version", Int), ("updated_at", Int), ("rules", Text), ("card", Text)],
+        key: 0,
+    },
+    Table {
+        name: "job",
+        columns: &[
+            ("id", Id),
+            ("due_at", Int),
+            ("attempts", Int),
+            ("priority", Int),
+            ("state", Text),
+            ("kind", Text),
+            ("subject", Text),
+            ("error", Text),
+        ],
+        key: 1,
+    },
+    Table {
+        name: "usage_day",
+        columns: &[
+            ("day", Int),
+            ("messages", Int),
+            ("message_tokens", Int),
+            ("contexts", Int),
+            ("context_tokens", Int),
+            ("baseline_tokens", Int),
+        ],
+        key: 1,
+    },
+    Table {
+        name: "lex_stats",
+        columns: &[("namespace", Int), ("units", Int), ("length", Int), ("tail", Int)],
+        key: 1,
+    },
+    Table {
+        name: "lex_tail",
+        columns: &[
+            ("namespace", Int),
+            ("key", Int),
+            ("length", Int),
+            ("terms", Ints),
+            ("counts", Ints),
+        ],
+        key: 2,
+    },
+    Table {
+        name: "lex_block",
+        columns: &[
+            ("namespace", Int),
+            ("term", Int),
+            ("block", Int),
+            ("before", Int),
+            ("postings", Int),
+            ("data", Bytes),
+        ],
+        key: 3,
+    },
+];

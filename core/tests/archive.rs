@@ -1,0 +1,197 @@
+//! Moving an installation: whole, compared, and going on where it was interrupted.
+#![expect(clippy::unwrap_used, reason = "test support outside of test functions")]
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+use throughline_core::archive::{MoveProgress, Moved, move_all};
+use throughline_core::ports::{
+    Archive, ArchiveSource, ArchiveTarget, Row, Rows, ScopeCounters, TABLES, Table, Value,
+};
+use throughline_core::{Error, ErrorKind, Result, Scope};
+
+/// By scope and table.
+type Records = BTreeMap<(String, &'static str), Vec<Row>>;
+
+/// An installation in memory, which may be told to fail.
+#[derive(Default)]
+struct Memory {
+    counters: Mutex<BTreeMap<String, ScopeCounters>>,
+    records: Mutex<Records>,
+    /// Puts until the next one fails.
+    left: Mutex<Option<usize>>,
+    /// Changes what it is given.
+    lies: bool,
+}
+
+fn named(scope: &Scope) -> String {
+    format!("{}/{}", scope.tenant, scope.user)
+}
+
+#[async_trait]
+impl Archive for Memory {
+    async fn counters(&self, scope: &Scope) -> Result<Option<ScopeCounters>> {
+        Ok(self.counters.lock().unwrap().get(&named(scope)).copied())
+    }
+
+    async fn count(&self, scope: &Scope, table: &'static Table) -> Result<u64> {
+        Ok(self.held(scope, table).len() as u64)
+    }
+
+    fn rows<'a>(&'a self, scope: &'a Scope, table: &'static Table) -> Rows<'a> {
+        let pages: Vec<_> =
+            self.held(scope, table).chunks(3).map(|page| Ok(page.to_vec())).collect();
+        stream::iter(pages).boxed()
+    }
+}
+
+#[async_trait]
+impl ArchiveSource for Memory {
+    async fn scopes(&self) -> Result<Vec<Scope>> {
+        let names = self.counters.lock().unwrap();
+        let scope = |name: &String| {
+            let (tenant, user) = name.split_once('/').unwrap();
+            Scope::new(tenant, user, None)
+        };
+        names.keys().map(scope).collect()
+    }
+}
+
+#[async_trait]
+impl ArchiveTarget for Memory {
+    async fn put(&self, scope: &Scope, table: &'static Table, rows: &[Row]) -> Result<()> {
+        if let Some(left) = &mut *self.left.lock().unwrap() {
+            *left = left
+                .checked_sub(1)
+                .ok_or_else(|| Error::new(ErrorKind::Unavailable, "the database went away"))?;
+        }
+        let mut rows = rows.to_vec();
+        if self.lies {
+            rows[0][0] = Value::Int(-1);
+        }
+        let mut records = self.records.lock().unwrap();
+        records.entry((named(scope), table.name)).or_default().extend(rows);
+        Ok(())
+    }
+
+    async fn clear(&self, scope: &Scope) -> Result<()> {
+        self.records.lock().unwrap().retain(|(of, _), _| *of != named(scope));
+        Ok(())
+    }
+
+    async fn open_scope(&self, scope: &Scope, counters: &ScopeCounters) -> Result<()> {
+        self.counters.lock().unwrap().insert(named(scope), *counters);
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn held(&self, scope: &Scope, table: &Table) -> Vec<Row> {
+        let records = self.records.lock().unwrap();
+        records.get(&(named(scope), table.name)).cloned().unwrap_or_default()
+    }
+
+    /// Two users whose first tables have some records; `seed` tells one installation from another.
+    fn filled(seed: i64) -> Self {
+        let memory = Self::default();
+        for user in ["a/one", "b/two"] {
+            let messages = 7;
+            let counters = ScopeCounters { messages, last_seq: messages, ..Default::default() };
+            memory.counters.lock().unwrap().insert(user.to_owned(), counters);
+            for (nth, table) in TABLES.iter().enumerate() {
+                let row = |at: usize| {
+                    let text = Value::Text(format!("{user} {} {at} {seed}", table.name));
+                    vec![Value::Int(at as i64), text, Value::Null, Value::Ints(vec![1, 2])]
+                };
+                let rows = (0..nth % 5 * 2).map(row).collect();
+                memory.records.lock().unwrap().insert((user.to_owned(), table.name), rows);
+            }
+        }
+        memory
+    }
+
+    fn total(&self) -> u64 {
+        self.records.lock().unwrap().values().map(|rows| rows.len() as u64).sum()
+    }
+
+    /// What is kept, without tables that have nothing.
+    fn state(&self) -> (BTreeMap<String, ScopeCounters>, Records) {
+        let mut records = self.records.lock().unwrap().clone();
+        records.retain(|_, rows| !rows.is_empty());
+        (self.counters.lock().unwrap().clone(), records)
+    }
+}
+
+async fn moved(source: &Memory, target: &Memory) -> Result<(Moved, MoveProgress)> {
+    let mut last = MoveProgress::default();
+    let moved = move_all(source, target, &mut |step| last = step).await?;
+    Ok((moved, last))
+}
+
+#[tokio::test]
+async fn everything_moves_and_is_compared_again() {
+    let (source, target) = (Memory::filled(1), Memory::default());
+    let (first, told) = moved(&source, &target).await.unwrap();
+    assert_eq!(target.state(), source.state());
+    let total = source.total();
+    assert_eq!(first, Moved { scopes: 2, messages: 14, records: total, copied: total });
+    assert_eq!(told, MoveProgress { done: total, total });
+    let (again, _) = moved(&source, &target).await.unwrap();
+    assert_eq!(again, Moved { copied: 0, ..first });
+}
+
+#[tokio::test]
+async fn an_interrupted_move_goes_on() {
+    let source = Memory::filled(1);
+    for stop in 0.. {
+        let target = Memory { left: Mutex::new(Some(stop)), ..Memory::default() };
+        let Err(error) = moved(&source, &target).await else {
+            assert!(stop > 10, "it was interrupted at each of its writes");
+            return;
+        };
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let held = target.total();
+        *target.left.lock().unwrap() = None;
+        let (rest, _) = moved(&source, &target).await.unwrap();
+        assert_eq!(rest.copied, source.total() - held, "nothing is copied twice");
+        assert_eq!(target.state(), source.state());
+    }
+}
+
+#[tokio::test]
+async fn what_was_left_of_another_state_is_copied_anew() {
+    let (before, source) = (Memory::filled(1), Memory::filled(2));
+    let target = Memory { left: Mutex::new(Some(6)), ..Memory::default() };
+    moved(&before, &target).await.unwrap_err();
+    *target.left.lock().unwrap() = None;
+    let (_, told) = moved(&source, &target).await.unwrap();
+    assert_eq!(target.state(), source.state());
+    assert_eq!(told, MoveProgress { done: source.total(), total: source.total() });
+}
+
+#[tokio::test]
+async fn a_copy_that_differs_is_not_put_in_use() {
+    let (source, target) = (Memory::filled(1), Memory { lies: true, ..Memory::default() });
+    let error = moved(&source, &target).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(target.counters.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_target_in_use_is_left_alone() {
+    let source = Memory::filled(1);
+    let others = [Memory::filled(2), {
+        let written = Memory::filled(1);
+        written.counters.lock().unwrap().get_mut("a/one").unwrap().messages += 1;
+        written
+    }];
+    for target in others {
+        let before = target.state();
+        let error = moved(&source, &target).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+        assert!(error.message().contains("tenant `a`, user `one`"), "{error}");
+        assert_eq!(target.state(), before);
+    }
+}

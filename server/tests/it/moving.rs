@@ -1,0 +1,167 @@
+//! `throughline migrate --from sqlite --to postgres` on a real server: the same answers afterwards, whatever
+//! came between.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use throughline_testkit::proxy::{Fault, Proxy};
+
+use crate::combinations::database;
+use crate::support::{Throughline, conversation, payload};
+
+const MOVE: [&str; 5] = ["migrate", "--from", "sqlite", "--to", "postgres"];
+
+/// An installation of two tenants: one with the sample conversation, its profile and corrections, one
+/// with enough messages that its index was folded.
+fn installation(run: &str) -> Throughline {
+    let throughline = Throughline::new();
+    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/demo-conversation.json");
+    throughline.file("many.jsonl", conversation(1_200, 100));
+    let corrected = r#"{"role": "user", "session": "later", "content": "Actually, we moved: our office is in Ghent now."}"#;
+    throughline.file("corrected.jsonl", corrected);
+    let [one, two] = tenants(run);
+    for (tenant, args) in [
+        (&one, ["import", sample].as_slice()),
+        (&one, &["profile", "set", "--rules", "Be brief.", "--card", "Lead engineer."]),
+        (&one, &["import", "corrected.jsonl"]),
+        (&one, &["assemble", "Where is our office?"]),
+        (&two, &["import", "many.jsonl"]),
+    ] {
+        throughline.json(&[args, &["--set", tenant]].concat());
+    }
+    throughline
+}
+
+fn tenants(run: &str) -> [String; 2] {
+    ["one", "two"].map(|tenant| format!("identity.tenant=moving-{run}-{tenant}"))
+}
+
+/// The settings of the database, reached at `address`.
+fn settings(address: Option<SocketAddr>) -> Vec<String> {
+    let [url, direct] = database();
+    let url = match address {
+        Some(address) => {
+            let server = url.split(['@', '/']).nth(3).unwrap();
+            url.replace(server, &address.to_string())
+        }
+        None => url.clone(),
+    };
+    let settings = [format!("postgres.url={url}"), format!("postgres.direct_url={direct}")];
+    settings.into_iter().flat_map(|setting| ["--set".to_owned(), setting]).collect()
+}
+
+fn with<'a>(args: &[&'a str], more: &'a [String]) -> Vec<&'a str> {
+    args.iter().copied().chain(more.iter().map(String::as_str)).collect()
+}
+
+/// What a user of each tenant sees of it, each under a name.
+fn seen(throughline: &Throughline, run: &str, store: &[String]) -> BTreeMap<String, Value> {
+    let questions = ["Where is our office?", "What is the budget?", "Who is at the dentist?"];
+    let mut seen = BTreeMap::new();
+    for tenant in tenants(run) {
+        let json = |args: &[&str]| {
+            let args = with(args, store);
+            throughline.json(&[args.as_slice(), &["--set", &tenant]].concat())
+        };
+        seen.insert(format!("{tenant} facts"), json(&["facts", "--all", "--limit", "200"]));
+        seen.insert(format!("{tenant} profile"), json(&["profile", "show"]));
+        // Where a thousand messages are alike, their order by meaning goes by the last bit of a vector.
+        let (questions, by) = if tenant.ends_with("one") {
+            (questions.as_slice(), "embedder=static")
+        } else {
+            (["Which gate is shipment CX-00713 at?"].as_slice(), "embedder=none")
+        };
+        for question in questions {
+            let shown = payload(&json(&["assemble", question, "--set", by]));
+            seen.insert(format!("{tenant} {question}"), shown.into());
+        }
+    }
+    seen
+}
+
+/// Names what differs, and not all that there is.
+fn assert_same(seen: &BTreeMap<String, Value>, expected: &BTreeMap<String, Value>) {
+    for (name, value) in expected {
+        assert_eq!(seen.get(name), Some(value), "{name}");
+    }
+}
+
+fn postgres() -> Vec<String> {
+    let store = ["--set".to_owned(), "store=postgres".to_owned()];
+    store.into_iter().chain(settings(None)).collect()
+}
+
+#[test]
+fn an_installation_moves_and_answers_as_before() {
+    let throughline = installation("whole");
+    let before = seen(&throughline, "whole", &[]);
+    let direct = settings(None);
+    let moved = throughline.json(&with(&MOVE, &direct));
+    assert_eq!((&moved["scopes"], &moved["copied"]), (&2.into(), &moved["records"]), "{moved}");
+    assert!(moved["embedded"].as_u64() >= moved["messages"].as_u64(), "{moved}");
+    assert_same(&seen(&throughline, "whole", &postgres()), &before);
+    assert_eq!(
+        throughline.json(&with(&["migrate", "--check"], &postgres()))["problems"],
+        Value::Array(Vec::new())
+    );
+
+    // It is in use now: what was written since is not overwritten, and not forgotten.
+    let said = throughline.fails(&with(&MOVE, &direct), 5);
+    assert!(said.contains("tenant `moving-whole-one`"), "{said}");
+    assert_same(&seen(&throughline, "whole", &postgres()), &before);
+}
+
+#[test]
+fn a_move_that_is_cut_off_goes_on() {
+    let throughline = installation("cut");
+    let [url, _] = database();
+    let server: SocketAddr = url.split(['@', '/']).nth(3).unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let proxy = runtime.block_on(async { Proxy::start(server) });
+    let through = settings(Some(proxy.address()));
+    for bytes in [20_000, 200_000] {
+        proxy.set(Fault::CutAfter(bytes));
+        throughline.fails(&with(&MOVE, &through), 7);
+        assert_eq!(proxy.fault(), Fault::Pass, "it was cut");
+        // Half of a user is nobody.
+        let tenant = &tenants("cut")[0];
+        let facts = with(&["facts", "--set", tenant.as_str()], &postgres())
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        let facts: Vec<&str> = facts.iter().map(String::as_str).collect();
+        assert_eq!(throughline.json(&facts)["items"], Value::Array(Vec::new()));
+    }
+    let moved = throughline.json(&with(&MOVE, &through));
+    assert!(
+        moved["copied"].as_u64() > Some(0) && moved["copied"].as_u64() < moved["records"].as_u64(),
+        "{moved}"
+    );
+    assert_same(&seen(&throughline, "cut", &postgres()), &seen(&throughline, "cut", &[]));
+}
+
+#[test]
+fn what_cannot_move_is_told() {
+    let throughline = Throughline::new();
+    let direct = settings(None);
+    let said = throughline.fails(&with(&MOVE, &direct), 4);
+    assert!(said.contains("there is no store at"), "{said}");
+    let said = throughline.fails(&MOVE, 3);
+    assert!(said.contains("postgres.url"), "{said}");
+    let back = ["migrate", "--from", "postgres", "--to", "sqlite"];
+    let said = throughline.fails(&with(&back, &direct), 3);
+    assert!(said.contains("from sqlite to postgres"), "{said}");
+}
+
+#[test]
+fn nobody_writes_to_what_is_moved_away_from() {
+    let throughline = installation("locked");
+    let file = rusqlite::Connection::open(throughline.database()).unwrap();
+    file.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let direct = settings(None);
+    let impatient = with(&MOVE, &direct);
+    let impatient = [impatient.as_slice(), &["--set", "sqlite.busy_timeout_ms=50"]].concat();
+    let said = throughline.fails(&impatient, 7);
+    assert!(said.contains("locked by another process"), "{said}");
+}
