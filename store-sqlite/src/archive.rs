@@ -250,7 +250,7 @@ mod tests {
                 table.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
             match table.name {
                 "entity_source" => {
-                    assert!(columns.remove("entity_rowid") && told.remove("entity_id"))
+                    assert!(columns.remove("entity_rowid") && told.remove("entity_id"));
                 }
                 "lex_tail" => assert!(told.remove("counts")),
                 _ => {}
