@@ -9,25 +9,26 @@
 )]
 
 mod corpus;
+#[cfg(feature = "live-tests")]
+mod stores;
+mod support;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use corpus::Corpus;
 use serde_json::{Value, json};
 use throughline_core::Scope;
-use throughline_core::context::{AssembleRequest, Intent};
+use throughline_core::context::AssembleRequest;
 use throughline_core::ids::SessionId;
 use throughline_core::ports::{Namespace, UnitKey};
 use throughline_core::session::{NewMessage, Role};
 use throughline_server::compose::Engine;
 use throughline_server::config::{Config, Layers};
 
-/// Messages of one session of the corpus.
-const SESSION: usize = 200;
-/// Messages of one append while stores are filled.
-const BATCH: usize = 40;
+use support::{BATCH, Quantiles, SESSION, append, ask, fill_scope, write};
+
 /// Tenants beside the scope that is measured.
 const TENANTS: usize = 100;
 
@@ -49,16 +50,21 @@ fn main() {
             "--only" => options.only = args.next(),
             "--messages" => options.messages = args.next().and_then(|count| count.parse().ok()),
             "--keep" => options.keep = args.next().map(PathBuf::from),
+            // One of several processes of a measurement.
+            #[cfg(feature = "live-tests")]
+            "--child" => {
+                let args: Vec<String> = args.collect();
+                return runtime().block_on(stores::child(&Corpus::new(), &args));
+            }
             // What cargo adds of its own.
             "--bench" => {}
             other => panic!(
                 "unknown argument {other}: --json FILE, --quick, --only PART, of the large scope \
-                 --keep DIR, and of it and of appends --messages N are known"
+                 and of stores --keep DIR, and of them and of appends --messages N are known"
             ),
         }
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let report = runtime.block_on(run(&options));
+    let report = runtime().block_on(run(&options));
     let text = serde_json::to_string_pretty(&report).unwrap();
     if let Some(path) = &options.json {
         if let Some(parent) = Path::new(path).parent() {
@@ -66,6 +72,10 @@ fn main() {
         }
         std::fs::write(path, text).unwrap();
     }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
 }
 
 async fn run(options: &Options) -> Value {
@@ -91,6 +101,14 @@ async fn run(options: &Options) -> Value {
     }
     if wanted("lag") {
         report["lag"] = lag(&corpus, if quick { 500 } else { 10_000 }).await;
+    }
+    // Only where it is asked for: it needs servers.
+    #[cfg(feature = "live-tests")]
+    if options.only.as_deref() == Some("stores") {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = options.keep.as_deref().unwrap_or(folder.path());
+        let messages = options.messages.unwrap_or(if quick { 5_000 } else { 100_000 });
+        report["stores"] = stores::run(&corpus, messages, folder).await;
     }
     let memory = peak_memory();
     println!("\npeak memory of the whole run: {:.0} MiB", memory as f64 / 1024.0);
@@ -343,13 +361,6 @@ fn other(tenant: usize) -> Scope {
     Scope::new(&format!("other-{tenant}"), "user", None).unwrap()
 }
 
-async fn fill_scope(engine: &Engine, scope: &Scope, corpus: &Corpus, messages: usize, seed: u64) {
-    let mut rng = fastrand::Rng::with_seed(seed);
-    for start in (0..messages).step_by(BATCH) {
-        append(engine, scope, corpus, &mut rng, start..messages.min(start + BATCH)).await;
-    }
-}
-
 /// As in life, others write between the scope's own appends, so that its rows do not lie together.
 async fn fill_interleaved(engine: &Engine, scope: &Scope, corpus: &Corpus, messages: usize) {
     let mut rng = fastrand::Rng::with_seed(1);
@@ -361,18 +372,6 @@ async fn fill_interleaved(engine: &Engine, scope: &Scope, corpus: &Corpus, messa
         let tenant = other(start / BATCH % TENANTS);
         append(engine, &tenant, corpus, &mut noise, from..from + BATCH).await;
     }
-}
-
-async fn append(
-    engine: &Engine,
-    scope: &Scope,
-    corpus: &Corpus,
-    rng: &mut fastrand::Rng,
-    range: std::ops::Range<usize>,
-) {
-    let session = SessionId::new(format!("session-{}", range.start / SESSION)).unwrap();
-    let batch: Vec<NewMessage> = range.map(|at| corpus.message(rng, at)).collect();
-    engine.sessions.append(scope, &session, batch).await.unwrap();
 }
 
 async fn crowded_messages(engine: &Engine, sizes: &[usize]) -> u64 {
@@ -402,28 +401,6 @@ async fn measure_cold(path: &Path, sizes: &[usize], corpus: &Corpus) -> Quantile
     Quantiles::of(milliseconds)
 }
 
-#[derive(Clone, Copy)]
-struct Quantiles {
-    p50: f64,
-    p90: f64,
-    p99: f64,
-}
-
-impl Quantiles {
-    fn of(mut milliseconds: Vec<f64>) -> Self {
-        milliseconds.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let rank = (share * milliseconds.len() as f64).ceil() as usize;
-            milliseconds[rank.clamp(1, milliseconds.len()) - 1]
-        };
-        Self { p50: at(0.5), p90: at(0.9), p99: at(0.99) }
-    }
-
-    fn json(self) -> Value {
-        json!({"p50": self.p50, "p90": self.p90, "p99": self.p99})
-    }
-}
-
 /// Asks every question of both stores in turn, so that both see the same machine.
 async fn measure_pair(
     single: &Engine,
@@ -447,20 +424,6 @@ async fn measure_pair(
         }
     }
     (Quantiles::of(alone), Quantiles::of(beside))
-}
-
-/// Every other question goes on in a session of 200 messages, with history, summary and values.
-async fn ask(engine: &Engine, scope: &Scope, at: usize, question: &str) -> Duration {
-    let session = if at.is_multiple_of(2) { "a new one" } else { "session-0" };
-    let request = AssembleRequest {
-        intent: Some(Intent::ContextLookup),
-        ..AssembleRequest::new(SessionId::new(session).unwrap(), question)
-    };
-    let started = Instant::now();
-    let context = engine.contexts.assemble(scope, &request).await.unwrap();
-    let elapsed = started.elapsed();
-    assert!(context.budget.used <= context.budget.limit);
-    elapsed
 }
 
 struct Appends {
@@ -506,22 +469,6 @@ async fn measure_appends(corpus: &Corpus, writers: usize, total: usize) -> Appen
         latency: Quantiles::of(latencies),
         facts: held.facts,
     }
-}
-
-async fn write(
-    engine: &Engine,
-    scope: &Scope,
-    writer: usize,
-    messages: Vec<NewMessage>,
-) -> Vec<f64> {
-    let session = SessionId::new(format!("writer-{writer}")).unwrap();
-    let mut latencies = Vec::with_capacity(messages.len());
-    for message in messages {
-        let started = Instant::now();
-        engine.sessions.append(scope, &session, vec![message]).await.unwrap();
-        latencies.push(started.elapsed().as_secs_f64() * 1e3);
-    }
-    latencies
 }
 
 fn size_on_disk(folder: &Path) -> u64 {

@@ -441,7 +441,9 @@ impl Layers {
         if file.is_file() {
             figment = figment.merge(Toml::file_exact(file));
         }
-        figment = figment.merge(Env::prefixed(ENV_PREFIX).split("__"));
+        // What `cargo xtask services up` exports is for tests, in the same shell.
+        let environment = Env::prefixed(ENV_PREFIX).filter(|key| !key.starts_with("TEST_"));
+        figment = figment.merge(environment.split("__"));
         for (key, value) in &self.flags {
             // A value is TOML where it can be, else text: `--set sqlite.readers=8`.
             let value: Value = value.parse().unwrap_or_else(|never| match never {});
