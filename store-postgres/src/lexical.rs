@@ -11,7 +11,9 @@ use sqlx::Row;
 use throughline_core::ports::{
     IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
 };
-use throughline_core::text::{decode_postings, encode_postings};
+use throughline_core::text::{
+    FOLD_AT, PostingBlock, SETTLED_POSTINGS, decode_postings, extend_postings,
+};
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
 
@@ -19,13 +21,6 @@ use crate::connection::mapped;
 use crate::records::{bounded, namespace_code, number, stored_wrongly};
 use crate::store::PostgresStore;
 use crate::timed::Timed;
-
-/// Units of the tail that are folded at once.
-const FOLD_AT: u64 = 512;
-/// Most postings of a block.
-const BLOCK_POSTINGS: usize = 1_024;
-/// A block with as many postings is not rewritten any more.
-const SETTLED_POSTINGS: u64 = 128;
 
 /// Adds units of one batch to the tail of a scope and namespace.
 #[derive(Debug, Default)]
@@ -132,15 +127,6 @@ async fn all_stats(
         .collect()
 }
 
-/// A block that a fold writes.
-struct Block {
-    term: i64,
-    block: i64,
-    before: u64,
-    postings: usize,
-    data: Vec<u8>,
-}
-
 /// Moves the tail into the blocks of its terms.
 async fn fold(connection: &mut Timed, scope: Uuid, namespace: i64) -> sqlx::Result<()> {
     let tail = sqlx::query(
@@ -163,31 +149,15 @@ async fn fold(connection: &mut Timed, scope: Uuid, namespace: i64) -> sqlx::Resu
     let groups: Vec<&[(i64, Posting)]> = postings.chunk_by(|a, b| a.0 == b.0).collect();
     let terms: Vec<i64> = groups.iter().filter_map(|group| Some(group.first()?.0)).collect();
     let mut lasts = last_blocks(connection, scope, namespace, &terms).await?;
-    let mut blocks: Vec<Block> = Vec::with_capacity(groups.len());
-    let mut merged = Vec::new();
+    let mut blocks: Vec<(i64, PostingBlock)> = Vec::with_capacity(groups.len());
     for (group, term) in groups.iter().zip(&terms) {
-        merged.clear();
-        let (block, mut before) = match lasts.remove(term) {
-            None => (0, 0),
-            Some(last) if last.postings >= SETTLED_POSTINGS => {
-                (last.block + 1, last.before + last.postings)
-            }
-            Some(last) => {
-                decode_postings(&last.data, &mut merged).map_err(stored_wrongly)?;
-                (last.block, last.before)
-            }
-        };
-        merged.extend(group.iter().map(|(_, posting)| *posting));
-        // Sessions interleave: later units of an older session have smaller keys.
-        merged.sort_by_key(|posting| posting.key);
-        for (chunk, block) in merged.chunks(BLOCK_POSTINGS).zip(block..) {
-            let mut data = Vec::new();
-            encode_postings(chunk, &mut data);
-            blocks.push(Block { term: *term, block, before, postings: chunk.len(), data });
-            before += chunk.len() as u64;
-        }
+        let new = group.iter().map(|(_, posting)| *posting);
+        let written = extend_postings(lasts.remove(term), new).map_err(stored_wrongly)?;
+        blocks.extend(written.into_iter().map(|block| (*term, block)));
     }
-    let column = |of: fn(&Block) -> i64| blocks.iter().map(of).collect::<Vec<i64>>();
+    let column = |of: fn(&PostingBlock) -> u64| {
+        blocks.iter().map(|(_, b)| bounded(of(b))).collect::<Vec<i64>>()
+    };
     sqlx::query(
         "INSERT INTO lex_block (scope, namespace, term, block, before, postings, data)
          SELECT $1, $2, * FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
@@ -197,21 +167,14 @@ async fn fold(connection: &mut Timed, scope: Uuid, namespace: i64) -> sqlx::Resu
     )
     .bind(scope)
     .bind(namespace)
-    .bind(column(|block| block.term))
-    .bind(column(|block| block.block))
-    .bind(column(|block| bounded(block.before)))
-    .bind(column(|block| bounded(block.postings)))
-    .bind(blocks.iter().map(|block| block.data.as_slice()).collect::<Vec<&[u8]>>())
+    .bind(blocks.iter().map(|(term, _)| *term).collect::<Vec<i64>>())
+    .bind(column(|block| block.number))
+    .bind(column(|block| block.before))
+    .bind(column(|block| block.postings))
+    .bind(blocks.iter().map(|(_, block)| block.data.as_slice()).collect::<Vec<&[u8]>>())
     .execute(connection)
     .await
     .map(|_| ())
-}
-
-struct LastBlock {
-    block: i64,
-    before: u64,
-    postings: u64,
-    data: Vec<u8>,
 }
 
 /// The last block of each term, with its data if it may still grow.
@@ -220,7 +183,7 @@ async fn last_blocks(
     scope: Uuid,
     namespace: i64,
     terms: &[i64],
-) -> sqlx::Result<HashMap<i64, LastBlock>> {
+) -> sqlx::Result<HashMap<i64, PostingBlock>> {
     let rows = sqlx::query(
         "SELECT t.term, b.block, b.before, b.postings,
            CASE WHEN b.postings < $4 THEN b.data ELSE ''::bytea END
@@ -238,8 +201,8 @@ async fn last_blocks(
     .await?;
     rows.iter()
         .map(|row| {
-            let last = LastBlock {
-                block: row.try_get(1)?,
+            let last = PostingBlock {
+                number: number(row.try_get(1)?)?,
                 before: number(row.try_get(2)?)?,
                 postings: number(row.try_get(3)?)?,
                 data: row.try_get(4)?,
@@ -345,6 +308,9 @@ async fn postings(
         .filter(|(_, unread)| **unread == 0)
         .map(|(term, _)| *term)
         .collect();
+    if wanted.is_empty() {
+        return Ok(found);
+    }
     let rows = sqlx::query(
         "SELECT term, data FROM lex_block WHERE scope = $1 AND namespace = $2 AND term = ANY($3)
          ORDER BY term, block",

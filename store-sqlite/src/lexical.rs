@@ -11,19 +11,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::ports::{
     IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
 };
-use throughline_core::text::{decode_postings, encode_postings};
+use throughline_core::text::{
+    FOLD_AT, PostingBlock, SETTLED_POSTINGS, decode_postings, extend_postings,
+};
 use throughline_core::{Result, Scope};
 
 use crate::records::{Bits, decode_terms, encode_terms, namespace_code, stored_wrongly};
 use crate::store::SqliteStore;
-
-/// Units of the tail that are folded at once: a fold costs about 20 ms, a scan of this many 0.2 ms.
-const FOLD_AT: u64 = 512;
-/// Most postings of a block.
-const BLOCK_POSTINGS: usize = 1_024;
-/// A block with as many postings is not rewritten any more: a fold rewrites one block of every term
-/// of its tail, and the larger they are the longer it takes.
-const SETTLED_POSTINGS: u64 = 128;
 
 /// Adds units of one batch to the tail of a scope and namespace.
 #[derive(Debug)]
@@ -127,41 +121,28 @@ fn fold(connection: &Connection, scope_id: i64, namespace: i64) -> rusqlite::Res
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT DO UPDATE SET postings = ?6, data = ?7",
     )?;
-    let mut merged = Vec::new();
-    let mut data = Vec::new();
     for group in postings.chunk_by(|a, b| a.0 == b.0) {
         let Some((term, _)) = group.first() else {
             continue;
         };
-        merged.clear();
         let last = last_block
             .query_row(params![scope_id, namespace, Bits(term.to_bits())], |row| {
-                let (block, before, held): (i64, u64, u64) =
-                    (row.get(0)?, row.get(1)?, row.get(2)?);
-                if held >= SETTLED_POSTINGS {
-                    return Ok((block + 1, before + held));
-                }
-                decode_postings(row.get_ref(3)?.as_blob()?, &mut merged).map_err(stored_wrongly)?;
-                Ok((block, before))
+                let postings: u64 = row.get(2)?;
+                let data = if postings < SETTLED_POSTINGS { row.get(3)? } else { Vec::new() };
+                Ok(PostingBlock { number: row.get(0)?, before: row.get(1)?, postings, data })
             })
             .optional()?;
-        let (block, mut before) = last.unwrap_or_default();
-        merged.extend(group.iter().map(|(_, posting)| *posting));
-        // Sessions interleave: later units of an older session have smaller keys.
-        merged.sort_by_key(|posting| posting.key);
-        for (chunk, block) in merged.chunks(BLOCK_POSTINGS).zip(block..) {
-            data.clear();
-            encode_postings(chunk, &mut data);
+        let new = group.iter().map(|(_, posting)| *posting);
+        for block in extend_postings(last, new).map_err(stored_wrongly)? {
             put_block.execute(params![
                 scope_id,
                 namespace,
                 Bits(term.to_bits()),
-                block,
-                before,
-                chunk.len(),
-                data
+                block.number,
+                block.before,
+                block.postings,
+                block.data
             ])?;
-            before += chunk.len() as u64;
         }
     }
     connection

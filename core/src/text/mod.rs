@@ -16,7 +16,10 @@ pub use analyze::{
 pub use compress::{Squeeze, squeeze};
 pub use fences::{guarded, without_fenced};
 pub use passages::{PASSAGE_BYTES, is_question, passages, sentences};
-pub use postings::{PostingsError, decode_postings, encode_postings};
+pub use postings::{
+    FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, decode_postings, encode_postings,
+    extend_postings,
+};
 pub use protect::{holds_all, protected_spans};
 
 /// White space folded to single spaces, none at the ends.
