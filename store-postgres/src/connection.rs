@@ -72,7 +72,12 @@ pub(crate) fn parse(url: &str, key: &str, prepared: bool) -> Result<PgConnectOpt
         Error::invalid(format!("`{key}` must be like postgres://user:password@host:5432/database"))
     })?;
     let statements = if prepared { STATEMENTS } else { 0 };
-    Ok(options.application_name("throughline").statement_cache_capacity(statements))
+    Ok(options
+        .application_name("throughline")
+        .statement_cache_capacity(statements)
+        // A PgBouncer that was not told to ignore it refuses the connection, and every server that we
+        // run on sends floats whole anyway.
+        .extra_float_digits(None))
 }
 
 /// A pool that connects when it is first used: the service starts while the server is away.
@@ -158,6 +163,11 @@ fn by_code(code: &str) -> (ErrorKind, &'static str) {
         "25P03" | "25P04" => {
             (ErrorKind::Unavailable, "the database ended a transaction that stood still: try again")
         }
+        "42P05" | "26000" => (
+            ErrorKind::Unavailable,
+            "a pooler before the database keeps no prepared statements: set `postgres.prepared = false`, \
+             or use PgBouncer 1.21 or newer",
+        ),
         "55P03" => (ErrorKind::Unavailable, "a lock was not free in time: try again"),
         "28000" | "28P01" => (
             ErrorKind::Unavailable,
@@ -215,6 +225,7 @@ mod tests {
             ("57P03", ErrorKind::Unavailable),
             ("08006", ErrorKind::Unavailable),
             ("42P01", ErrorKind::Unavailable),
+            ("42P05", ErrorKind::Unavailable),
             ("XX001", ErrorKind::Corrupt),
             ("22012", ErrorKind::Internal),
         ];

@@ -36,6 +36,7 @@ async fn look(connection: &mut PgConnection, deep: bool) -> sqlx::Result<Health>
            (SELECT count(*) FROM pg_class WHERE relrowsecurity AND relforcerowsecurity
               AND relname IN ('scope', 'message', 'fact', 'job', 'embedding'))",
     )
+    .persistent(false)
     .fetch_one(&mut *connection)
     .await?;
     let (server, pgvector): (String, Option<String>) = (row.try_get(0)?, row.try_get(3)?);
@@ -92,6 +93,7 @@ async fn compare(connection: &mut PgConnection) -> sqlx::Result<Vec<String>> {
          JOIN pg_class t ON t.oid = i.indrelid
          WHERE NOT i.indisvalid AND t.relnamespace = current_schema()::regnamespace",
     )
+    .persistent(false)
     .fetch_all(connection)
     .await?;
     Ok(broken

@@ -137,6 +137,7 @@ async fn grant(connection: &mut PgConnection, options: &PostgresOptions) -> sqlx
 /// The number of the last migration that was applied; 0 for none.
 pub(crate) async fn applied(connection: &mut PgConnection) -> sqlx::Result<u32> {
     let there: bool = sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
+        .persistent(false)
         .fetch_one(&mut *connection)
         .await?;
     if !there {
@@ -144,6 +145,7 @@ pub(crate) async fn applied(connection: &mut PgConnection) -> sqlx::Result<u32> 
     }
     let last: Option<i64> =
         sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+            .persistent(false)
             .fetch_one(connection)
             .await?;
     Ok(last.and_then(|last| u32::try_from(last).ok()).unwrap_or(0))
@@ -162,12 +164,14 @@ pub struct Deferred {
 /// Spaces whose vectors have no index yet, a partition each.
 pub(crate) async fn missing_indexes(connection: &mut PgConnection) -> sqlx::Result<Vec<Deferred>> {
     let spaces = sqlx::query("SELECT id, dimensions FROM vector_space ORDER BY id")
+        .persistent(false)
         .fetch_all(&mut *connection)
         .await?;
     let built: Vec<String> = sqlx::query_scalar(
         "SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
          WHERE c.relname LIKE 'embedding_%_hnsw_%' AND i.indisvalid",
     )
+    .persistent(false)
     .fetch_all(connection)
     .await?;
     let mut missing = Vec::new();

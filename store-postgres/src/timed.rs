@@ -14,10 +14,11 @@ use std::time::Duration;
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
+use sqlx::error::BoxDynError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{
-    PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTransactionManager, PgTypeInfo,
-    Postgres,
+    PgArguments, PgConnection, PgPool, PgQueryResult, PgRow, PgStatement, PgTransactionManager,
+    PgTypeInfo, Postgres,
 };
 use sqlx::{AssertSqlSafe, Either, Execute, Executor, SqlSafeStr, SqlStr};
 use sqlx_core::transaction::TransactionManager;
@@ -32,6 +33,8 @@ pub(crate) struct Timed {
     patience: Duration,
     /// How long to wait for an answer to nothing.
     check: Duration,
+    /// Whether a statement stays prepared under a name.
+    prepared: bool,
     /// An answer is owed that nobody waits for any more: the connection is of no use.
     given_up: bool,
 }
@@ -46,7 +49,8 @@ impl Timed {
         let connection = pool.acquire().await?;
         // Given up until the answer is there: a caller that stops waiting leaves a transaction open.
         let (patience, check) = (options.patience(), options.connect_timeout / 2);
-        let mut timed = Self { connection, patience, check, given_up: true };
+        let prepared = options.prepared;
+        let mut timed = Self { connection, patience, check, prepared, given_up: true };
         let statements = AssertSqlSafe(statements).into_sql_str();
         let begun = PgTransactionManager::begin(&mut timed.connection, Some(statements));
         // Nothing to compute, nothing to wait for: as quick as a connection is made.
@@ -60,7 +64,7 @@ impl Timed {
         self.within(async |connection| PgTransactionManager::commit(connection).await).await
     }
 
-    /// Runs statements with one deadline for all of them.
+    /// Runs statements with one deadline for all of them, each of which says that it is not to be kept.
     pub(crate) async fn within<T>(
         &mut self,
         statements: impl AsyncFnOnce(&mut PgConnection) -> sqlx::Result<T>,
@@ -149,6 +153,31 @@ impl Stream for Answers<'_> {
     }
 }
 
+/// A statement that has a name on the server only where statements stay prepared. The driver would give each
+/// one a name, kept or not, and a pooler that knows nothing of names hands them to the next client.
+struct Named<E> {
+    query: E,
+    prepared: bool,
+}
+
+impl<'q, E: Execute<'q, Postgres>> Execute<'q, Postgres> for Named<E> {
+    fn sql(self) -> SqlStr {
+        self.query.sql()
+    }
+
+    fn statement(&self) -> Option<&PgStatement> {
+        self.query.statement()
+    }
+
+    fn take_arguments(&mut self) -> Result<Option<PgArguments>, BoxDynError> {
+        self.query.take_arguments()
+    }
+
+    fn persistent(&self) -> bool {
+        self.prepared && self.query.persistent()
+    }
+}
+
 impl<'c> Executor<'c> for &'c mut Timed {
     type Database = Postgres;
 
@@ -157,6 +186,7 @@ impl<'c> Executor<'c> for &'c mut Timed {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
+        let query = Named { query, prepared: self.prepared };
         Box::pin(Answers {
             answers: self.connection.fetch_many(query),
             patience: self.patience,
@@ -170,7 +200,7 @@ impl<'c> Executor<'c> for &'c mut Timed {
         'c: 'e,
         E: 'q + Execute<'q, Postgres>,
     {
-        let found = self.connection.fetch_optional(query);
+        let found = self.connection.fetch_optional(Named { query, prepared: self.prepared });
         Box::pin(async {
             let found = timeout(self.patience, found).await;
             found.unwrap_or_else(|_| {
