@@ -12,9 +12,10 @@ use crate::services::Lease;
 /// The feature of a crate that turns on its tests against a real server.
 const LIVE: &str = "live-tests";
 
-/// The tests that this feature adds: those of the adapters of servers, and of combinations of them.
-const LIVE_TESTS: &str = "package(throughline-store-postgres) | package(throughline-store-qdrant) \
-    | package(throughline-store-redis) | test(/^(combinations|moving)::/)";
+/// The tests that this feature adds: those of the adapters of servers, and of engines on them. Modules named
+/// `full` are for `cargo xtask ci full` and `cargo xtask test --all`.
+const LIVE_TESTS: &str = "(package(throughline-store-postgres) | package(throughline-store-qdrant) \
+    | package(throughline-store-redis) | test(/^(combinations|moving|kills)::/)) - test(/(^|::)full::/)";
 
 /// Tests by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

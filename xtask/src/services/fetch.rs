@@ -70,12 +70,20 @@ pub(super) fn npm_package(pin: &Pin, folder: &Path) -> Result<()> {
 
 /// Fetches packages of Debian at the versions that its signed index names, and unpacks them.
 pub(super) fn debian_packages<S: AsRef<str>>(names: &[S], folder: &Path) -> Result<Vec<PathBuf>> {
+    debian_packages_by(Command::new("apt-get"), names, folder)
+}
+
+/// As [`debian_packages`], by an apt-get that may read another index.
+pub(super) fn debian_packages_by<S: AsRef<str>>(
+    mut apt: Command,
+    names: &[S],
+    folder: &Path,
+) -> Result<Vec<PathBuf>> {
     let download = folder.join("download");
     recreate(&download)?;
-    let mut apt = Command::new("apt-get");
     apt.args(["download", "--quiet"]).args(names.iter().map(AsRef::as_ref));
     apt.current_dir(&download);
-    let hint = "install redis-server, or, where there is apt-get, run `apt-get update` as root";
+    let hint = "install the server, or, where there is apt-get, run `apt-get update` as root";
     run(&mut apt, hint)?;
     let archives = files(&download)?;
     for archive in &archives {
@@ -103,7 +111,7 @@ pub(super) fn verify(file: &Path, sha256: &str) -> Result<()> {
 }
 
 /// Runs a tool that must succeed. An error shows what it said, without addresses.
-fn run(command: &mut Command, hint: &str) -> Result<()> {
+pub(super) fn run(command: &mut Command, hint: &str) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |what: String| format!("{name} {what}\n({hint})");
     let output = command.output().map_err(|error| failed(format!("did not start: {error}")))?;

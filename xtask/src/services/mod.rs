@@ -16,6 +16,7 @@
 
 mod fetch;
 mod lease;
+mod pgbouncer;
 mod ports;
 mod postgres;
 mod probe;
@@ -23,6 +24,7 @@ mod process;
 mod qdrant;
 mod redis;
 mod state;
+mod suite;
 mod users;
 
 use std::collections::BTreeMap;
@@ -55,7 +57,8 @@ struct Service {
     stop: &'static str,
 }
 
-const SERVICES: &[Service] = &[postgres::SERVICE, qdrant::SERVICE, redis::SERVICE];
+const SERVICES: &[Service] =
+    &[postgres::SERVICE, qdrant::SERVICE, redis::SERVICE, pgbouncer::SERVICE];
 
 /// Where a server is put.
 #[derive(Debug)]

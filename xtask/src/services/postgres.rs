@@ -118,7 +118,7 @@ fn answers(server: &Server) -> bool {
 }
 
 /// The first message of a client: protocol 3.0, and who wants which database.
-fn startup_message() -> Vec<u8> {
+pub(super) fn startup_message() -> Vec<u8> {
     let body = b"\0\x03\0\0user\0postgres\0database\0postgres\0\0";
     let length = u32::try_from(body.len() + 4).unwrap_or_default();
     [length.to_be_bytes().as_slice(), body].concat()

@@ -85,7 +85,7 @@ fn names(arguments: &[u8], folder: &Path) -> bool {
 
 /// Waits until the server answers; an error shows the end of its log.
 pub(super) fn wait_for(server: &Server, log: &Path, answers: impl Fn() -> bool) -> Result<()> {
-    let reached = poll(|| answers() || !is_ours(server));
+    let reached = poll(LIMIT, || answers() || !is_ours(server));
     if reached && is_ours(server) {
         return Ok(());
     }
@@ -110,7 +110,7 @@ pub(super) fn stop(server: &Server, signal: &str) -> Result<()> {
         {
             return Err(error);
         }
-        if poll(|| !is_ours(server)) {
+        if poll(LIMIT, || !is_ours(server)) {
             return Ok(());
         }
     }
@@ -118,10 +118,10 @@ pub(super) fn stop(server: &Server, signal: &str) -> Result<()> {
 }
 
 /// Whether it became true within the limit.
-fn poll(is_true: impl Fn() -> bool) -> bool {
+pub(super) fn poll(limit: Duration, is_true: impl Fn() -> bool) -> bool {
     let started = Instant::now();
     while !is_true() {
-        if started.elapsed() > LIMIT {
+        if started.elapsed() > limit {
             return false;
         }
         std::thread::sleep(POLL);
