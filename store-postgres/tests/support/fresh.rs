@@ -5,7 +5,7 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
-use throughline_store_postgres::PostgresStore;
+use throughline_store_postgres::{PostgresOptions, PostgresStore};
 
 use super::support::{Server, execute};
 
@@ -15,8 +15,8 @@ const TABLES: &str = "scope, session, message, fact, fact_source, entity, entity
     vector_space";
 
 /// A store on the database, emptied: making another takes a second, with all its partitions.
-pub(crate) async fn fresh(server: &Server) -> PostgresStore {
+pub(crate) async fn fresh(server: &Server, options: PostgresOptions) -> PostgresStore {
     let deletes = TABLES.split(", ").map(|table| format!("DELETE FROM {};", table.trim()));
     execute(&server.admin, deletes.collect::<String>()).await;
-    PostgresStore::open(server.options()).await.expect("the store opens")
+    PostgresStore::open(options).await.expect("the store opens")
 }
