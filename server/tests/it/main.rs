@@ -5,9 +5,13 @@ mod cli;
 #[cfg(feature = "live-tests")]
 mod combinations;
 mod faults;
+#[cfg(feature = "live-tests")]
+mod kills;
 mod meaning;
 #[cfg(feature = "live-tests")]
 mod moving;
+#[cfg(feature = "live-tests")]
+mod own;
 mod standing;
 mod support;
 mod tokens;

@@ -138,7 +138,10 @@ pub(crate) fn up() -> Result<Vec<(String, String)>> {
     if !failures.is_empty() {
         return Err(failures.join("\n").into());
     }
-    Ok(variables(&locked(&state)))
+    let mut variables = variables(&locked(&state));
+    let program = qdrant::program(&home.join("cache"));
+    variables.push((qdrant::PROGRAM.to_owned(), program.display().to_string()));
+    Ok(variables)
 }
 
 fn bring_up(service: &Service, place: &Place, state: &Mutex<State>) -> Result<()> {
@@ -217,9 +220,14 @@ fn variables(state: &State) -> Vec<(String, String)> {
     SERVICES.iter().filter_map(named).collect()
 }
 
-/// For a shell to evaluate. Addresses hold nothing that a shell would change.
+/// For a shell to evaluate. Addresses hold nothing that a shell would change, paths may.
 fn export_lines(variables: &[(String, String)]) -> String {
-    variables.iter().map(|(name, value)| format!("export {name}={value}\n")).collect()
+    let plain = |char: char| char.is_ascii_alphanumeric() || "-_./:@".contains(char);
+    let quoted = |value: &str| match value.chars().all(plain) {
+        true => value.to_owned(),
+        false => format!("'{}'", value.replace('\'', "'\\''")),
+    };
+    variables.iter().map(|(name, value)| format!("export {name}={}\n", quoted(value))).collect()
 }
 
 fn home() -> Result<PathBuf> {

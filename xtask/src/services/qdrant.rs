@@ -51,6 +51,14 @@ fn start(place: &Place) -> Result<Server> {
     })
 }
 
+/// The variable by which tests that kill a server of their own find the program.
+pub(super) const PROGRAM: &str = "THROUGHLINE_TEST_QDRANT_BINARY";
+
+/// The program, once it was fetched.
+pub(super) fn program(cache: &Path) -> std::path::PathBuf {
+    binary(&cache.join(format!("qdrant-{}", PIN.version)))
+}
+
 fn binary(install: &Path) -> std::path::PathBuf {
     install.join("package").join("bin").join("qdrant")
 }

@@ -31,6 +31,13 @@ fn export_lines_follow_the_table_of_services() {
 }
 
 #[test]
+fn a_path_is_quoted_where_a_shell_would_change_it() {
+    let line = |value: &str| export_lines(&[("X".to_owned(), value.to_owned())]);
+    assert_eq!(line("/a/b-1.2_c"), "export X=/a/b-1.2_c\n");
+    assert_eq!(line("/a b/it's"), "export X='/a b/it'\\''s'\n");
+}
+
+#[test]
 fn a_service_that_never_started_has_no_variable() {
     let servers = [("redis".to_owned(), server("redis", "redis://127.0.0.1:3/0"))];
     let state = State::of(Path::new("/none"), PathBuf::from("/none"), servers.into());
