@@ -1,6 +1,8 @@
 //! Processes that write to one scope, of which one is killed again and again: what was acknowledged is
 //! there, nothing is there twice, and the numbers have no gap.
 //!
+//! The same where the server itself is killed, or comes back read-only.
+//!
 //! `THROUGHLINE_TEST_WRITERS_SECONDS` sets how long they write; a twelfth of that is between two kills.
 
 #![expect(
@@ -8,54 +10,42 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
+#[path = "support/own.rs"]
+mod own;
 mod support;
+#[path = "support/turns.rs"]
+mod turns;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use throughline_core::ids::MessageId;
-use throughline_core::page::PageRequest;
-use throughline_core::ports::{HeadLimits, SessionRepo, Store, WriteBatch};
-use throughline_core::session::Message;
-use throughline_store_postgres::{PostgresOptions, PostgresStore};
-use throughline_testkit::build::{append, batch, say, scope, session};
-use uuid::Uuid;
+use throughline_core::ErrorKind;
+use throughline_core::ports::{SessionRepo, Store};
+use throughline_store_postgres::{PostgresOptions, PostgresStore, migrate};
+use throughline_testkit::build::scope;
 
+use own::Own;
 use support::Server;
+use turns::{WRITERS, check, turn};
 
 const SECONDS: &str = "THROUGHLINE_TEST_WRITERS_SECONDS";
 /// What a writing process is told: its number, its first batch, and the URL, with spaces between.
 const WRITER: &str = "THROUGHLINE_TEST_WRITER";
-const WRITERS: usize = 4;
-/// Sessions are fewer than writers, so that writers meet in them.
-const SESSIONS: usize = 2;
+/// Of the server.
+const KILLS: usize = 5;
+/// Batches that are acknowledged between two kills.
+const BETWEEN: usize = 60;
+/// For the writers to go on after a kill.
+const SOON: Duration = Duration::from_secs(60);
 /// What a writer says of a batch that was acknowledged, and of one that failed.
 const DONE: &str = "acknowledged";
 const FAILED: &str = "failed";
 /// The end of all that a process ever said.
 const ENDED: &str = "(ended)";
-
-/// The n-th batch of a writer: the same whenever it is repeated.
-fn turn(writer: usize, n: usize) -> WriteBatch {
-    let mut batch = batch(&scope("ana"));
-    for part in 0..=n % 3 {
-        let text = format!("{writer} says {n} {part}");
-        let session = format!("s{}", writer % SESSIONS);
-        let mut said = say(&text).external(&text).build();
-        // The builder's ids count up alike in every process.
-        let process = u128::from(std::process::id()) << 96;
-        said.id = MessageId::from_uuid(Uuid::from_u128(said.id.as_uuid().as_u128() ^ process));
-        batch.writes.push(append(&session, said));
-    }
-    batch
-}
-
-/// The external ids of a batch.
-fn ids(writer: usize, n: usize) -> Vec<String> {
-    (0..=n % 3).map(|part| format!("{writer} says {n} {part}")).collect()
-}
 
 fn store(url: &str) -> PostgresStore {
     let options = PostgresOptions { connections: 2, ..PostgresOptions::new(url) };
@@ -192,47 +182,86 @@ async fn writers_that_are_killed_lose_nothing_and_double_nothing() {
     server.end().await;
 }
 
-/// What the writers left: each writer's acknowledged batches, and at most one more that was under way.
-async fn check(store: &PostgresStore, done: [usize; WRITERS]) {
-    // A batch that was under way at the kill is there or not; repeated, it is there once.
-    for (writer, done) in done.into_iter().enumerate() {
-        store.apply(turn(writer, done)).await.unwrap();
-    }
-    let mut seqs = Vec::new();
-    for at in 0..SESSIONS {
-        let of = format!("s{at}");
-        let held = messages(store, &of).await;
-        let mut found: Vec<String> =
-            held.iter().map(|m| m.external_id.as_ref().unwrap().as_str().to_owned()).collect();
-        let writers = (0..WRITERS).filter(|writer| writer % SESSIONS == at);
-        let mut expected: Vec<String> = writers
-            .flat_map(|writer| (0..=done[writer]).flat_map(move |n| ids(writer, n)))
-            .collect();
-        found.sort();
-        expected.sort();
-        assert!(found == expected, "{of}: {} messages of {}", found.len(), expected.len());
-        let positions: Vec<u32> = held.iter().map(|message| message.position).collect();
-        assert_eq!(positions, (0..u32::try_from(held.len()).unwrap()).collect::<Vec<u32>>());
-        let limits = HeadLimits { messages: 1, entities: 1 };
-        let head = store.head(&scope("ana"), &session(&of), limits).await.unwrap().unwrap().session;
-        let tokens: u64 = held.iter().map(|message| u64::from(message.tokens)).sum();
-        assert_eq!((head.messages, head.tokens), (held.len() as u64, tokens), "{of}");
-        seqs.extend(held.iter().map(|message| message.seq));
-    }
-    seqs.sort_unstable();
-    let all = seqs.len() as u64;
-    assert!(seqs == (1..=all).collect::<Vec<u64>>(), "{all} sequence numbers have no gap");
-    let totals = store.totals(&scope("ana")).await.unwrap();
-    assert_eq!((totals.messages, totals.last_seq), (all, all));
+/// A database with its tables on a server of the test's own, and a store that has little patience.
+async fn database(own: &Own, name: &str) -> (Server, PostgresStore) {
+    let server = Server::empty_on(own.admin(), name).await;
+    migrate(&server.options()).await.unwrap();
+    let options = PostgresOptions {
+        connections: 3,
+        connect_timeout: Duration::from_secs(1),
+        statement_timeout: Duration::from_secs(2),
+        ..server.options()
+    };
+    let store = PostgresStore::connect_lazy(options).unwrap();
+    (server, store)
 }
 
-async fn messages(store: &PostgresStore, of: &str) -> Vec<Message> {
-    let mut held = Vec::new();
-    let mut page = PageRequest::first(500).unwrap();
-    loop {
-        let found = store.messages(&scope("ana"), &session(of), &page).await.unwrap();
-        held.extend(found.items);
-        let Some(next) = found.next_cursor else { return held };
-        page = page.after(&next).unwrap();
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_server_that_is_killed_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
+    let mut own = Own::start().await;
+    let (_, store) = database(&own, "killed").await;
+    let done: Arc<[AtomicUsize; WRITERS]> = Arc::default();
+    let (failed, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let writers = [0, 1, 2, 3].map(|writer| {
+        let (store, done) = (store.clone(), Arc::clone(&done));
+        let (failed, ended) = (Arc::clone(&failed), Arc::clone(&ended));
+        tokio::spawn(async move {
+            for n in 0.. {
+                // The same batch until it is acknowledged: whether it was written is not known.
+                while let Err(error) = store.apply(turn(writer, n)).await {
+                    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
+                    failed.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(Duration::from_millis(20)).await; // tidy: sleep: between two tries
+                }
+                done[writer].store(n + 1, Ordering::Relaxed);
+                if ended.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        })
+    });
+    let acknowledged = || done.iter().map(|done| done.load(Ordering::Relaxed)).sum::<usize>();
+    for kill in 0..KILLS {
+        let (begun, before) = (Instant::now(), acknowledged());
+        while acknowledged() < before + BETWEEN {
+            assert!(begun.elapsed() < SOON, "the writers go on after {kill} kills");
+            assert!(!writers.iter().any(tokio::task::JoinHandle::is_finished));
+            tokio::time::sleep(Duration::from_millis(5)).await; // tidy: sleep: between two looks
+        }
+        own.kill();
+        own.up(&[]).await;
     }
+    ended.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert!(failed.load(Ordering::Relaxed) >= KILLS, "the kills came in the midst of writing");
+    let done = [0, 1, 2, 3].map(|writer| done[writer].load(Ordering::Relaxed));
+    check(&store, done).await;
+    assert_eq!(store.health(true).await.unwrap().problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_read_only_answers_reads_until_it_takes_writes() {
+    let mut own = Own::start().await;
+    let (_, store) = database(&own, "comesback").await;
+    store.apply(turn(0, 0)).await.unwrap();
+    for n in 1..3 {
+        own.down();
+        let away = store.apply(turn(0, n)).await.unwrap_err();
+        assert_eq!(away.kind(), ErrorKind::Unavailable, "{away:?}");
+        own.up(&["default_transaction_read_only=on"]).await;
+        let refused = store.apply(turn(0, n)).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ReadOnly, "{refused:?}");
+        assert!(refused.message().contains("point `postgres.url` at the primary"), "{refused}");
+        let totals = store.totals(&scope("ana")).await.unwrap();
+        assert!(totals.messages > 0);
+        let problems = store.health(false).await.unwrap().problems;
+        assert!(problems.len() == 1 && problems[0].contains("read-only"), "{problems:?}");
+        own.down();
+        own.up(&[]).await;
+        store.apply(turn(0, n)).await.unwrap();
+        assert_eq!(store.health(false).await.unwrap().problems, Vec::<String>::new());
+    }
+    check(&store, [3, 0, 0, 0]).await;
 }

@@ -36,13 +36,11 @@ impl Server {
 
     /// A database that has no schema yet.
     pub(crate) async fn empty(name: &str) -> Self {
-        let url = std::env::var("THROUGHLINE_TEST_POSTGRES").unwrap_or_else(|_| {
-            panic!(
-                "THROUGHLINE_TEST_POSTGRES is not set: run `cargo xtask services up` and set what it \
-                 prints, or run `cargo xtask test --all`"
-            )
-        });
-        let server: PgConnectOptions = url.parse().expect("THROUGHLINE_TEST_POSTGRES is a URL");
+        Self::empty_on(given(), name).await
+    }
+
+    /// As [`Self::empty`], on a server of the test's own.
+    pub(crate) async fn empty_on(server: PgConnectOptions, name: &str) -> Self {
         // Tests that start at once make one role.
         let role = format!(
             "DO $$ BEGIN CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}';
@@ -68,6 +66,17 @@ impl Server {
     pub(crate) async fn end(self) {
         execute(&self.server, format!("DROP DATABASE {} WITH (FORCE)", self.database)).await;
     }
+}
+
+/// The server that the environment names.
+pub(crate) fn given() -> PgConnectOptions {
+    let url = std::env::var("THROUGHLINE_TEST_POSTGRES").unwrap_or_else(|_| {
+        panic!(
+            "THROUGHLINE_TEST_POSTGRES is not set: run `cargo xtask services up` and set what it \
+             prints, or run `cargo xtask test --all`"
+        )
+    });
+    url.parse().expect("THROUGHLINE_TEST_POSTGRES is a URL")
 }
 
 /// Runs a statement on a connection of its own.
