@@ -1,16 +1,18 @@
-//! `cargo xtask ci`: all that a change must pass, every step run and timed.
+//! `cargo xtask ci`: all that a change must pass, every step run and timed. `ci full` has the same steps, one of
+//! them wider, and those that take too long for every change.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use crate::cli::Breadth;
 use crate::proc::{
     cargo, cargo_metadata, has_cargo_command, human, recreate, succeeds, target_dir,
 };
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+pub(crate) enum Outcome {
     Passed,
     Failed,
     Skipped(&'static str),
@@ -26,10 +28,12 @@ struct Report {
 
 type Step = (&'static str, fn() -> Result<Outcome>);
 
+const LIVE: &str = "live tests";
+
 const STEPS: &[Step] = &[
     ("format", || cargo_step(&["fmt", "--all", "--check"])),
     ("lints", lints),
-    ("live tests", || crate::test::run_live_alone().map(passed)),
+    (LIVE, || crate::test::run_live_alone(None).map(passed)),
     ("api docs", api_docs),
     ("tidy", || crate::tidy::run(false).map(passed)),
     ("deny", deny),
@@ -37,13 +41,32 @@ const STEPS: &[Step] = &[
     ("local model", local_model),
 ];
 
+/// What `ci full` runs in the place of the step of the same name, or after all others.
+const FULL: &[Step] = &[
+    (LIVE, || crate::test::run_live_alone(Some(Breadth::Full)).map(passed)),
+    ("recall", crate::combinations::recall),
+];
+
+fn steps(breadth: Option<Breadth>) -> Vec<Step> {
+    let mut steps = STEPS.to_vec();
+    if breadth == Some(Breadth::Full) {
+        for step in FULL {
+            match steps.iter_mut().find(|(name, _)| *name == step.0) {
+                Some(narrow) => *narrow = *step,
+                None => steps.push(*step),
+            }
+        }
+    }
+    steps
+}
+
 /// Runs every step; true when none failed.
-pub(crate) fn run(after_test: bool) -> Result<bool> {
+pub(crate) fn run(breadth: Option<Breadth>, after_test: bool) -> Result<bool> {
     let mut reports = Vec::new();
     if !after_test {
         reports.push(run_step(("tests", || crate::test::run().map(passed))));
     }
-    reports.extend(STEPS.iter().map(|step| run_step(*step)));
+    reports.extend(steps(breadth).into_iter().map(run_step));
 
     println!("\n== Report");
     for report in &reports {
@@ -97,7 +120,7 @@ fn conclusion(reports: &[Report]) -> String {
     format!("This change is fit to merge: everything that ran passed in {took}{but}.")
 }
 
-fn passed(ok: bool) -> Outcome {
+pub(crate) fn passed(ok: bool) -> Outcome {
     if ok { Outcome::Passed } else { Outcome::Failed }
 }
 
@@ -182,6 +205,14 @@ mod tests {
         assert!(conclusion(&good).contains("not run here: deny"));
         let bad = [report("lints", Outcome::Failed), report("tidy", Outcome::Failed)];
         assert!(conclusion(&bad).contains("lints, tidy failed"));
+    }
+
+    #[test]
+    fn the_widest_run_has_every_step_once() {
+        let names = |breadth| steps(breadth).iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        let (narrow, full) = (names(None), names(Some(Breadth::Full)));
+        assert_eq!(full[..narrow.len()], narrow);
+        assert_eq!(full[narrow.len()..], ["recall"]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) enum Task {
         #[arg(long)]
         all: bool,
     },
-    /// The servers that live tests need: Postgres, Qdrant and Redis, on this machine.
+    /// The servers that live tests need: Postgres, PgBouncer, Qdrant and Redis, on this machine.
     Services {
         #[command(subcommand)]
         action: ServicesAction,
@@ -34,6 +34,9 @@ pub(crate) enum Task {
     },
     /// Run all that a change must pass: tests, format, lints, documents, tidy, end to end.
     Ci {
+        /// `full` for the widest matrix: what takes too long for every change as well.
+        #[arg(value_enum)]
+        breadth: Option<Breadth>,
         /// Leave the tests out, when `cargo xtask test` has just been run.
         #[arg(long)]
         after_test: bool,
@@ -67,6 +70,13 @@ pub(crate) enum Task {
     },
 }
 
+/// How much `ci` runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Breadth {
+    /// Everything.
+    Full,
+}
+
 /// What to do with the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub(crate) enum ServicesAction {
@@ -95,6 +105,17 @@ mod tests {
         let Task::Eval { data, rest } = cli.task else { panic!("not eval") };
         assert_eq!(data, PathBuf::from("x.json"));
         assert_eq!(rest, ["--limit", "10"]);
+    }
+
+    #[test]
+    fn the_widest_matrix_is_asked_for_by_name() {
+        let breadth = |words: &[&str]| match Cli::parse_from(words).task {
+            Task::Ci { breadth, .. } => breadth,
+            _ => panic!("not ci"),
+        };
+        assert_eq!(breadth(&["xtask", "ci"]), None);
+        assert_eq!(breadth(&["xtask", "ci", "full", "--after-test"]), Some(Breadth::Full));
+        assert!(Cli::try_parse_from(["xtask", "ci", "fuller"]).is_err());
     }
 
     #[test]

@@ -6,16 +6,21 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::Result;
+use crate::cli::Breadth;
 use crate::proc::{cargo, cargo_metadata, has_cargo_command, human, succeeds_captured};
 use crate::services::Lease;
 
 /// The feature of a crate that turns on its tests against a real server.
 const LIVE: &str = "live-tests";
 
-/// The tests that this feature adds: those of the adapters of servers, and of engines on them. Modules named
-/// `full` are for `cargo xtask ci full` and `cargo xtask test --all`.
+/// The tests that this feature adds: those of the adapters of servers, and of engines on them.
 const LIVE_TESTS: &str = "(package(throughline-store-postgres) | package(throughline-store-qdrant) \
-    | package(throughline-store-redis) | test(/^(combinations|moving|kills)::/)) - test(/(^|::)full::/)";
+    | package(throughline-store-redis) | test(/^(combinations|moving|kills)::/))";
+/// Modules of these tests that take too long for every change.
+const FULL_TESTS: &str = "test(/(^|::)full::/)";
+
+/// How long writers write that are killed, in seconds, where there is time.
+const WRITERS: (&str, &str) = ("THROUGHLINE_TEST_WRITERS_SECONDS", "60");
 
 /// Tests by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,8 +43,8 @@ enum Runner {
 struct Live {
     features: Vec<String>,
     variables: Vec<(String, String)>,
-    /// Leaves out what `cargo xtask test` runs as well, where the runner can.
-    alone: bool,
+    /// Which tests, where the runner can choose: all if it says none.
+    filter: Option<String>,
 }
 
 impl Live {
@@ -47,8 +52,10 @@ impl Live {
         if !self.features.is_empty() {
             command.arg("--features").arg(self.features.join(","));
         }
-        if self.alone && has_cargo_command("nextest") {
-            command.args(["--filterset", LIVE_TESTS]);
+        if let Some(filter) = &self.filter
+            && has_cargo_command("nextest")
+        {
+            command.args(["--filterset", filter]);
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
@@ -64,19 +71,23 @@ pub(crate) fn run() -> Result<bool> {
 /// Runs these and the live tests, against servers that are brought up where none are.
 pub(crate) fn run_all() -> Result<bool> {
     println!("Runs every test of the workspace, the live ones too: servers are started for them.");
-    run_live(false)
+    run_live(None, &[])
 }
 
 /// Runs the live tests after the others have been run.
-pub(crate) fn run_live_alone() -> Result<bool> {
-    run_live(true)
+pub(crate) fn run_live_alone(breadth: Option<Breadth>) -> Result<bool> {
+    match breadth {
+        None => run_live(Some(format!("{LIVE_TESTS} - {FULL_TESTS}")), &[]),
+        Some(Breadth::Full) => run_live(Some(LIVE_TESTS.to_owned()), &[WRITERS]),
+    }
 }
 
-fn run_live(alone: bool) -> Result<bool> {
+fn run_live(filter: Option<String>, more: &[(&str, &str)]) -> Result<bool> {
     let features = live_features(&cargo_metadata()?);
     let mut servers = Lease::take()?;
-    let variables = std::mem::take(&mut servers.variables);
-    run_with(&Live { features, variables, alone })
+    let mut variables = std::mem::take(&mut servers.variables);
+    variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    run_with(&Live { features, variables, filter })
 }
 
 /// The feature of each crate that has live tests, as cargo's command line names it.
@@ -103,7 +114,7 @@ fn run_with(live: &Live) -> Result<bool> {
             (cargo(["test", "--workspace", "--doc", "--no-fail-fast"]), Runner::Libtest),
         ]
         .into_iter()
-        .filter(|(_, runner)| !live.alone || matches!(runner, Runner::Nextest))
+        .filter(|(_, runner)| live.filter.is_none() || matches!(runner, Runner::Nextest))
         .collect()
     } else {
         println!("cargo-nextest is not installed; `cargo test` runs the same tests.\n");
@@ -255,7 +266,7 @@ test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; 
         let live = Live {
             features: vec!["a/live-tests".to_owned(), "b/live-tests".to_owned()],
             variables: vec![("URL".to_owned(), "x".to_owned())],
-            alone: false,
+            filter: None,
         };
         let command = live.apply(Command::new("cargo"));
         let arguments: Vec<_> = command.get_args().collect();

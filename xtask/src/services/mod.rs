@@ -35,6 +35,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 pub(crate) use self::lease::Lease;
+
 use self::process::Life;
 use self::state::{Server, State};
 use crate::Result;
@@ -163,6 +164,12 @@ fn bring_up(service: &Service, place: &Place, state: &Mutex<State>) -> Result<()
     }
     eprintln!("{} {} is up after {}", server.name, server.version, human(started.elapsed()));
     Ok(())
+}
+
+/// The program that speaks to Postgres: of the server that was fetched, else what is installed.
+pub(crate) fn psql() -> Result<PathBuf> {
+    let fetched = postgres::programs(&home()?.join("cache")).join("psql");
+    Ok(if fetched.exists() { fetched } else { "psql".into() })
 }
 
 /// Ends every server and removes its data.

@@ -54,7 +54,7 @@ fn start(place: &Place) -> Result<Server> {
     let (password, postgres) = beside(place)?;
     let port = place.port("sql");
     let (users, config) = (place.folder.join("users.txt"), place.folder.join("pgbouncer.ini"));
-    std::fs::write(&users, format!("\"postgres\" \"{}\"\n", password))?;
+    std::fs::write(&users, format!("\"postgres\" \"{password}\"\n"))?;
     set_mode(&users, 0o600)?;
     std::fs::write(&config, configuration(port, postgres, &users))?;
     let user = User::unprivileged()?;
@@ -71,7 +71,7 @@ fn start(place: &Place) -> Result<Server> {
         name: SERVICE.name.to_owned(),
         version,
         pid,
-        url: format!("postgres://postgres:{}@127.0.0.1:{port}/postgres", password),
+        url: format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres"),
         folder: place.folder.clone(),
         ports,
     })

