@@ -15,9 +15,9 @@ use throughline_core::ports::{Namespace, UnitKey};
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::{ErrorKind, Scope};
 use throughline_server::compose::Engine;
-use throughline_server::config::{Config, VectorIndexKind};
+use throughline_server::config::{CacheKind, Config, Secret, VectorIndexKind};
 
-use crate::own::Qdrant;
+use crate::own::{Qdrant, Redis};
 
 const MESSAGES: Namespace = Namespace::Message;
 /// For something that happens in milliseconds on an idle machine.
@@ -225,4 +225,120 @@ async fn an_old_snapshot_is_caught_up_and_brings_back_nothing_that_was_forgotten
     complete(&engine, &bea).await;
     let context = asked(&engine, &bea, "Where is parcel PX-00007?").await;
     assert!(!shown(&context).contains("satellite"), "{}", shown(&context));
+}
+
+/// Turns of sessions whose heads Redis keeps.
+struct Sessions {
+    ana: Scope,
+    /// Without a cache, and with Redis, on one store.
+    engines: [Engine; 2],
+    appended: usize,
+}
+
+impl Sessions {
+    const COUNT: usize = 8;
+
+    fn id(n: usize) -> SessionId {
+        SessionId::new(format!("s{n}")).unwrap()
+    }
+
+    async fn start(folder: &Path, redis: &Redis) -> Self {
+        let plain = Config { data_dir: folder.to_owned(), ..Config::default() };
+        let mut cached = plain.clone();
+        cached.cache = CacheKind::Redis;
+        cached.redis.url = Secret::new(redis.url());
+        let engines = [Engine::open(&plain).await.unwrap(), Engine::open(&cached).await.unwrap()];
+        let mut sessions = Self { ana: scope("ana"), engines, appended: 0 };
+        for n in 0..Self::COUNT {
+            sessions.append(n, 3).await;
+        }
+        sessions
+    }
+
+    /// Messages to one session, by the engine that has no cache to tell.
+    async fn append(&mut self, n: usize, count: usize) {
+        let first = self.appended;
+        self.appended += count;
+        let batch = (first..first + count).map(said).collect();
+        self.engines[0].sessions.append(&self.ana, &Self::id(n), batch).await.unwrap();
+    }
+
+    /// A turn in each of some sessions has the same context from both engines.
+    async fn agree(&self, sessions: impl IntoIterator<Item = usize>, when: &str) {
+        for n in sessions {
+            let request = AssembleRequest::new(Self::id(n), "Where is the parcel of the kitten?");
+            let [plain, cached] = self.engines.each_ref().map(|engine| &engine.contexts);
+            let expected = plain.assemble(&self.ana, &request).await.unwrap();
+            // Once from the store, and once from what was kept.
+            for _ in 0..2 {
+                let found = cached.assemble(&self.ana, &request).await.unwrap();
+                assert!(found == expected, "{when}: another context of session {n}");
+            }
+        }
+    }
+
+    /// What health says of Redis.
+    async fn problems(&self) -> Vec<String> {
+        let health = self.engines[1].health(false).await.unwrap();
+        health.into_iter().flat_map(|one| one.problems).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn contexts_are_the_same_whatever_redis_evicts_refuses_or_lost() {
+    let (folder, mut redis) = (TempDir::new().unwrap(), Redis::start());
+    let mut sessions = Sessions::start(folder.path(), &redis).await;
+    let used = |redis: &Redis| redis.counted("keyspace_hits");
+    let before = used(&redis);
+    sessions.agree(0..3, "in order").await;
+    assert!(used(&redis) > before, "heads come from Redis");
+    assert_eq!(sessions.problems().await, Vec::<String>::new());
+
+    // It makes room for what others write: what it evicts is read from the store.
+    redis.command("CONFIG SET maxmemory-policy allkeys-lru");
+    redis.command("CONFIG SET maxmemory 2mb");
+    for round in 0..3 {
+        for n in 0..40 {
+            redis.command(&format!("SET other{n} {}", "x".repeat(60_000)));
+        }
+        sessions.append(round, 1).await;
+        sessions.agree(0..Sessions::COUNT, "evicting").await;
+    }
+    assert!(redis.counted("evicted_keys") > 100, "nothing was evicted");
+    assert_eq!(sessions.problems().await, Vec::<String>::new());
+
+    // It may not make room.
+    redis.command("CONFIG SET maxmemory-policy noeviction");
+    redis.command("CONFIG SET maxmemory 1mb");
+    sessions.append(3, 1).await;
+    sessions.agree([3, 4], "full").await;
+    let problems = sessions.problems().await;
+    assert!(problems.len() == 1 && problems[0].contains("memory"), "{problems:?}");
+    redis.command("CONFIG SET maxmemory 0");
+
+    // It is a replica of one that is away, which keeps what it had.
+    redis.command("REPLICAOF 127.0.0.1 1");
+    sessions.append(0, 1).await;
+    sessions.agree(0..3, "read-only").await;
+    let problems = sessions.problems().await;
+    assert!(problems.len() == 1 && problems[0].contains("primary"), "{problems:?}");
+    redis.command("REPLICAOF NO ONE");
+    sessions.agree(0..3, "promoted").await;
+    assert_eq!(sessions.problems().await, Vec::<String>::new());
+
+    // It is away, and comes back empty.
+    for _ in 0..2 {
+        redis.kill();
+        sessions.append(1, 1).await;
+        sessions.agree(0..3, "away").await;
+        let problems = sessions.problems().await;
+        assert!(problems.len() == 1 && problems[0].contains("Redis"), "{problems:?}");
+        redis.up();
+        let begun = Instant::now();
+        while used(&redis) == 0 {
+            sessions.agree(0..3, "back").await;
+            assert!(begun.elapsed() < SOON, "it is used again by itself");
+        }
+        assert_eq!(sessions.problems().await, Vec::<String>::new());
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -161,4 +161,81 @@ impl Qdrant {
             json!({ "location": format!("file://{}", file.display()), "priority": "snapshot" });
         self.ask("PUT", &format!("/collections/{collection}/snapshots/recover?wait=true"), &body);
     }
+}
+
+/// Redis, of the program that the server of the environment runs.
+pub(crate) struct Redis {
+    program: PathBuf,
+    folder: TempDir,
+    port: u16,
+    running: Option<Running>,
+}
+
+impl Redis {
+    pub(crate) fn start() -> Self {
+        let url = variable("THROUGHLINE_TEST_REDIS");
+        let at = url.trim_start_matches("redis://").split('/').next().unwrap().to_owned();
+        let info = said_by(&at, "INFO server").unwrap_or_default();
+        let program = info.lines().find_map(|line| line.trim_end().strip_prefix("executable:"));
+        let program = PathBuf::from(program.unwrap_or_default());
+        assert!(
+            program.exists(),
+            "the program of the server is not on this machine, and these tests start another: run \
+             `cargo xtask services up` and set what it prints"
+        );
+        let folder = TempDir::new().unwrap();
+        let mut own = Self { program, folder, port: free_port(), running: None };
+        own.up();
+        own
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.port)
+    }
+
+    /// Starts it, empty, and waits until it answers.
+    pub(crate) fn up(&mut self) {
+        let mut command = Command::new(&self.program);
+        if let Some(libraries) = libraries(&self.program) {
+            command.env("LD_LIBRARY_PATH", libraries);
+        }
+        command.args(["--bind", "127.0.0.1", "--port", &self.port.to_string(), "--save", ""]);
+        command.arg("--dir").arg(self.folder.path()).stdin(Stdio::null()).stdout(Stdio::null());
+        self.running = Some(Running(command.spawn().unwrap()));
+        until("Redis does not start", || self.command("PING").contains("PONG"));
+    }
+
+    /// Ends it at once.
+    pub(crate) fn kill(&mut self) {
+        self.running = None;
+    }
+
+    /// What it answers to a command; nothing while it is away.
+    pub(crate) fn command(&self, words: &str) -> String {
+        said_by(&format!("127.0.0.1:{}", self.port), words).unwrap_or_default()
+    }
+
+    /// A number of its statistics.
+    pub(crate) fn counted(&self, name: &str) -> u64 {
+        let info = self.command("INFO stats");
+        let line = info.lines().find_map(|line| line.trim_end().strip_prefix(name));
+        line.and_then(|rest| rest.strip_prefix(':')?.parse().ok()).unwrap_or_default()
+    }
+}
+
+/// What a Redis says to a command and its end.
+fn said_by(address: &str, words: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(format!("{words}\r\nQUIT\r\n").as_bytes())?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said)?;
+    Ok(said)
+}
+
+/// A program that was unpacked beside its libraries does not find them by itself.
+fn libraries(program: &Path) -> Option<PathBuf> {
+    let folder = program.parent()?.parent()?.join("lib");
+    let mut folders = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    folders.find(|path| path.to_string_lossy().ends_with("-linux-gnu"))
 }
