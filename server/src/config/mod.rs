@@ -179,7 +179,7 @@ pub struct PostgresConfig {
     pub connect_timeout_ms: u64,
     /// How long a statement may take, in milliseconds.
     pub statement_timeout_ms: u64,
-    /// Whether statements stay prepared; off for a PgBouncer before 1.21.
+    /// Whether statements stay prepared; off for a PgBouncer before 1.21, or without `max_prepared_statements`.
     pub prepared: bool,
     /// Vectors of a scope that are all compared with a question; of more, an index is asked.
     pub exact_vectors: u64,
