@@ -60,13 +60,20 @@ fn steps(breadth: Option<Breadth>) -> Vec<Step> {
     steps
 }
 
-/// Runs every step; true when none failed.
-pub(crate) fn run(breadth: Option<Breadth>, after_test: bool) -> Result<bool> {
-    let mut reports = Vec::new();
+/// Runs every step, or one; true when none failed.
+pub(crate) fn run(breadth: Option<Breadth>, after_test: bool, only: Option<&str>) -> Result<bool> {
+    let mut steps = steps(breadth);
     if !after_test {
-        reports.push(run_step(("tests", || crate::test::run().map(passed))));
+        steps.insert(0, ("tests", || crate::test::run().map(passed)));
     }
-    reports.extend(steps(breadth).into_iter().map(run_step));
+    if let Some(only) = only {
+        let names = steps.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        steps.retain(|(name, _)| *name == only);
+        if steps.is_empty() {
+            return Err(format!("there is no step `{only}`: there are {names}").into());
+        }
+    }
+    let reports: Vec<_> = steps.into_iter().map(run_step).collect();
 
     println!("\n== Report");
     for report in &reports {

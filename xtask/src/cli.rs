@@ -40,6 +40,9 @@ pub(crate) enum Task {
         /// Leave the tests out, when `cargo xtask test` has just been run.
         #[arg(long)]
         after_test: bool,
+        /// One step alone, by the name that the report gives it.
+        #[arg(long, value_name = "STEP")]
+        only: Option<String>,
     },
     /// Measure the engine; prints a table and writes JSON.
     Bench {

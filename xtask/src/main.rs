@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Task::Test { all: true } => test::run_all(),
         Task::Services { action } => services::run(action),
         Task::Tidy { bless } => tidy::run(bless),
-        Task::Ci { breadth, after_test } => ci::run(breadth, after_test),
+        Task::Ci { breadth, after_test, only } => ci::run(breadth, after_test, only.as_deref()),
         Task::Bench { quick, out } => run::bench(quick, out),
         Task::Eval { data, rest } => run::eval(&data, &rest),
         Task::Distill { rest } => run::distill(&rest),
