@@ -50,6 +50,11 @@ impl PostgresOptions {
     pub(crate) fn direct(&self) -> &str {
         self.direct_url.as_deref().unwrap_or(&self.url)
     }
+
+    /// The setting that [`Self::direct`] is from.
+    pub(crate) fn direct_key(&self) -> &'static str {
+        if self.direct_url.is_some() { "postgres.direct_url" } else { "postgres.url" }
+    }
 }
 
 /// Without the URLs: they hold passwords.

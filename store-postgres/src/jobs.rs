@@ -106,6 +106,11 @@ impl JobRepo for PostgresStore {
         Ok(claimed)
     }
 
+    async fn await_jobs(&self, patience: Duration) -> Result<()> {
+        self.inner.listening.wait(&self.inner.options, patience).await;
+        Ok(())
+    }
+
     async fn jobs(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Job>> {
         let mut read = self.read(scope).await?;
         let rows = sqlx::query(concat!(

@@ -13,6 +13,7 @@ mod facts;
 mod health;
 mod jobs;
 mod lexical;
+mod listen;
 mod migrate;
 mod outbox;
 mod profiles;

@@ -70,8 +70,7 @@ async fn run(connection: &mut PgConnection, options: &PostgresOptions) -> Result
 }
 
 async fn connect(options: &PostgresOptions) -> Result<PgConnection> {
-    let key = if options.direct_url.is_some() { "postgres.direct_url" } else { "postgres.url" };
-    let connect: PgConnectOptions = parse(options.direct(), key, true)?;
+    let connect: PgConnectOptions = parse(options.direct(), options.direct_key(), true)?;
     let connecting = tokio::time::timeout(options.connect_timeout, connect.connect());
     match connecting.await {
         Ok(connected) => mapped(connected, "migrate"),

@@ -10,6 +10,7 @@ use throughline_core::{Error, Result, Scope};
 use uuid::Uuid;
 
 use crate::connection::{PostgresOptions, is_broken, mapped, pool};
+use crate::listen::Listening;
 use crate::migrate::migrate;
 use crate::records::scope_key;
 use crate::timed::{Timed, drop_idle};
@@ -28,6 +29,7 @@ pub struct PostgresStore {
 pub(crate) struct Inner {
     pub(crate) options: PostgresOptions,
     pub(crate) pool: PgPool,
+    pub(crate) listening: Listening,
 }
 
 /// What a transaction may see.
@@ -46,7 +48,8 @@ impl PostgresStore {
     /// `InvalidInput` for a URL that is none.
     pub fn connect_lazy(options: PostgresOptions) -> Result<Self> {
         let pool = pool(&options)?;
-        Ok(Self { inner: Arc::new(Inner { options, pool }) })
+        let listening = Listening::default();
+        Ok(Self { inner: Arc::new(Inner { options, pool, listening }) })
     }
 
     /// Connects, brings the schema up to date, and makes sure that row-level security binds the role.
@@ -81,7 +84,7 @@ impl PostgresStore {
     }
 
     async fn begin(&self, how: &str, bound: Bound) -> sqlx::Result<Timed> {
-        let Inner { options, pool } = &*self.inner;
+        let Inner { options, pool, .. } = &*self.inner;
         let timeout = options.statement_timeout.as_millis();
         let bound = match bound {
             Bound::Scope(key) => format!("SET LOCAL throughline.scope = '{key}'"),

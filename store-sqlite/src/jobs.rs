@@ -92,6 +92,12 @@ impl JobRepo for SqliteStore {
             .await
     }
 
+    /// What another process enqueues is found when the patience ends.
+    async fn await_jobs(&self, patience: Duration) -> Result<()> {
+        let _ = tokio::time::timeout(patience, self.inner.enqueued.notified()).await;
+        Ok(())
+    }
+
     async fn jobs(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Job>> {
         let (limit, after) = (page.limit(), page.position().unwrap_or(0));
         let rows = self

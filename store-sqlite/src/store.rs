@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use throughline_core::ports::{Applied, Health, Store, WriteBatch};
 use throughline_core::{Error, ErrorKind, Result, Scope};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::apply::apply;
 use crate::connection::{SqliteOptions, open_reader, open_writer};
@@ -30,6 +30,8 @@ pub(crate) struct Inner {
     pub(crate) options: SqliteOptions,
     pub(crate) writer: Writer,
     pub(crate) blocks: BlockCache,
+    /// Told of jobs that this process enqueues.
+    pub(crate) enqueued: Notify,
     readers: Arc<Readers>,
 }
 
@@ -52,7 +54,8 @@ impl SqliteStore {
         let readers =
             Arc::new(Readers { idle: Mutex::new(idle), permits: Arc::new(Semaphore::new(count)) });
         let blocks = BlockCache::new(options.vector_cache_bytes);
-        Ok(Self { inner: Arc::new(Inner { options, writer, blocks, readers }) })
+        let enqueued = Notify::new();
+        Ok(Self { inner: Arc::new(Inner { options, writer, blocks, enqueued, readers }) })
     }
 
     /// The database file.
@@ -149,7 +152,14 @@ pub(crate) fn scope_columns(scope: &Scope) -> (&str, &str, &str) {
 #[async_trait]
 impl Store for SqliteStore {
     async fn apply(&self, batch: WriteBatch) -> Result<Applied> {
-        self.inner.writer.run(move |connection| apply(connection, &batch)).await
+        let enqueues = batch.enqueues();
+        let applied = self.inner.writer.run(move |connection| apply(connection, &batch)).await?;
+        if enqueues {
+            // Those who wait, and the next one who would.
+            self.inner.enqueued.notify_waiters();
+            self.inner.enqueued.notify_one();
+        }
+        Ok(applied)
     }
 
     async fn health(&self, deep: bool) -> Result<Health> {

@@ -93,6 +93,12 @@ impl WriteBatch {
         self.writes.push(write);
         self
     }
+
+    /// Whether workers have to hear of it.
+    #[must_use]
+    pub fn enqueues(&self) -> bool {
+        self.writes.iter().any(|write| matches!(write, Write::EnqueueJob(_)))
+    }
 }
 
 /// What the store decided while it applied a batch.

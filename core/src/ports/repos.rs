@@ -224,6 +224,12 @@ pub trait JobRepo: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Job>>;
 
+    /// Returns once a job may have been enqueued since the last call (since the store was opened, for the
+    /// first one), after `patience` at the latest, and possibly earlier for no reason. Of calls that wait
+    /// at once, one at least returns. A backend that cannot tell, or that lost a message, costs
+    /// `patience`; so does what becomes due by time.
+    async fn await_jobs(&self, patience: Duration) -> Result<()>;
+
     /// The jobs of a scope, in the order in which they were enqueued.
     async fn jobs(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Job>>;
 }

@@ -13,8 +13,9 @@ use crate::config::Config;
 
 /// Jobs of one claim.
 const CLAIM: usize = 4;
-/// How long a worker that has nothing to do waits before it looks again.
-const REST: Duration = Duration::from_secs(1);
+/// How long a worker that has nothing to do waits to hear of a job before it looks again: for what became
+/// due by time, and for what another process put into an embedded store.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How often it looks for scopes that wait without a job: their last one was given up.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
@@ -96,7 +97,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
             looked = Instant::now();
         }
         tokio::select! {
-            () = tokio::time::sleep(REST) => {}
+            heard = engine.store.await_jobs(PATIENCE) => heard?,
             stopped = tokio::signal::ctrl_c() => {
                 if stopped.is_ok() {
                     break;

@@ -89,6 +89,12 @@ impl JobRepo for MemoryStore {
         Ok(due.into_iter().take(limit).map(take).collect())
     }
 
+    async fn await_jobs(&self, patience: Duration) -> Result<()> {
+        // In time or not: the caller looks.
+        let _ = tokio::time::timeout(patience, self.enqueued.notified()).await;
+        Ok(())
+    }
+
     async fn jobs(&self, scope: &Scope, request: &PageRequest) -> Result<Page<Job>> {
         let state = self.state();
         let rows = (1..).zip(&state.jobs).filter(|(_, job)| job.scope == *scope);

@@ -27,6 +27,7 @@ use throughline_core::scope::Profile;
 use throughline_core::summary::Summary;
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Result, Scope};
+use tokio::sync::Notify;
 
 pub use cache::{MemoryCache, MemoryRateLimiter};
 pub use model::HashEmbedder;
@@ -36,6 +37,7 @@ use vector::Vectors;
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
+    enqueued: Notify,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -91,6 +93,11 @@ impl Store for MemoryStore {
         let mut next = state.clone();
         let applied = apply::apply(&mut next, &batch)?;
         *state = next;
+        if batch.enqueues() {
+            // Those who wait, and the next one who would.
+            self.enqueued.notify_waiters();
+            self.enqueued.notify_one();
+        }
         Ok(applied)
     }
 

@@ -1,6 +1,6 @@
 //! Enqueueing and finishing jobs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use throughline_core::ids::JobId;
 use throughline_core::job::{Job, JobState, MAX_ATTEMPTS, NewJob, Outcome, backoff};
@@ -25,6 +25,11 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["jobs":
     a_job_is_given_up_after_its_last_attempt,
     finishing_a_job_that_is_not_running_is_not_found,
     finishing_is_of_the_scope,
+    a_wait_ends_with_its_patience,
+    an_enqueue_ends_a_wait,
+    an_enqueue_before_the_wait_is_not_missed,
+    an_enqueue_before_the_first_wait_is_not_missed,
+    an_enqueue_wakes_one_of_many_at_least,
 ];
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -198,4 +203,65 @@ async fn finishing_is_of_the_scope(store: Port) {
     let workspace = Scope::new("acme", "a", Some("w")).unwrap();
     not_found(&store, &workspace, id).await;
     assert_eq!(only(&store).await.state, JobState::Running);
+}
+
+/// Longer than any scenario takes.
+const LONG: Duration = Duration::from_secs(100);
+
+/// Waits; how long that took.
+async fn wait(store: &Port, patience: Duration) -> Duration {
+    let begun = Instant::now();
+    store.await_jobs(patience).await.unwrap();
+    begun.elapsed()
+}
+
+/// Waits until nothing is left of what a store may tell for no reason.
+async fn quiet(store: &Port) {
+    const SHORT: Duration = Duration::from_millis(100);
+    let mut early = 0;
+    while wait(store, SHORT).await < SHORT {
+        early += 1;
+        assert!(early < 20, "the store always returns early");
+    }
+}
+
+async fn a_wait_ends_with_its_patience(store: Port) {
+    quiet(&store).await;
+    let waited = wait(&store, Duration::from_millis(10)).await;
+    assert!(waited < LONG / 2, "{waited:?}");
+}
+
+async fn an_enqueue_ends_a_wait(store: Port) {
+    quiet(&store).await;
+    // The wait is begun first.
+    let waiting = wait(&store, LONG);
+    let enqueued = async { enqueue(&store, &scope("a"), job("embed", "s1")).await };
+    let (waited, _) = tokio::join!(waiting, enqueued);
+    assert!(waited < LONG / 2, "{waited:?}");
+    assert_eq!(claim(&store, at(1)).await.len(), 1, "what it was woken for is there");
+}
+
+async fn an_enqueue_before_the_wait_is_not_missed(store: Port) {
+    quiet(&store).await;
+    for n in 0..3 {
+        enqueue(&store, &scope("a"), job("embed", &format!("s{n}"))).await;
+        let waited = wait(&store, LONG).await;
+        assert!(waited < LONG / 2, "{n}: {waited:?}");
+    }
+}
+
+async fn an_enqueue_before_the_first_wait_is_not_missed(store: Port) {
+    enqueue(&store, &scope("a"), job("embed", "s1")).await;
+    let waited = wait(&store, LONG).await;
+    assert!(waited < LONG / 2, "{waited:?}");
+}
+
+async fn an_enqueue_wakes_one_of_many_at_least(store: Port) {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    quiet(&store).await;
+    let waits = async || wait(&store, PATIENCE).await;
+    let enqueued = async { enqueue(&store, &scope("a"), job("embed", "s1")).await };
+    let (a, b, _) = tokio::join!(waits(), waits(), enqueued);
+    assert!(a.min(b) < PATIENCE, "one is woken: {a:?}, {b:?}");
+    assert!(a.max(b) < PATIENCE * 5, "none waits for ever: {a:?}, {b:?}");
 }
