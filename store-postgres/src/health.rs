@@ -12,7 +12,12 @@ use crate::store::PostgresStore;
 /// A database that is away is a problem to tell, not an error.
 pub(crate) async fn check(store: &PostgresStore, deep: bool) -> Health {
     match looked(store, deep).await {
-        Ok(health) => health,
+        Ok(mut health) => {
+            if let Some(told) = store.inner.skew.told() {
+                health.backend = format!("{}; {told}", health.backend);
+            }
+            health
+        }
         Err(error) => Health {
             backend: "Postgres".to_owned(),
             schema_version: 0,

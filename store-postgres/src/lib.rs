@@ -7,6 +7,7 @@
 
 mod apply;
 mod archive;
+mod clock;
 mod connection;
 mod entities;
 mod facts;
@@ -25,6 +26,7 @@ mod timed;
 mod usage;
 mod vectors;
 
+pub use clock::ClockOffset;
 pub use connection::PostgresOptions;
 pub use migrate::{Deferred, migrate};
 pub use store::PostgresStore;

@@ -9,6 +9,7 @@ use throughline_core::ports::{Applied, Health, Store, WriteBatch};
 use throughline_core::{Error, Result, Scope};
 use uuid::Uuid;
 
+use crate::clock::Skew;
 use crate::connection::{PostgresOptions, is_broken, mapped, pool};
 use crate::listen::Listening;
 use crate::migrate::migrate;
@@ -30,6 +31,7 @@ pub(crate) struct Inner {
     pub(crate) options: PostgresOptions,
     pub(crate) pool: PgPool,
     pub(crate) listening: Listening,
+    pub(crate) skew: Skew,
 }
 
 /// What a transaction may see.
@@ -48,8 +50,8 @@ impl PostgresStore {
     /// `InvalidInput` for a URL that is none.
     pub fn connect_lazy(options: PostgresOptions) -> Result<Self> {
         let pool = pool(&options)?;
-        let listening = Listening::default();
-        Ok(Self { inner: Arc::new(Inner { options, pool, listening }) })
+        let (listening, skew) = (Listening::default(), Skew::default());
+        Ok(Self { inner: Arc::new(Inner { options, pool, listening, skew }) })
     }
 
     /// Connects, brings the schema up to date, and makes sure that row-level security binds the role.

@@ -4,6 +4,6 @@ mod clock;
 mod patient;
 mod tokenizer;
 
-pub use clock::{SystemClock, UuidV7};
+pub use clock::{Corrected, SystemClock, UuidV7};
 pub use patient::Patient;
 pub use tokenizer::O200k;

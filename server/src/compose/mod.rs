@@ -145,6 +145,14 @@ impl Engine {
     /// # Errors
     /// Those of the store; `InvalidInput` when a backend was not compiled in.
     pub async fn open(config: &Config) -> Result<Self> {
+        Self::open_by(config, Arc::new(SystemClock)).await
+    }
+
+    /// As [`Self::open`], on a machine that has this clock. A store on a server corrects it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_by(config: &Config, machine: Arc<dyn Clock>) -> Result<Self> {
         let embedder = match embedders::embedder(config) {
             Ok(embedder) => embedder,
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
@@ -158,7 +166,7 @@ impl Engine {
             }
         };
         create_data_dir(&config.data_dir)?;
-        let (store, index) = open_store(config).await?;
+        let Opened { store, index, clock } = open_store(config, machine).await?;
         let mut beside = open_cache(config)?;
         let (index, placement) = match config.vector_index {
             VectorIndexKind::Store => (index, Placement::InStore),
@@ -171,8 +179,8 @@ impl Engine {
         let engine = Self::new(
             store,
             embedder.map(|embedder| (embedder, index, placement)),
-            Arc::new(SystemClock),
-            Arc::new(UuidV7),
+            Arc::clone(&clock),
+            Arc::new(UuidV7::new(clock)),
             Arc::new(O200k::load()?),
         );
         Ok(engine.with(beside))
@@ -203,17 +211,21 @@ fn must_exist(config: &Config) -> Result<()> {
     )))
 }
 
-/// A store and the index of its vectors.
-type OpenStore = (Arc<dyn Store>, Arc<dyn VectorIndex>);
+/// A store with the index of its vectors, and the clock that all who use it go by.
+struct Opened {
+    store: Arc<dyn Store>,
+    index: Arc<dyn VectorIndex>,
+    clock: Arc<dyn Clock>,
+}
 
-async fn open_store(config: &Config) -> Result<OpenStore> {
+async fn open_store(config: &Config, machine: Arc<dyn Clock>) -> Result<Opened> {
     match config.store {
         #[cfg(feature = "sqlite")]
-        StoreKind::Sqlite => sqlite::open(config),
+        StoreKind::Sqlite => sqlite::open(config, machine),
         #[cfg(not(feature = "sqlite"))]
         StoreKind::Sqlite => Err(not_built("store `sqlite`", "sqlite")),
         #[cfg(feature = "postgres")]
-        StoreKind::Postgres => postgres::open(config).await,
+        StoreKind::Postgres => postgres::open(config, machine).await,
         #[cfg(not(feature = "postgres"))]
         StoreKind::Postgres => Err(not_built("store `postgres`", "postgres")),
     }

@@ -4,10 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_core::Result;
+use throughline_core::ports::Clock;
 use throughline_store_postgres::{PostgresOptions, PostgresStore};
 
-use super::OpenStore;
+use super::Opened;
+use crate::adapters::Corrected;
 use crate::config::Config;
+
+/// How often the machine's clock is compared with the server's.
+const MEASURE_AGAIN: Duration = Duration::from_secs(60);
 
 fn options(config: &Config) -> PostgresOptions {
     let postgres = &config.postgres;
@@ -26,9 +31,28 @@ pub(super) async fn store(config: &Config) -> Result<PostgresStore> {
     PostgresStore::open(options(config)).await
 }
 
-pub(super) async fn open(config: &Config) -> Result<OpenStore> {
+pub(super) async fn open(config: &Config, machine: Arc<dyn Clock>) -> Result<Opened> {
     let store = Arc::new(store(config).await?);
-    Ok((Arc::clone(&store) as _, store))
+    let offset = store.clock_offset(&*machine).await?;
+    let clock = Arc::new(Corrected::new(machine, offset.micros));
+    keep_right(&store, &clock);
+    Ok(Opened { store: Arc::clone(&store) as _, index: store, clock })
+}
+
+/// Measures the clock again and again, as long as an engine has it.
+fn keep_right(store: &Arc<PostgresStore>, clock: &Arc<Corrected>) {
+    let (store, clock) = (Arc::downgrade(store), Arc::downgrade(clock));
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(MEASURE_AGAIN).await;
+            let (Some(store), Some(clock)) = (store.upgrade(), clock.upgrade()) else { return };
+            match store.clock_offset(clock.machine()).await {
+                Ok(offset) => clock.correct(offset.micros, offset.uncertainty),
+                // The last measurement holds: clocks drift by milliseconds a minute at most.
+                Err(error) => tracing::debug!("the clock is not measured: {error}"),
+            }
+        }
+    });
 }
 
 /// Builds the indexes that take long; `progress` gets how many are done, and how many there are.

@@ -19,6 +19,6 @@ pub(super) fn open(config: &Config) -> Result<Beside> {
         connect_timeout: timeout,
         ..RedisOptions::new(redis.url.expose())
     };
-    let cache = Arc::new(RedisCache::open(options, Arc::new(UuidV7))?);
+    let cache = Arc::new(RedisCache::open(options, Arc::new(UuidV7::default()))?);
     Ok(Beside { cache: Some(Arc::clone(&cache) as _), heads: Some(cache), ..Beside::default() })
 }

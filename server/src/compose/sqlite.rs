@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_core::Result;
+use throughline_core::ports::Clock;
 #[cfg(feature = "postgres")]
 use throughline_store_sqlite::SqliteArchive;
 use throughline_store_sqlite::{BackupProgress, Durability, SqliteOptions, SqliteStore};
 
-use super::{OpenStore, STORE_FILE};
+use super::{Opened, STORE_FILE};
 use crate::config::Config;
 
 fn options(config: &Config) -> SqliteOptions {
@@ -26,9 +27,10 @@ fn options(config: &Config) -> SqliteOptions {
     }
 }
 
-pub(super) fn open(config: &Config) -> Result<OpenStore> {
+/// Who shares a file shares its machine's clock.
+pub(super) fn open(config: &Config, machine: Arc<dyn Clock>) -> Result<Opened> {
     let store = Arc::new(SqliteStore::open(options(config))?);
-    Ok((Arc::clone(&store) as _, store))
+    Ok(Opened { store: Arc::clone(&store) as _, index: store, clock: machine })
 }
 
 /// The file as what is moved away from.

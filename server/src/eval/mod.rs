@@ -71,7 +71,7 @@ pub async fn retrieval(
 ) -> Result<Vec<Report>> {
     let mut asked: Vec<Vec<Asked>> = vec![Vec::new(); variants.len()];
     // A store on a server is not thrown away: each run is a tenant of its own there.
-    let tenant = format!("eval-{}", UuidV7.next());
+    let tenant = format!("eval-{}", UuidV7::default().next());
     let mut done = 0;
     for sample in samples {
         let folder = tempfile::tempdir().map_err(|error| {

@@ -3,6 +3,8 @@
 
 mod cli;
 #[cfg(feature = "live-tests")]
+mod clocks;
+#[cfg(feature = "live-tests")]
 mod combinations;
 mod faults;
 #[cfg(feature = "live-tests")]
