@@ -23,6 +23,7 @@ mod probe;
 mod process;
 mod qdrant;
 mod redis;
+mod standby;
 mod state;
 mod suite;
 mod users;
@@ -50,6 +51,8 @@ struct Service {
     variable: &'static str,
     /// Names of the ports it listens on.
     ports: &'static [&'static str],
+    /// The one that it is a copy of, which comes up before it and is ended after it.
+    follows: Option<&'static str>,
     /// Fetches what is missing and starts the server; it need not answer yet.
     start: fn(&Place) -> Result<Server>,
     /// Whether it would serve a client now.
@@ -59,7 +62,7 @@ struct Service {
 }
 
 const SERVICES: &[Service] =
-    &[postgres::SERVICE, qdrant::SERVICE, redis::SERVICE, pgbouncer::SERVICE];
+    &[postgres::SERVICE, qdrant::SERVICE, redis::SERVICE, pgbouncer::SERVICE, standby::SERVICE];
 
 /// Where a server is put.
 #[derive(Debug)]
@@ -70,6 +73,8 @@ struct Place {
     folder: PathBuf,
     log: PathBuf,
     ports: BTreeMap<String, u16>,
+    /// The server that it is a copy of.
+    leader: Option<Server>,
 }
 
 impl Place {
@@ -118,26 +123,14 @@ pub(crate) fn up() -> Result<Vec<(String, String)>> {
             folder: state.data.join(service.name),
             log: state.data.join(format!("{}.log", service.name)),
             ports: ports.map(|(name, port)| ((*name).to_owned(), port)).collect(),
+            leader: None,
         }
     });
-    let places: Vec<_> = places.collect();
+    let (first, then): (Vec<_>, Vec<_>) =
+        SERVICES.iter().zip(places).partition(|(service, _)| service.follows.is_none());
     let state = Mutex::new(state);
-    let outcomes: Vec<Result<()>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = SERVICES
-            .iter()
-            .zip(&places)
-            .map(|(service, place)| scope.spawn(|| bring_up(service, place, &state)))
-            .collect();
-        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-        joined.map(|end| end.unwrap_or_else(|_| Err("a thread panicked".into()))).collect()
-    });
-    let failures: Vec<_> = SERVICES
-        .iter()
-        .zip(outcomes)
-        .filter_map(|(service, outcome)| Some(format!("{}: {}", service.name, outcome.err()?)))
-        .collect();
-    if !failures.is_empty() {
-        return Err(failures.join("\n").into());
+    for places in [first, then] {
+        bring_all_up(places, &state)?;
     }
     let mut variables = variables(&locked(&state));
     let program = qdrant::program(&home.join("cache"));
@@ -145,10 +138,28 @@ pub(crate) fn up() -> Result<Vec<(String, String)>> {
     Ok(variables)
 }
 
-fn bring_up(service: &Service, place: &Place, state: &Mutex<State>) -> Result<()> {
-    let known = locked(state).servers.get(service.name).cloned();
-    if let Some(server) = known {
-        if life(service, &server) == Life::Up {
+/// Brings these up at once.
+fn bring_all_up(places: Vec<(&Service, Place)>, state: &Mutex<State>) -> Result<()> {
+    let failures: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = places
+            .into_iter()
+            .map(|(service, place)| (service, scope.spawn(|| bring_up(service, place, state))))
+            .collect();
+        let joined = threads.into_iter().map(|(service, thread)| {
+            let end = thread.join().unwrap_or_else(|_| Err("a thread panicked".into()));
+            Some(format!("{}: {}", service.name, end.err()?))
+        });
+        joined.flatten().collect()
+    });
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
+}
+
+fn bring_up(service: &Service, mut place: Place, state: &Mutex<State>) -> Result<()> {
+    let known = |name: &str| locked(state).servers.get(name).cloned();
+    place.leader = service.follows.and_then(known);
+    if let Some(server) = known(service.name) {
+        let follows = place.leader.as_ref().is_none_or(|leader| server.is_copy_of(leader));
+        if follows && life(service, &server) == Life::Up {
             eprintln!("{} {} is up already", server.name, server.version);
             return Ok(());
         }
@@ -156,7 +167,7 @@ fn bring_up(service: &Service, place: &Place, state: &Mutex<State>) -> Result<()
     }
     let started = Instant::now();
     recreate(&place.folder)?;
-    let server = (service.start)(place)?;
+    let server = (service.start)(&place)?;
     locked(state).put(server.clone())?;
     if let Err(error) = process::wait_for(&server, &place.log, || (service.answers)(&server)) {
         process::stop(&server, service.stop)?;
@@ -180,7 +191,8 @@ pub(crate) fn down() -> Result<()> {
         eprintln!("Nothing is up.");
         return Ok(());
     };
-    for service in SERVICES {
+    // What follows another comes after it in the table.
+    for service in SERVICES.iter().rev() {
         if let Some(server) = state.servers.get(service.name) {
             process::stop(server, service.stop)?;
             eprintln!("{} is down", server.name);

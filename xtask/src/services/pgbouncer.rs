@@ -5,20 +5,19 @@
 //! - Any role and database of the tests: passwords are looked up in Postgres (`auth_query`), and what a client
 //!   proves with SCRAM, PgBouncer proves on.
 //! - Two server connections for each pair of role and database, so that clients really share them.
-//! - It is up when its Postgres is. One that was started anew has another port, and so needs another
-//!   PgBouncer.
+//! - A Postgres that was started anew has another port and another password, by which a PgBouncer of one that
+//!   is gone is known, and made anew.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use super::fetch::cached;
-use super::probe::answer;
-use super::process::{command, is_ours, poll, session, start as start_session};
-use super::state::{Server, State};
+use super::postgres::answers;
+use super::process::{command, session, start as start_session};
+use super::state::Server;
 use super::suite::Suite;
 use super::users::{User, open_to_all, set_mode};
-use super::{Place, Service, postgres};
+use super::{Place, Service};
 use crate::Result;
 use crate::proc::output;
 
@@ -26,6 +25,7 @@ pub(super) const SERVICE: Service = Service {
     name: "pgbouncer",
     variable: "THROUGHLINE_TEST_PGBOUNCER",
     ports: &["sql"],
+    follows: Some("postgres"),
     start,
     answers,
     // Ends connections at once.
@@ -41,22 +41,18 @@ const PACKAGES: &[&str] = &[
 ];
 /// The first with `max_prepared_statements`.
 const OLDEST: (u32, u32) = (1, 21);
-/// The name of the port that it connects to.
-const BEHIND: &str = "postgres";
-/// For Postgres to be fetched and started beside it.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 fn start(place: &Place) -> Result<Server> {
     let program = Program::find(place)?;
     let printed = output(program.command(command).arg("--version"))?;
     let version = version(&printed).ok_or("pgbouncer does not tell its version")?.to_owned();
 
-    let (password, postgres) = beside(place)?;
-    let port = place.port("sql");
+    let leader = place.leader.as_ref().ok_or("there is no Postgres to stand before")?;
+    let (port, password) = (place.port("sql"), leader.password().ok_or("no password")?);
     let (users, config) = (place.folder.join("users.txt"), place.folder.join("pgbouncer.ini"));
     std::fs::write(&users, format!("\"postgres\" \"{password}\"\n"))?;
     set_mode(&users, 0o600)?;
-    std::fs::write(&config, configuration(port, postgres, &users))?;
+    std::fs::write(&config, configuration(port, leader.port("sql"), &users))?;
     let user = User::unprivileged()?;
     for path in [&users, &config, &place.folder] {
         user.own(path)?;
@@ -65,15 +61,13 @@ fn start(place: &Place) -> Result<Server> {
     let mut server = program.command(session);
     server.arg(&config).current_dir(&place.folder);
     let pid = start_session(user.run(&mut server), &place.log)?;
-    let mut ports = place.ports.clone();
-    ports.insert(BEHIND.to_owned(), postgres);
     Ok(Server {
         name: SERVICE.name.to_owned(),
         version,
         pid,
         url: format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres"),
         folder: place.folder.clone(),
-        ports,
+        ports: place.ports.clone(),
     })
 }
 
@@ -117,28 +111,6 @@ impl Program {
     }
 }
 
-/// Password and port of the Postgres that this command brings up, or has found up; it starts in a thread
-/// beside this one.
-fn beside(place: &Place) -> Result<(String, u16)> {
-    let home = place.cache.parent().unwrap_or(&place.cache);
-    let find = || {
-        let servers = State::load(home).ok().flatten()?.servers;
-        let up = |server: &&Server| is_ours(server) && (postgres::SERVICE.answers)(server);
-        servers.get(postgres::SERVICE.name).filter(up).cloned()
-    };
-    if !poll(PATIENCE, || find().is_some()) {
-        return Err("there is no Postgres for it: the line about that says why".into());
-    }
-    let server = find().ok_or("Postgres ended meanwhile")?;
-    let password = password(&server.url).ok_or("the address of Postgres has no password")?;
-    Ok((password.to_owned(), server.port("sql")))
-}
-
-/// Of `postgres://user:password@…`.
-fn password(url: &str) -> Option<&str> {
-    Some(url.split_once("://")?.1.split_once('@')?.0.split_once(':')?.1)
-}
-
 fn configuration(port: u16, postgres: u16, users: &Path) -> String {
     let users = users.display();
     format!(
@@ -171,12 +143,6 @@ fn parts(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()??, parts.next()??))
 }
 
-/// Whether it asks for a password, and its Postgres does.
-fn answers(server: &Server) -> bool {
-    let asks = |port| answer(server.port(port), &postgres::startup_message()) == Some(*b"R");
-    asks("sql") && asks(BEHIND)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,12 +156,6 @@ mod tests {
         {
             assert_eq!(parts(version) >= Some(OLDEST), enough, "{version}");
         }
-    }
-
-    #[test]
-    fn the_password_is_found_in_the_address() {
-        assert_eq!(password("postgres://postgres:0a1b@127.0.0.1:1/postgres"), Some("0a1b"));
-        assert_eq!(password("postgres://127.0.0.1:1/postgres"), None);
     }
 
     #[test]

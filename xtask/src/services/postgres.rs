@@ -22,6 +22,7 @@ pub(super) const SERVICE: Service = Service {
     name: "postgres",
     variable: "THROUGHLINE_TEST_POSTGRES",
     ports: &["sql"],
+    follows: None,
     start,
     answers,
     // Ends connections at once, and writes everything down.
@@ -33,7 +34,7 @@ const PIN: Pin = Pin {
     version: "18.6.3",
     sha256: "321a60b1875b9f1c1856c421ab20dd011d9d5cb58beba8de6551534e64643f65",
 };
-const VERSION: &str = "18.6, pgvector 0.8.6";
+pub(super) const VERSION: &str = "18.6, pgvector 0.8.6";
 
 /// Where the programs are, once they were fetched.
 pub(super) fn programs(cache: &Path) -> PathBuf {
@@ -45,33 +46,15 @@ fn in_install(install: &Path) -> PathBuf {
 }
 
 fn start(place: &Place) -> Result<Server> {
-    let name = format!("postgres-{}", PIN.version);
-    let mut install = cached(&place.cache, &name, fetch)?;
-    let data = place.folder.join("data");
     let user = User::unprivileged()?;
-    if user == User::Nobody {
-        if !open_to_all(&place.folder) {
-            let folder = place.folder.display();
-            return Err(format!(
-                "root's Postgres runs as `nobody`, who cannot enter {folder}: set TMPDIR to a \
-                 folder that is open to everyone"
-            )
-            .into());
-        }
-        if !open_to_all(&install) {
-            // A checkout in root's own home, for instance.
-            let copy = place.folder.join("install");
-            output(Command::new("cp").arg("-Rp").arg(&install).arg(&copy))?;
-            install = copy;
-        }
-    }
-    let bin = in_install(&install);
+    let bin = install(place, user)?;
+    prepare(place, user)?;
+    let data = place.folder.join("data");
     let password = hex(&random::<16>()?);
     let password_file = place.folder.join("password");
     std::fs::write(&password_file, &password)?;
     set_mode(&password_file, 0o600)?;
     user.own(&password_file)?;
-    user.own(&place.folder)?;
 
     let port = place.port("sql");
     let mut initdb = command(bin.join("initdb"));
@@ -98,7 +81,33 @@ fn start(place: &Place) -> Result<Server> {
     })
 }
 
-fn settings(port: u16, sockets: &Path) -> [(&'static str, String); 6] {
+/// The folder of programs, fetched where it is missing, and open to the user.
+pub(super) fn install(place: &Place, user: User) -> Result<PathBuf> {
+    let name = format!("postgres-{}", PIN.version);
+    let mut install = cached(&place.cache, &name, fetch)?;
+    if user == User::Nobody && !open_to_all(&install) {
+        // A checkout in root's own home, for instance.
+        let copy = place.folder.join("install");
+        output(Command::new("cp").arg("-Rp").arg(&install).arg(&copy))?;
+        install = copy;
+    }
+    Ok(in_install(&install))
+}
+
+/// Gives the user the folder of data.
+pub(super) fn prepare(place: &Place, user: User) -> Result<()> {
+    if user == User::Nobody && !open_to_all(&place.folder) {
+        let folder = place.folder.display();
+        return Err(format!(
+            "root's Postgres runs as `nobody`, who cannot enter {folder}: set TMPDIR to a folder that \
+             is open to everyone"
+        )
+        .into());
+    }
+    user.own(&place.folder)
+}
+
+fn settings(port: u16, sockets: &Path) -> [(&'static str, String); 7] {
     [
         ("listen_addresses", "127.0.0.1".to_owned()),
         ("port", port.to_string()),
@@ -107,6 +116,8 @@ fn settings(port: u16, sockets: &Path) -> [(&'static str, String); 6] {
         ("max_connections", "200".to_owned()),
         ("fsync", "on".to_owned()),
         ("wal_level", "replica".to_owned()),
+        // For a standby that was cut off for a while.
+        ("wal_keep_size", "512MB".to_owned()),
     ]
 }
 
@@ -122,7 +133,7 @@ fn fetch(folder: &Path) -> Result<()> {
 }
 
 /// Whether it asks for a password: while it starts, it refuses instead.
-fn answers(server: &Server) -> bool {
+pub(super) fn answers(server: &Server) -> bool {
     answer(server.port("sql"), &startup_message()) == Some(*b"R")
 }
 

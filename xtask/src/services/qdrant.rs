@@ -15,6 +15,7 @@ pub(super) const SERVICE: Service = Service {
     name: "qdrant",
     variable: "THROUGHLINE_TEST_QDRANT",
     ports: &["http", "grpc"],
+    follows: None,
     start,
     answers,
     stop: "TERM",

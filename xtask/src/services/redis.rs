@@ -17,6 +17,7 @@ pub(super) const SERVICE: Service = Service {
     name: "redis",
     variable: "THROUGHLINE_TEST_REDIS",
     ports: &["resp"],
+    follows: None,
     start,
     answers,
     stop: "TERM",

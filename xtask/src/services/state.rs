@@ -29,6 +29,17 @@ impl Server {
     pub(super) fn port(&self, name: &str) -> u16 {
         self.ports.get(name).copied().unwrap_or_default()
     }
+
+    /// The password in its address.
+    pub(super) fn password(&self) -> Option<&str> {
+        let (login, _) = self.url.split_once("://")?.1.split_once('@')?;
+        Some(login.split_once(':')?.1)
+    }
+
+    /// Whether it was made from this one, whose password no other has.
+    pub(super) fn is_copy_of(&self, leader: &Self) -> bool {
+        self.password().is_some() && self.password() == leader.password()
+    }
 }
 
 /// All that was started, by name.
@@ -175,6 +186,19 @@ mod tests {
     fn what_was_written_is_read() {
         let state = state();
         assert_eq!(parse(&state.render()).unwrap(), (state.data, state.servers));
+    }
+
+    #[test]
+    fn a_copy_has_the_password_of_what_it_follows() {
+        let of = |url: &str| {
+            let server = state().servers.remove("qdrant").unwrap();
+            Server { url: url.to_owned(), ..server }
+        };
+        let leader = of("postgres://postgres:0a@127.0.0.1:1/postgres");
+        assert_eq!(leader.password(), Some("0a"));
+        assert!(of("postgres://postgres:0a@127.0.0.1:2/postgres").is_copy_of(&leader));
+        assert!(!of("postgres://postgres:0b@127.0.0.1:2/postgres").is_copy_of(&leader));
+        assert!(!of("http://127.0.0.1:2").is_copy_of(&of("http://127.0.0.1:2")));
     }
 
     #[test]

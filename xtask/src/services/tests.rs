@@ -16,6 +16,7 @@ fn server(name: &str, url: &str) -> Server {
 #[test]
 fn export_lines_follow_the_table_of_services() {
     let urls = [
+        ("standby", "postgres://postgres:0a@127.0.0.1:4/postgres"),
         ("redis", "redis://127.0.0.1:3/0"),
         ("qdrant", "http://127.0.0.1:2"),
         ("postgres", "postgres://postgres:0a@127.0.0.1:1/postgres"),
@@ -26,7 +27,8 @@ fn export_lines_follow_the_table_of_services() {
         export_lines(&variables(&state)),
         "export THROUGHLINE_TEST_POSTGRES=postgres://postgres:0a@127.0.0.1:1/postgres\n\
          export THROUGHLINE_TEST_QDRANT=http://127.0.0.1:2\n\
-         export THROUGHLINE_TEST_REDIS=redis://127.0.0.1:3/0\n"
+         export THROUGHLINE_TEST_REDIS=redis://127.0.0.1:3/0\n\
+         export THROUGHLINE_TEST_POSTGRES_REPLICA=postgres://postgres:0a@127.0.0.1:4/postgres\n"
     );
 }
 
@@ -50,6 +52,14 @@ fn a_service_that_never_started_has_no_variable() {
 fn a_process_of_another_is_down() {
     for service in SERVICES {
         assert_eq!(life(service, &server(service.name, "")), Life::Down, "{}", service.name);
+    }
+}
+
+#[test]
+fn what_follows_another_comes_after_it_in_the_table() {
+    for (at, service) in SERVICES.iter().enumerate() {
+        let before = |name: &str| SERVICES[..at].iter().any(|leader| leader.name == name);
+        assert!(service.follows.is_none_or(before), "{}", service.name);
     }
 }
 
