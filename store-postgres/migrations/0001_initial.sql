@@ -26,7 +26,10 @@ CREATE TABLE scope (
   sessions         bigint NOT NULL DEFAULT 0,
   facts            bigint NOT NULL DEFAULT 0,
   messages         bigint NOT NULL DEFAULT 0,
-  tokens           bigint NOT NULL DEFAULT 0
+  tokens           bigint NOT NULL DEFAULT 0,
+  -- Counted up by every transaction that changes anything of the scope: what a replica shows is as new as
+  -- its version.
+  version          bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
 CREATE TABLE session (

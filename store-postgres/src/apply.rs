@@ -423,7 +423,8 @@ impl<'b> Transaction<'b> {
             usage::add(connection, scope, UsageDay::of(self.now), &self.usage).await?;
         }
         sqlx::query(
-            "UPDATE scope SET last_seq = $2, sessions = $3, facts = $4, messages = $5, tokens = $6
+            "UPDATE scope SET last_seq = $2, sessions = $3, facts = $4, messages = $5, tokens = $6,
+               version = version + 1
              WHERE key = $1",
         )
         .bind(scope)

@@ -19,7 +19,10 @@ pub struct PostgresOptions {
     /// Of the role that owns the tables, straight to the server: for migrations and for waiting on
     /// notifications. `None` where `url` is both.
     pub direct_url: Option<String>,
-    /// Most connections of this process.
+    /// A replica of the server, for the role of `url`: what a turn reads most of comes from there, as long
+    /// as that is not older than what the server has. `None` for no replica.
+    pub replica_url: Option<String>,
+    /// Most connections of this process, to each of the two.
     pub connections: u32,
     /// How long to wait for a connection, and for the first answer on one that idled.
     pub connect_timeout: Duration,
@@ -38,6 +41,7 @@ impl PostgresOptions {
         Self {
             url: url.into(),
             direct_url: None,
+            replica_url: None,
             connections: 16,
             connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(30),
@@ -86,8 +90,8 @@ pub(crate) fn parse(url: &str, key: &str, prepared: bool) -> Result<PgConnectOpt
 }
 
 /// A pool that connects when it is first used: the service starts while the server is away.
-pub(crate) fn pool(options: &PostgresOptions) -> Result<PgPool> {
-    let connect = parse(&options.url, "postgres.url", options.prepared)?;
+pub(crate) fn pool(options: &PostgresOptions, url: &str, key: &str) -> Result<PgPool> {
+    let connect = parse(url, key, options.prepared)?;
     Ok(PgPoolOptions::new()
         .max_connections(options.connections.max(1))
         .acquire_timeout(options.connect_timeout)

@@ -410,20 +410,22 @@ async fn ledger(connection: &mut Timed, scope: Uuid, limits: LedgerLimits) -> sq
 #[async_trait]
 impl FactRepo for PostgresStore {
     async fn active_facts(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Fact>> {
-        let wanted: Vec<i64> = numbers.iter().map(|number| (*number).into()).collect();
-        let mut read = self.read(scope).await?;
-        let key = read.key;
-        let found = by_numbers(read.connection(), key, &wanted).await;
-        let found = mapped(found, "active_facts")?;
+        let wanted: &Vec<i64> = &numbers.iter().map(|number| (*number).into()).collect();
+        let found = self
+            .read_anywhere(scope, "active_facts", |mut snapshot, key| async move {
+                by_numbers(&mut snapshot, key, wanted).await
+            })
+            .await?;
         let holds =
             |fact: &&Fact| fact.status == FactStatus::Active && fact.kind != FactKind::Retraction;
         Ok(wanted.iter().filter_map(|number| found.get(number).filter(holds).cloned()).collect())
     }
 
     async fn ledger(&self, scope: &Scope, limits: LedgerLimits) -> Result<Ledger> {
-        let mut read = self.read(scope).await?;
-        let key = read.key;
-        mapped(ledger(read.connection(), key, limits).await, "ledger")
+        self.read_anywhere(scope, "ledger", |mut snapshot, key| async move {
+            ledger(&mut snapshot, key, limits).await
+        })
+        .await
     }
 
     async fn facts(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Fact>> {

@@ -1,18 +1,34 @@
 //! What an operator has to know of the database.
 
+use std::time::Duration;
+
 use sqlx::Row;
-use sqlx::postgres::PgConnection;
+use sqlx::postgres::{PgConnection, PgPool};
 use throughline_core::Result;
 use throughline_core::ports::Health;
+use tokio::time::{Instant, sleep};
 
 use crate::connection::mapped;
 use crate::migrate;
-use crate::store::PostgresStore;
+use crate::replica::Replica;
+use crate::store::{Bound, PostgresStore};
+
+/// How long a replica may take to replay what the primary has: one that lives takes milliseconds.
+const CATCH_UP: Duration = Duration::from_secs(1);
+/// So many bytes are always there that a replica cannot replay yet: what nobody waits for is written page
+/// by page, and records end where they end.
+const NEAR: i64 = 64 << 10;
+/// How a transaction begins that looks at a server.
+const READ: &str = "READ ONLY";
 
 /// A database that is away is a problem to tell, not an error.
 pub(crate) async fn check(store: &PostgresStore, deep: bool) -> Health {
     match looked(store, deep).await {
         Ok(mut health) => {
+            if let Some(replica) = &store.inner.replica {
+                health.backend = format!("{}, with a replica", health.backend);
+                health.problems.extend(replica_problem(store, replica).await);
+            }
             if let Some(told) = store.inner.skew.told() {
                 health.backend = format!("{}; {told}", health.backend);
             }
@@ -88,6 +104,94 @@ async fn look(connection: &mut PgConnection, deep: bool) -> sqlx::Result<Health>
         backend: format!("Postgres {server}, pgvector {pgvector}"),
         schema_version,
         problems,
+    })
+}
+
+/// How far the replica is.
+struct Progress {
+    recovers: bool,
+    paused: bool,
+    /// Bytes that it has not replayed of what the primary had.
+    behind: i64,
+    /// Age of what it replayed last, in seconds.
+    age: i64,
+}
+
+impl Progress {
+    /// Of the replica, against the end of the primary's log.
+    async fn of(store: &PostgresStore, replica: &Replica, end: &str) -> sqlx::Result<Self> {
+        let mut work = store.begin(&replica.pool, READ, Bound::Worker).await?;
+        let asked = sqlx::query(
+            "SELECT pg_is_in_recovery(),
+               CASE WHEN pg_is_in_recovery() THEN pg_is_wal_replay_paused() ELSE false END,
+               coalesce(pg_wal_lsn_diff($1::pg_lsn, pg_last_wal_replay_lsn()), 0)::bigint,
+               coalesce(extract(epoch FROM
+                 clock_timestamp() - pg_last_xact_replay_timestamp()), 0)::bigint",
+        );
+        let row = asked.bind(end).fetch_one(&mut work).await?;
+        Ok(Self {
+            recovers: row.try_get(0)?,
+            paused: row.try_get(1)?,
+            behind: row.try_get(2)?,
+            age: row.try_get(3)?,
+        })
+    }
+}
+
+/// What a server has in common with its replicas alone, where it may be asked.
+async fn identity(store: &PostgresStore, pool: &PgPool) -> Option<i64> {
+    let mut work = store.begin(pool, READ, Bound::Worker).await.ok()?;
+    let asked = sqlx::query_scalar("SELECT system_identifier FROM pg_control_system()");
+    asked.fetch_one(&mut work).await.ok()
+}
+
+/// What is wrong with the replica. Reads are right without it.
+async fn replica_problem(store: &PostgresStore, replica: &Replica) -> Option<String> {
+    let asked = async {
+        let mut work = store.begin(&store.inner.pool, READ, Bound::Worker).await?;
+        let end = sqlx::query_scalar("SELECT pg_current_wal_flush_lsn()::text");
+        end.fetch_one(&mut work).await
+    };
+    // A primary that is away, or is none, is told by itself.
+    let end: String = asked.await.ok()?;
+    let begun = Instant::now();
+    let progress = loop {
+        let Ok(progress) = Progress::of(store, replica, &end).await else {
+            return Some(
+                "the replica does not answer, so the primary answers every read: start it, or check \
+                 `postgres.replica_url`"
+                    .to_owned(),
+            );
+        };
+        if progress.paused || progress.behind <= NEAR || begun.elapsed() > CATCH_UP {
+            break progress;
+        }
+        sleep(CATCH_UP / 20).await;
+    };
+    let Progress { recovers, paused, behind, age } = progress;
+    if !recovers {
+        return Some(
+            "`postgres.replica_url` names a server that is no replica, so the primary answers every \
+             read: name a standby of the primary, or none"
+                .to_owned(),
+        );
+    }
+    if let (Some(its), Some(ours)) =
+        (identity(store, &replica.pool).await, identity(store, &store.inner.pool).await)
+        && its != ours
+    {
+        return Some(
+            "`postgres.replica_url` names a replica of another server: name one of that of \
+             `postgres.url`, or none"
+                .to_owned(),
+        );
+    }
+    let why = if paused { "its replay is paused" } else { "it does not keep up" };
+    (paused || behind > NEAR).then(|| {
+        format!(
+            "the replica is {behind} bytes behind, and what it has last is {age} s old, as {why}: the \
+             primary answers what it has not"
+        )
     })
 }
 

@@ -17,7 +17,6 @@ use throughline_core::text::{
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
 
-use crate::connection::mapped;
 use crate::records::{bounded, namespace_code, number, stored_wrongly};
 use crate::store::PostgresStore;
 use crate::timed::Timed;
@@ -355,11 +354,11 @@ impl LexicalIndex for PostgresStore {
         terms: &[TermId],
         most: usize,
     ) -> Result<PostingLists> {
-        let terms = bits(terms);
-        let mut read = self.read(scope).await?;
-        let key = read.key;
-        let found = postings(read.connection(), key, namespace, &terms, most).await;
-        mapped(found, "postings")
+        let terms = &bits(terms);
+        self.read_anywhere(scope, "postings", |mut snapshot, key| async move {
+            postings(&mut snapshot, key, namespace, terms, most).await
+        })
+        .await
     }
 
     async fn frequencies(
@@ -368,12 +367,12 @@ impl LexicalIndex for PostgresStore {
         namespace: Namespace,
         terms: &[TermId],
     ) -> Result<Vec<u64>> {
-        let (terms, code) = (bits(terms), namespace_code(namespace));
-        let mut read = self.read(scope).await?;
-        let key = read.key;
-        let blocks = in_blocks(read.connection(), key, code, &terms).await;
-        let blocks = mapped(blocks, "frequencies")?;
-        let tail = tail_of(read.connection(), key, code, &terms).await;
-        Ok(frequencies_of(&terms, &blocks, &mapped(tail, "frequencies")?))
+        let (terms, code) = (&bits(terms), namespace_code(namespace));
+        self.read_anywhere(scope, "frequencies", |mut snapshot, key| async move {
+            let blocks = in_blocks(&mut snapshot, key, code, terms).await?;
+            let tail = tail_of(&mut snapshot, key, code, terms).await?;
+            Ok(frequencies_of(terms, &blocks, &tail))
+        })
+        .await
     }
 }

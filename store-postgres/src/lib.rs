@@ -19,6 +19,7 @@ mod migrate;
 mod outbox;
 mod profiles;
 mod records;
+mod replica;
 mod sessions;
 mod store;
 mod summaries;

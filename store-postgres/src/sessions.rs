@@ -398,9 +398,10 @@ impl SessionRepo for PostgresStore {
         scope: &Scope,
         keys: &[UnitKey],
     ) -> Result<Vec<(UnitKey, Arc<Message>)>> {
-        let mut read = self.read(scope).await?;
-        let key = read.key;
-        mapped(messages_at(read.connection(), key, keys).await, "messages_at")
+        self.read_anywhere(scope, "messages_at", |mut snapshot, key| async move {
+            messages_at(&mut snapshot, key, keys).await
+        })
+        .await
     }
 
     async fn messages_by_external_id(

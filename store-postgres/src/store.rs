@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sqlx::Row;
-use sqlx::postgres::PgPool;
+use sqlx::postgres::{PgPool, PgRow};
 use throughline_core::ports::{Applied, Health, Store, WriteBatch};
 use throughline_core::{Error, Result, Scope};
 use uuid::Uuid;
@@ -14,6 +14,7 @@ use crate::connection::{PostgresOptions, is_broken, mapped, pool};
 use crate::listen::Listening;
 use crate::migrate::migrate;
 use crate::records::scope_key;
+use crate::replica::Replica;
 use crate::timed::{Timed, drop_idle};
 use crate::{apply, health};
 
@@ -30,13 +31,17 @@ pub struct PostgresStore {
 pub(crate) struct Inner {
     pub(crate) options: PostgresOptions,
     pub(crate) pool: PgPool,
+    pub(crate) replica: Option<Replica>,
     pub(crate) listening: Listening,
     pub(crate) skew: Skew,
 }
 
+/// A snapshot, as a transaction begins one.
+pub(crate) const SNAPSHOT: &str = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
 /// What a transaction may see.
 #[derive(Debug, Clone, Copy)]
-enum Bound {
+pub(crate) enum Bound {
     Scope(Uuid),
     /// Scopes and jobs, none of their content.
     Worker,
@@ -49,9 +54,10 @@ impl PostgresStore {
     /// # Errors
     /// `InvalidInput` for a URL that is none.
     pub fn connect_lazy(options: PostgresOptions) -> Result<Self> {
-        let pool = pool(&options)?;
+        let pool = pool(&options, &options.url, "postgres.url")?;
+        let replica = Replica::of(&options)?;
         let (listening, skew) = (Listening::default(), Skew::default());
-        Ok(Self { inner: Arc::new(Inner { options, pool, listening, skew }) })
+        Ok(Self { inner: Arc::new(Inner { options, pool, replica, listening, skew }) })
     }
 
     /// Connects, brings the schema up to date, and makes sure that row-level security binds the role.
@@ -85,19 +91,30 @@ impl PostgresStore {
         Ok(())
     }
 
-    async fn begin(&self, how: &str, bound: Bound) -> sqlx::Result<Timed> {
-        let Inner { options, pool, .. } = &*self.inner;
-        let timeout = options.statement_timeout.as_millis();
+    /// Statements that bind a transaction: to what it may see, and to an end. Numbers, a UUID and our own
+    /// words: nothing of a caller's. The server ends the transaction of a program that it hears nothing
+    /// more of, and with that the lock on the scope.
+    pub(crate) fn bounds(&self, bound: Bound) -> String {
+        let timeout = self.inner.options.statement_timeout.as_millis();
         let bound = match bound {
             Bound::Scope(key) => format!("SET LOCAL throughline.scope = '{key}'"),
             Bound::Worker => "SET LOCAL throughline.worker = 'on'".to_owned(),
         };
-        // Numbers, a UUID and our own words: nothing of a caller's. One message to the server. It ends the
-        // transaction of a program that it hears nothing more of, and with that the lock on the scope.
-        let begin = format!(
-            "BEGIN {how}; SET LOCAL statement_timeout = {timeout};
+        format!(
+            "SET LOCAL statement_timeout = {timeout};
              SET LOCAL idle_in_transaction_session_timeout = {timeout}; {bound}"
-        );
+        )
+    }
+
+    /// Begins a transaction on a server, by one message.
+    pub(crate) async fn begin(
+        &self,
+        pool: &PgPool,
+        how: &str,
+        bound: Bound,
+    ) -> sqlx::Result<Timed> {
+        let options = &self.inner.options;
+        let begin = format!("BEGIN {how}; {}", self.bounds(bound));
         match Timed::begin(pool, options, begin.clone()).await {
             // The connection was closed while it was idle, as a restart of the server closes all of them,
             // or it leads nowhere any more. Nothing was begun, so begin again, on a new one.
@@ -109,24 +126,38 @@ impl PostgresStore {
         }
     }
 
+    /// What the primary answers to statements that are one message, and one transaction by themselves.
+    pub(crate) async fn ask(&self, statements: String) -> sqlx::Result<Vec<PgRow>> {
+        let Inner { options, pool, .. } = &*self.inner;
+        match Timed::ask(pool, options, statements.clone()).await {
+            // As above.
+            Err(error) if is_broken(&error) => {
+                drop_idle(pool);
+                Timed::ask(pool, options, statements).await
+            }
+            answered => answered,
+        }
+    }
+
     /// A snapshot of one scope.
     pub(crate) async fn read(&self, scope: &Scope) -> Result<Bounded> {
         let key = scope_key(scope);
-        let begun =
-            self.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", Bound::Scope(key)).await;
+        let begun = self.begin(&self.inner.pool, SNAPSHOT, Bound::Scope(key)).await;
         Ok(Bounded { connection: mapped(begun, "read")?, key })
     }
 
     /// A transaction of one scope that writes.
     pub(crate) async fn write(&self, scope: &Scope) -> Result<Bounded> {
         let key = scope_key(scope);
-        let begun = self.begin("ISOLATION LEVEL READ COMMITTED", Bound::Scope(key)).await;
+        let begun =
+            self.begin(&self.inner.pool, "ISOLATION LEVEL READ COMMITTED", Bound::Scope(key)).await;
         Ok(Bounded { connection: mapped(begun, "write")?, key })
     }
 
     /// A transaction that sees every scope's jobs, and no content.
     pub(crate) async fn work(&self) -> Result<Bounded> {
-        let begun = self.begin("ISOLATION LEVEL READ COMMITTED", Bound::Worker).await;
+        let begun =
+            self.begin(&self.inner.pool, "ISOLATION LEVEL READ COMMITTED", Bound::Worker).await;
         Ok(Bounded { connection: mapped(begun, "work")?, key: Uuid::nil() })
     }
 }

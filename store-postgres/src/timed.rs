@@ -46,17 +46,34 @@ impl Timed {
         options: &PostgresOptions,
         statements: String,
     ) -> sqlx::Result<Self> {
-        let connection = pool.acquire().await?;
-        // Given up until the answer is there: a caller that stops waiting leaves a transaction open.
-        let (patience, check) = (options.patience(), options.connect_timeout / 2);
-        let prepared = options.prepared;
-        let mut timed = Self { connection, patience, check, prepared, given_up: true };
+        let mut timed = Self::take(pool, options).await?;
         let statements = AssertSqlSafe(statements).into_sql_str();
         let begun = PgTransactionManager::begin(&mut timed.connection, Some(statements));
         // Nothing to compute, nothing to wait for: as quick as a connection is made.
         within(options.connect_timeout, begun).await?;
         timed.given_up = false;
         Ok(timed)
+    }
+
+    /// Sends statements as one message, which the server takes as one transaction; their rows.
+    pub(crate) async fn ask(
+        pool: &PgPool,
+        options: &PostgresOptions,
+        statements: String,
+    ) -> sqlx::Result<Vec<PgRow>> {
+        let mut timed = Self::take(pool, options).await?;
+        let asked = sqlx::raw_sql(AssertSqlSafe(statements)).fetch_all(&mut *timed.connection);
+        let rows = within(options.connect_timeout, asked).await?;
+        timed.given_up = false;
+        Ok(rows)
+    }
+
+    /// Takes a connection, which is given up until its first answer is there: a caller that stops waiting
+    /// leaves a transaction open.
+    async fn take(pool: &PgPool, options: &PostgresOptions) -> sqlx::Result<Self> {
+        let connection = pool.acquire().await?;
+        let (patience, check) = (options.patience(), options.connect_timeout / 2);
+        Ok(Self { connection, patience, check, prepared: options.prepared, given_up: true })
     }
 
     /// Makes what was written durable.

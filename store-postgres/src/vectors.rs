@@ -203,117 +203,118 @@ fn read_hit(row: &PgRow) -> sqlx::Result<VectorHit> {
     Ok(VectorHit { key: UnitKey::from_bits(key.cast_unsigned()), score })
 }
 
-/// A question to one space of a scope.
+/// A question to a space.
 struct Question<'q> {
+    space: &'q VectorSpace,
+    namespace: i64,
+    vector: &'q [f32],
+    limit: usize,
+    also: &'q [i64],
+}
+
+/// Where a question is answered: a scope, and the number of the space.
+#[derive(Clone, Copy)]
+struct Place {
     scope: Uuid,
     space: i64,
-    namespace: i64,
-    dimensions: usize,
-    vector: &'q [f32],
 }
 
 impl Question<'_> {
     /// Compares every vector: exact.
-    async fn all(&self, connection: &mut Timed, limit: usize) -> sqlx::Result<Vec<PgRow>> {
+    async fn all(&self, connection: &mut Timed, place: Place) -> sqlx::Result<Vec<PgRow>> {
         sqlx::query(
             "SELECT key, (value <=> $4::real[]::halfvec) AS distance FROM embedding
              WHERE scope = $1 AND space_id = $2 AND namespace = $3
              ORDER BY (value <=> $4::real[]::halfvec), key LIMIT $5",
         )
-        .bind(self.scope)
-        .bind(self.space)
+        .bind(place.scope)
+        .bind(place.space)
         .bind(self.namespace)
         .bind(self.vector)
-        .bind(bounded(limit))
+        .bind(bounded(self.limit))
         .fetch_all(connection)
         .await
     }
 
     /// Asks the index of the space. Its expression and condition are those of the deferred migration,
     /// which is why numbers stand in the statement: a parameter would not be known to match.
-    async fn index(&self, connection: &mut Timed, limit: usize) -> sqlx::Result<Vec<PgRow>> {
-        let explored = limit.clamp(LEAST_EXPLORED, 1_000);
+    async fn index(&self, connection: &mut Timed, place: Place) -> sqlx::Result<Vec<PgRow>> {
+        let explored = self.limit.clamp(LEAST_EXPLORED, 1_000);
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
             "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {explored}"
         )))
         .execute(&mut *connection)
         .await?;
-        let (space, dimensions) = (self.space, self.dimensions);
+        let (space, dimensions) = (place.space, self.space.dimensions);
         sqlx::query(sqlx::AssertSqlSafe(format!(
             "SELECT key, (value::halfvec({dimensions}) <=> $3::real[]::halfvec({dimensions})) AS distance
              FROM embedding WHERE scope = $1 AND space_id = {space} AND namespace = $2
              ORDER BY value::halfvec({dimensions}) <=> $3::real[]::halfvec({dimensions}) LIMIT $4"
         )))
-        .bind(self.scope)
+        .bind(place.scope)
         .bind(self.namespace)
         .bind(self.vector)
-        .bind(bounded(limit))
+        .bind(bounded(self.limit))
         .fetch_all(connection)
         .await
     }
 
-    async fn also(&self, connection: &mut Timed, also: &[i64]) -> sqlx::Result<Vec<PgRow>> {
-        if also.is_empty() {
+    async fn also(&self, connection: &mut Timed, place: Place) -> sqlx::Result<Vec<PgRow>> {
+        if self.also.is_empty() {
             return Ok(Vec::new());
         }
         sqlx::query(
             "SELECT key, (value <=> $4::real[]::halfvec) AS distance FROM embedding
              WHERE scope = $1 AND space_id = $2 AND namespace = $3 AND key = ANY($5)",
         )
-        .bind(self.scope)
-        .bind(self.space)
+        .bind(place.scope)
+        .bind(place.space)
         .bind(self.namespace)
         .bind(self.vector)
-        .bind(also)
+        .bind(self.also)
         .fetch_all(connection)
         .await
     }
 }
 
-impl PostgresStore {
-    async fn near(
+impl Question<'_> {
+    /// What is nearest in a scope, the closest first.
+    async fn answer(
         &self,
-        scope: &Scope,
-        namespace: Namespace,
-        space: &VectorSpace,
-        query: &[f32],
-        (limit, also): (usize, &[UnitKey]),
-    ) -> Result<Vec<VectorHit>> {
-        let mut read = self.read(scope).await?;
-        let (scope, namespace) = (read.key, namespace_code(namespace));
-        let connection = read.connection();
+        connection: &mut Timed,
+        scope: Uuid,
+        exact: u64,
+    ) -> sqlx::Result<Vec<VectorHit>> {
         let state = sqlx::query(
             "SELECT p.id, s.vectors FROM vector_space p JOIN vector_state s ON s.space_id = p.id
              WHERE p.name = $1 AND p.dimensions = $2 AND s.scope = $3 AND s.namespace = $4",
         )
-        .bind(&space.id)
-        .bind(bounded(space.dimensions))
+        .bind(&self.space.id)
+        .bind(bounded(self.space.dimensions))
         .bind(scope)
-        .bind(namespace)
+        .bind(self.namespace)
         .fetch_optional(&mut *connection)
-        .await;
-        let Some(state) = mapped(state, "search")? else { return Ok(Vec::new()) };
-        let found = async {
-            let vectors: u64 = number(state.try_get(1)?)?;
-            let dimensions = space.dimensions;
-            let space = state.try_get(0)?;
-            let question = Question { scope, space, namespace, dimensions, vector: query };
-            let also: Vec<i64> = also.iter().map(|key| key.to_bits().cast_signed()).collect();
-            let mut rows = match limit {
-                0 => Vec::new(),
-                _ if vectors <= self.inner.options.exact_vectors => {
-                    question.all(&mut *connection, limit).await?
-                }
-                _ => question.index(&mut *connection, limit).await?,
-            };
-            rows.extend(question.also(connection, &also).await?);
-            rows.iter().map(read_hit).collect::<sqlx::Result<Vec<VectorHit>>>()
+        .await?;
+        let Some(state) = state else { return Ok(Vec::new()) };
+        let (vectors, held): (u64, _) = (number(state.try_get(1)?)?, state.try_get(0)?);
+        let place = Place { scope, space: held };
+        let mut rows = match self.limit {
+            0 => Vec::new(),
+            _ if vectors <= exact => self.all(connection, place).await?,
+            _ => self.index(connection, place).await?,
         };
-        let mut hits = mapped(found.await, "search")?;
+        rows.extend(self.also(connection, place).await?);
+        let mut hits = rows.iter().map(read_hit).collect::<sqlx::Result<Vec<VectorHit>>>()?;
         hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
         hits.dedup_by_key(|hit| hit.key);
         Ok(hits)
     }
+}
+
+/// Counts the scope's version up, for replicas; holds its row, as every batch does first.
+async fn change(connection: &mut Timed, scope: Uuid) -> sqlx::Result<()> {
+    let changed = sqlx::query("UPDATE scope SET version = version + 1 WHERE key = $1").bind(scope);
+    changed.execute(connection).await.map(|_| ())
 }
 
 #[async_trait]
@@ -334,6 +335,7 @@ impl VectorIndex for PostgresStore {
         let key = write.key;
         let connection = write.connection();
         let kept = async {
+            change(connection, key).await?;
             let space = open_space(connection, space).await?;
             put(connection, key, namespace, space, items, through).await
         };
@@ -345,6 +347,7 @@ impl VectorIndex for PostgresStore {
         let keys: Vec<i64> = keys.iter().map(|key| key.to_bits().cast_signed()).collect();
         let mut write = self.write(scope).await?;
         let (scope, namespace) = (write.key, namespace_code(namespace));
+        mapped(change(write.connection(), scope).await, "remove")?;
         let removed = sqlx::query(
             "WITH gone AS (
                DELETE FROM embedding WHERE scope = $1 AND namespace = $2 AND key = ANY($3)
@@ -368,6 +371,7 @@ impl VectorIndex for PostgresStore {
         let scope = write.key;
         let connection = write.connection();
         let dropped = async {
+            change(connection, scope).await?;
             let kept = space_id(connection, space).await?;
             for delete in [
                 "DELETE FROM embedding WHERE scope = $1 AND space_id IS DISTINCT FROM $2",
@@ -384,6 +388,7 @@ impl VectorIndex for PostgresStore {
     async fn forget(&self, scope: &Scope) -> Result<()> {
         let mut write = self.write(scope).await?;
         let scope = write.key;
+        mapped(change(write.connection(), scope).await, "forget")?;
         for delete in
             ["DELETE FROM embedding WHERE scope = $1", "DELETE FROM vector_state WHERE scope = $1"]
         {
@@ -455,7 +460,16 @@ impl VectorIndex for PostgresStore {
     ) -> Result<Vec<VectorHit>> {
         space.check(query)?;
         match normalized(query) {
-            Some(query) => self.near(scope, namespace, space, &query, (limit, also)).await,
+            Some(query) => {
+                let also: Vec<i64> = also.iter().map(|key| key.to_bits().cast_signed()).collect();
+                let (namespace, exact) =
+                    (namespace_code(namespace), self.inner.options.exact_vectors);
+                let asked = &Question { space, namespace, vector: &query, limit, also: &also };
+                self.read_anywhere(scope, "search", |mut snapshot, key| async move {
+                    asked.answer(&mut snapshot, key, exact).await
+                })
+                .await
+            }
             None => Ok(Vec::new()),
         }
     }

@@ -18,6 +18,7 @@ fn options(config: &Config) -> PostgresOptions {
     let postgres = &config.postgres;
     PostgresOptions {
         direct_url: postgres.direct_url.given().map(str::to_owned),
+        replica_url: postgres.replica_url.given().map(str::to_owned),
         connections: postgres.connections,
         connect_timeout: Duration::from_millis(postgres.connect_timeout_ms),
         statement_timeout: Duration::from_millis(postgres.statement_timeout_ms),

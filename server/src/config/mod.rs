@@ -173,7 +173,9 @@ pub struct PostgresConfig {
     pub url: Secret,
     /// Of the owner of the tables, straight to the server; empty where `url` is both.
     pub direct_url: Secret,
-    /// Most connections of a process.
+    /// Of a replica, with the role of `url`, for what a turn reads most of; empty for none.
+    pub replica_url: Secret,
+    /// Most connections of a process, to each of the two.
     pub connections: u32,
     /// How long to wait for a connection, in milliseconds.
     pub connect_timeout_ms: u64,
@@ -259,6 +261,7 @@ impl Default for Config {
             postgres: PostgresConfig {
                 url: Secret::default(),
                 direct_url: Secret::default(),
+                replica_url: Secret::default(),
                 connections: 16,
                 connect_timeout_ms: 5_000,
                 statement_timeout_ms: 30_000,
@@ -338,6 +341,7 @@ impl Config {
         for (key, secret) in [
             ("postgres.url", &mut self.postgres.url),
             ("postgres.direct_url", &mut self.postgres.direct_url),
+            ("postgres.replica_url", &mut self.postgres.replica_url),
             ("qdrant.api_key", &mut self.qdrant.api_key),
             ("redis.url", &mut self.redis.url),
         ] {

@@ -40,6 +40,7 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("store = \"postgres\"\n", "`THROUGHLINE_POSTGRES__URL`"),
         ("cache = \"redis\"\n", "`redis.url` is needed"),
         ("[postgres]\nurl = \"file:/nowhere/url\"\n", "/nowhere/url cannot be read"),
+        ("[postgres]\nreplica_url = \"file:/nowhere/url\"\n", "`postgres.replica_url`"),
         ("[postgres]\nconnections = 0\n", "must be 1 to"),
         ("[sqlite]\nreaders = 100000\n", "must be 1 to 64"),
         ("[sqlite]\nbusy_timeout_ms = 99999999999\n", "must be 0 to"),
@@ -73,9 +74,12 @@ fn secrets_are_read_and_never_shown() {
     writeln!(file, "postgres://u:s3cret@host/db").unwrap();
     let reference = format!("file:{}", file.path().display());
     for url in ["postgres://u:s3cret@host/db", &reference] {
-        let (layers, _file) =
-            with_file("store = \"postgres\"\n", &[("postgres.url", url), ("redis.url", url)]);
+        let (layers, _file) = with_file(
+            "store = \"postgres\"\n",
+            &[("postgres.url", url), ("redis.url", url), ("postgres.replica_url", url)],
+        );
         let config = layers.load().unwrap();
+        assert_eq!(config.postgres.replica_url, config.postgres.url);
         assert_eq!(config.postgres.url.expose(), "postgres://u:s3cret@host/db");
         let shown = format!("{config:?} {:?}", layers.explain().unwrap());
         assert!(!shown.contains("s3cret") && shown.contains("(secret)"), "{shown}");

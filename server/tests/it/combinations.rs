@@ -75,7 +75,18 @@ impl Combination {
                 }
             }
         }
+        all.push(Self::of("postgres", "store", "none", &format!("{run}-replica")).with_replica());
         all
+    }
+
+    /// With the standby for what may be read there.
+    fn with_replica(mut self) -> Self {
+        let standby = server("THROUGHLINE_TEST_POSTGRES_REPLICA");
+        let [url, direct] = database();
+        let host = |url: &str| url.split(['@', '/']).nth(3).unwrap_or_default().to_owned();
+        let url = url.replace(&host(direct), &host(&standby));
+        self.settings.push(format!("postgres.replica_url={url}"));
+        self
     }
 
     fn of(store: &str, index: &str, cache: &str, run: &str) -> Self {

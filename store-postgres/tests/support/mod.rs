@@ -36,7 +36,7 @@ impl Server {
 
     /// A database that has no schema yet.
     pub(crate) async fn empty(name: &str) -> Self {
-        Self::empty_on(given(), name).await
+        Self::empty_on(named("THROUGHLINE_TEST_POSTGRES"), name).await
     }
 
     /// As [`Self::empty`], on a server of the test's own.
@@ -68,15 +68,15 @@ impl Server {
     }
 }
 
-/// The server that the environment names.
-pub(crate) fn given() -> PgConnectOptions {
-    let url = std::env::var("THROUGHLINE_TEST_POSTGRES").unwrap_or_else(|_| {
+/// The server that a variable names, as its superuser.
+pub(crate) fn named(variable: &str) -> PgConnectOptions {
+    let url = std::env::var(variable).unwrap_or_else(|_| {
         panic!(
-            "THROUGHLINE_TEST_POSTGRES is not set: run `cargo xtask services up` and set what it \
-             prints, or run `cargo xtask test --all`"
+            "{variable} is not set: run `cargo xtask services up` and set what it prints, or run \
+             `cargo xtask test --all`"
         )
     });
-    url.parse().expect("THROUGHLINE_TEST_POSTGRES is a URL")
+    url.parse().unwrap_or_else(|_| panic!("{variable} is a URL"))
 }
 
 /// Runs a statement on a connection of its own.

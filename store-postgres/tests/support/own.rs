@@ -16,7 +16,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use tempfile::TempDir;
 
-use super::support::given;
+use super::support::named;
 
 /// For a server that was killed to recover.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ pub(crate) struct Own {
 impl Own {
     /// Makes an empty one, and starts it.
     pub(crate) async fn start() -> Self {
-        let mut server = given().connect().await.unwrap();
+        let mut server = named("THROUGHLINE_TEST_POSTGRES").connect().await.unwrap();
         let programs: String =
             sqlx::query_scalar("SELECT setting FROM pg_config WHERE name = 'BINDIR'")
                 .fetch_one(&mut server)
