@@ -1,7 +1,9 @@
 //! Every valid combination of store, vector index and cache, on real servers: the same answers, nothing
 //! crosses tenants, and what is away is told.
 
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -9,6 +11,10 @@ use crate::support::{Throughline, payload};
 
 /// The role of the service, which row-level security binds.
 const ROLE: &str = "throughline_e2e";
+
+/// Less than the patience of a worker: what is done in this time was heard, not found.
+const HEARD: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(60);
 
 /// One of two tenants' memories. Each is the best match of what the other one asks.
 const OURS: &str = r#"{"role": "user", "session": "a", "external_id": "m1", "content": "The safe in the cellar opens with 7731."}
@@ -38,30 +44,32 @@ fn server(variable: &str) -> String {
 /// A database for this run of the tests, with its tables, as the service reaches it.
 pub(crate) fn database() -> &'static [String; 2] {
     static DATABASE: OnceLock<[String; 2]> = OnceLock::new();
-    DATABASE.get_or_init(|| {
-        use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
-        let admin: sqlx::postgres::PgConnectOptions =
-            server("THROUGHLINE_TEST_POSTGRES").parse().unwrap();
-        let name = format!("tl_e2e_{}", std::process::id());
-        let made = async {
-            let mut connection = admin.connect().await?;
-            for statement in [
-                format!(
-                    "DO $$ BEGIN CREATE ROLE {ROLE} LOGIN PASSWORD '{ROLE}';
-                     EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
-                ),
-                format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
-                format!("CREATE DATABASE {name}"),
-            ] {
-                connection.execute(AssertSqlSafe(statement)).await?;
-            }
-            Ok::<(), sqlx::Error>(())
-        };
-        tokio::runtime::Runtime::new().unwrap().block_on(made).unwrap();
-        let (host, port) = (admin.get_host(), admin.get_port());
-        let url = format!("postgres://{ROLE}:{ROLE}@{host}:{port}/{name}");
-        [url, admin.database(&name).to_url_lossy().to_string()]
-    })
+    DATABASE.get_or_init(|| make_database("e2e"))
+}
+
+fn make_database(name: &str) -> [String; 2] {
+    use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
+    let admin: sqlx::postgres::PgConnectOptions =
+        server("THROUGHLINE_TEST_POSTGRES").parse().unwrap();
+    let name = format!("tl_{name}_{}", std::process::id());
+    let made = async {
+        let mut connection = admin.connect().await?;
+        for statement in [
+            format!(
+                "DO $$ BEGIN CREATE ROLE {ROLE} LOGIN PASSWORD '{ROLE}';
+                 EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
+            ),
+            format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"),
+            format!("CREATE DATABASE {name}"),
+        ] {
+            connection.execute(AssertSqlSafe(statement)).await?;
+        }
+        Ok::<(), sqlx::Error>(())
+    };
+    tokio::runtime::Runtime::new().unwrap().block_on(made).unwrap();
+    let (host, port) = (admin.get_host(), admin.get_port());
+    let url = format!("postgres://{ROLE}:{ROLE}@{host}:{port}/{name}");
+    [url, admin.database(&name).to_url_lossy().to_string()]
 }
 
 impl Combination {
@@ -238,4 +246,57 @@ fn an_index_that_lost_or_kept_too_much_is_mended() {
     let worked = anew.json(&other, "ours", &["worker", "--once", "--reconcile"]);
     assert_eq!(worked["reconciled"]["read_anew"], 1, "{worked}");
     assert!(anew.shown(&other, "ours", "Do they own any pets?").contains("tortoise"));
+}
+
+/// How many jobs of all scopes ended so.
+async fn jobs(connection: &mut sqlx::PgConnection, tenant: &str, state: &str) -> i64 {
+    let count = "SELECT count(*) FROM job JOIN scope ON scope.key = job.scope
+        WHERE scope.tenant = $1 AND job.state = $2";
+    sqlx::query_scalar(count).bind(tenant).bind(state).fetch_one(connection).await.unwrap()
+}
+
+#[test]
+fn a_worker_hears_of_what_another_process_writes_and_stops_when_told() {
+    use sqlx::ConnectOptions;
+    let mut combination = Combination::of("postgres", "qdrant", "none", "hears");
+    // It takes every job that it hears of: those of other tests are not its business.
+    let [url, direct] = make_database("hears");
+    combination.settings.push(format!("postgres.url={url}"));
+    combination.settings.push(format!("postgres.direct_url={direct}"));
+    let throughline = Throughline::new();
+    let settings = combination.settings.iter().flat_map(|setting| ["--set", setting.as_str()]);
+    let mut command = throughline.command(&["worker", "--json"]);
+    let mut worker =
+        command.args(settings).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let admin: sqlx::postgres::PgConnectOptions = direct.parse().unwrap();
+    let tenant = format!("{}-ours", combination.name);
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let mut connection = admin.connect().await.unwrap();
+        // Until it listens.
+        let listens = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND query LIKE 'LISTEN%'";
+        let begun = Instant::now();
+        while sqlx::query_scalar::<_, i64>(listens).fetch_one(&mut connection).await.unwrap() == 0 {
+            assert!(begun.elapsed() < SOON, "the worker listens");
+        }
+        let mut quickest = SOON;
+        for round in 0..4 {
+            let name = format!("{round}.jsonl");
+            let said = format!(r#"{{"role": "user", "session": "{round}", "content": "Hello."}}"#);
+            throughline.file(&name, said);
+            combination.json(&throughline, "ours", &["import", &name]);
+            let begun = Instant::now();
+            while jobs(&mut connection, &tenant, "done").await <= round {
+                assert!(begun.elapsed() < SOON, "round {round}");
+            }
+            quickest = quickest.min(begun.elapsed());
+        }
+        assert!(quickest < HEARD, "{quickest:?}");
+        assert_eq!(jobs(&mut connection, &tenant, "queued").await, 0);
+    });
+    let begun = Instant::now();
+    let told = Command::new("sh").args(["-c", &format!("kill -s INT {}", worker.id())]).status();
+    assert!(told.unwrap().success());
+    assert!(worker.wait().unwrap().success());
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
 }
