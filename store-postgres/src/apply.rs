@@ -20,7 +20,7 @@ use crate::facts::FactWriter;
 use crate::lexical::TailWriter;
 use crate::records::{bounded, number, parsed, scope_parts};
 use crate::sessions::{Held, Placed};
-use crate::store::PostgresStore;
+use crate::store::{Bounded, PostgresStore};
 use crate::timed::Timed;
 use crate::vectors::VectorWriter;
 use crate::{entities, jobs, profiles, sessions, summaries, usage};
@@ -53,6 +53,17 @@ struct Transaction<'b> {
 pub(crate) async fn apply(store: &PostgresStore, batch: &WriteBatch) -> Result<Applied> {
     check_vectors(batch)?;
     let mut write = store.write(&batch.scope).await?;
+    match decide(&mut write, batch).await {
+        Ok(applied) => write.commit().await.map(|()| applied),
+        Err(error) => {
+            // Who hears of it may go on at once: nothing of the batch is held any more.
+            write.rollback().await;
+            Err(error)
+        }
+    }
+}
+
+async fn decide(write: &mut Bounded, batch: &WriteBatch) -> Result<Applied> {
     let scope = write.key;
     let connection = write.connection();
     let counters = mapped(lock_scope(connection, scope, batch).await, "apply")?;
@@ -64,7 +75,6 @@ pub(crate) async fn apply(store: &PostgresStore, batch: &WriteBatch) -> Result<A
         transaction.write(connection, write, &mut applied).await?;
     }
     mapped(transaction.close(connection).await, "apply")?;
-    write.commit().await?;
     Ok(applied)
 }
 

@@ -178,6 +178,11 @@ impl Bounded {
     pub(crate) async fn commit(self) -> Result<()> {
         mapped(self.connection.commit().await, "commit")
     }
+
+    /// Takes back what was written, and returns when its locks are free.
+    pub(crate) async fn rollback(self) {
+        self.connection.rollback().await;
+    }
 }
 
 #[async_trait]

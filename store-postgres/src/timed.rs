@@ -81,6 +81,16 @@ impl Timed {
         self.within(async |connection| PgTransactionManager::commit(connection).await).await
     }
 
+    /// Takes back what was written. A connection that does not answer is closed, which does the same later.
+    pub(crate) async fn rollback(mut self) {
+        if self.given_up {
+            return;
+        }
+        self.given_up = true;
+        let rolled_back = PgTransactionManager::rollback(&mut self.connection);
+        self.given_up = within(self.check, rolled_back).await.is_err();
+    }
+
     /// Runs statements with one deadline for all of them, each of which says that it is not to be kept.
     pub(crate) async fn within<T>(
         &mut self,
