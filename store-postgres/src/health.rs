@@ -18,6 +18,14 @@ const CATCH_UP: Duration = Duration::from_secs(1);
 /// So many bytes are always there that a replica cannot replay yet: what nobody waits for is written page
 /// by page, and records end where they end.
 const NEAR: i64 = 64 << 10;
+/// So many seconds old is what a replica has that does not keep up; a busy one may be a few behind.
+const LATE: i64 = 10;
+const AWAY: &str = "the replica does not answer, so the primary answers every read: start it, or check \
+    `postgres.replica_url`";
+const NO_REPLICA: &str = "`postgres.replica_url` names a server that is no replica, so the primary \
+    answers every read: name a standby of the primary, or none";
+const ANOTHERS: &str = "`postgres.replica_url` names a replica of another server: name one of that of \
+    `postgres.url`, or none";
 /// How a transaction begins that looks at a server.
 const READ: &str = "READ ONLY";
 
@@ -136,6 +144,20 @@ impl Progress {
             age: row.try_get(3)?,
         })
     }
+
+    fn problem(&self) -> Option<String> {
+        let Self { recovers, paused, behind, age } = self;
+        if !recovers {
+            return Some(NO_REPLICA.to_owned());
+        }
+        let why = if *paused { "its replay is paused" } else { "it does not keep up" };
+        (*paused || (*behind > NEAR && *age > LATE)).then(|| {
+            format!(
+                "the replica is {behind} bytes behind, and what it has last is {age} s old, as {why}: \
+                 the primary answers what it has not"
+            )
+        })
+    }
 }
 
 /// What a server has in common with its replicas alone, where it may be asked.
@@ -155,44 +177,21 @@ async fn replica_problem(store: &PostgresStore, replica: &Replica) -> Option<Str
     // A primary that is away, or is none, is told by itself.
     let end: String = asked.await.ok()?;
     let begun = Instant::now();
-    let progress = loop {
+    let problem = loop {
         let Ok(progress) = Progress::of(store, replica, &end).await else {
-            return Some(
-                "the replica does not answer, so the primary answers every read: start it, or check \
-                 `postgres.replica_url`"
-                    .to_owned(),
-            );
+            return Some(AWAY.to_owned());
         };
-        if progress.paused || progress.behind <= NEAR || begun.elapsed() > CATCH_UP {
-            break progress;
+        let problem = progress.problem();
+        let may_pass = progress.recovers && !progress.paused && begun.elapsed() < CATCH_UP;
+        if problem.is_none() || !may_pass {
+            break problem;
         }
         sleep(CATCH_UP / 20).await;
     };
-    let Progress { recovers, paused, behind, age } = progress;
-    if !recovers {
-        return Some(
-            "`postgres.replica_url` names a server that is no replica, so the primary answers every \
-             read: name a standby of the primary, or none"
-                .to_owned(),
-        );
+    match (identity(store, &replica.pool).await, identity(store, &store.inner.pool).await) {
+        (Some(its), Some(ours)) if its != ours => Some(ANOTHERS.to_owned()),
+        _ => problem,
     }
-    if let (Some(its), Some(ours)) =
-        (identity(store, &replica.pool).await, identity(store, &store.inner.pool).await)
-        && its != ours
-    {
-        return Some(
-            "`postgres.replica_url` names a replica of another server: name one of that of \
-             `postgres.url`, or none"
-                .to_owned(),
-        );
-    }
-    let why = if paused { "its replay is paused" } else { "it does not keep up" };
-    (paused || behind > NEAR).then(|| {
-        format!(
-            "the replica is {behind} bytes behind, and what it has last is {age} s old, as {why}: the \
-             primary answers what it has not"
-        )
-    })
 }
 
 /// Indexes that a crash of the server or an interrupted build left unusable.
@@ -209,4 +208,26 @@ async fn compare(connection: &mut PgConnection) -> sqlx::Result<Vec<String>> {
         .into_iter()
         .map(|index| format!("the index `{index}` is not valid: REINDEX INDEX it"))
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_is_told_of_that_is_none_paused_or_far_behind() {
+        for (recovers, paused, behind, age, expected) in [
+            (true, false, 0, 99, None),
+            (true, false, NEAR, 99, None),
+            (true, false, 1 << 40, LATE, None),
+            (true, false, NEAR + 1, LATE + 1, Some("65537 bytes behind")),
+            (true, false, 1 << 40, 99, Some("does not keep up")),
+            (true, true, 0, 0, Some("paused")),
+            (false, false, 0, 0, Some("no replica")),
+        ] {
+            let told = Progress { recovers, paused, behind, age }.problem();
+            assert_eq!(told.is_some(), expected.is_some(), "{told:?}");
+            assert!(told.unwrap_or_default().contains(expected.unwrap_or_default()));
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! It goes straight to the server: PgBouncer in transaction mode would give the connection to somebody
 //! else. It is made when it is first needed, and again after it broke.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::postgres::{PgListener, PgPoolOptions};
@@ -18,6 +19,8 @@ use crate::timed::within;
 pub(crate) struct Listening {
     connection: Mutex<Option<Heard>>,
     woken: Notify,
+    /// It could not listen the last time.
+    deaf: AtomicBool,
 }
 
 /// A connection that listens.
@@ -42,9 +45,13 @@ impl Listening {
 
     /// Returns when something was heard; never, when the server cannot be listened to.
     async fn hear(&self, options: &PostgresOptions) {
-        if let Err(error) = self.listen(options).await {
+        let listened = self.listen(options).await;
+        let was_deaf = self.deaf.swap(listened.is_err(), Ordering::Relaxed);
+        if let Err(error) = listened {
+            if !was_deaf {
+                tracing::warn!(%error, "new jobs are not heard of for a while, only found");
+            }
             // The next wait connects again.
-            tracing::debug!(%error, "new jobs are not heard of, only found");
             std::future::pending::<()>().await;
         }
     }
