@@ -15,6 +15,8 @@ const MIGRATIONS: &[(&str, &str)] = &[("initial", include_str!("../migrations/00
 
 /// How long who waits for a build waits before it looks again.
 const TURN: Duration = Duration::from_millis(500);
+/// What the server may use for a build: the graph of 300,000 vectors of 256 values.
+const BUILD_MEMORY: &str = "512MB";
 /// Partitions of a large table.
 const PARTITIONS: u32 = 16;
 
@@ -229,6 +231,8 @@ async fn build(connection: &mut PgConnection, deferred: &Deferred) -> sqlx::Resu
     // Names and numbers of our own. Each is a statement of its own: a transaction may not hold them.
     for statement in [
         "SET statement_timeout = 0".to_owned(),
+        // A graph that does not fit is built many times as slowly.
+        format!("SET maintenance_work_mem = '{BUILD_MEMORY}'"),
         format!("DROP INDEX CONCURRENTLY IF EXISTS {index}"),
         format!(
             "CREATE INDEX CONCURRENTLY {index} ON {table}

@@ -93,7 +93,9 @@ impl PostgresStore {
 
     /// Statements that bind a transaction: to what it may see, and to an end. Numbers, a UUID and our own
     /// words: nothing of a caller's. The server ends the transaction of a program that it hears nothing
-    /// more of, and with that the lock on the scope.
+    /// more of, and with that the lock on the scope. Statements are planned once for any values: for
+    /// given ones the server would plan anew each time, with every partition, which takes longer than most
+    /// statements do.
     pub(crate) fn bounds(&self, bound: Bound) -> String {
         let timeout = self.inner.options.statement_timeout.as_millis();
         let bound = match bound {
@@ -101,7 +103,7 @@ impl PostgresStore {
             Bound::Worker => "SET LOCAL throughline.worker = 'on'".to_owned(),
         };
         format!(
-            "SET LOCAL statement_timeout = {timeout};
+            "SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL statement_timeout = {timeout};
              SET LOCAL idle_in_transaction_session_timeout = {timeout}; {bound}"
         )
     }

@@ -220,12 +220,11 @@ struct Place {
 }
 
 impl Question<'_> {
-    /// Compares every vector: exact.
+    /// Compares every vector: exact. The question becomes a vector once, not for every row.
     async fn all(&self, connection: &mut Timed, place: Place) -> sqlx::Result<Vec<PgRow>> {
         sqlx::query(
-            "SELECT key, (value <=> $4::real[]::halfvec) AS distance FROM embedding
-             WHERE scope = $1 AND space_id = $2 AND namespace = $3
-             ORDER BY (value <=> $4::real[]::halfvec), key LIMIT $5",
+            "SELECT key, value <=> (SELECT $4::real[]::halfvec) AS distance FROM embedding
+             WHERE scope = $1 AND space_id = $2 AND namespace = $3 ORDER BY distance, key LIMIT $5",
         )
         .bind(place.scope)
         .bind(place.space)
@@ -237,11 +236,13 @@ impl Question<'_> {
     }
 
     /// Asks the index of the space. Its expression and condition are those of the deferred migration,
-    /// which is why numbers stand in the statement: a parameter would not be known to match.
+    /// which is why numbers stand in the statement: a parameter would not be known to match. It is planned
+    /// for its values: whether the index is worth its while depends on the scope's size and the limit.
     async fn index(&self, connection: &mut Timed, place: Place) -> sqlx::Result<Vec<PgRow>> {
         let explored = self.limit.clamp(LEAST_EXPLORED, 1_000);
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!(
-            "SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {explored}"
+            "SET LOCAL plan_cache_mode = force_custom_plan;
+             SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {explored}"
         )))
         .execute(&mut *connection)
         .await?;
@@ -264,7 +265,7 @@ impl Question<'_> {
             return Ok(Vec::new());
         }
         sqlx::query(
-            "SELECT key, (value <=> $4::real[]::halfvec) AS distance FROM embedding
+            "SELECT key, value <=> (SELECT $4::real[]::halfvec) AS distance FROM embedding
              WHERE scope = $1 AND space_id = $2 AND namespace = $3 AND key = ANY($5)",
         )
         .bind(place.scope)
