@@ -49,9 +49,15 @@ pub(crate) enum Task {
         /// Smaller data and fewer rounds.
         #[arg(long)]
         quick: bool,
-        /// Where the JSON goes; target/bench/engine.json when not given.
+        /// Where the JSON goes; in target/bench when not given.
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
+        /// Every combination of stores instead, on servers that are started for it.
+        #[arg(long)]
+        stores: bool,
+        /// Messages of the stores [default: 100000].
+        #[arg(long, value_name = "COUNT", requires = "stores")]
+        messages: Option<usize>,
     },
     /// Evaluate retrieval on a labelled data set, in the release profile.
     Eval {

@@ -30,7 +30,8 @@ fn main() -> ExitCode {
         Task::Services { action } => services::run(action),
         Task::Tidy { bless } => tidy::run(bless),
         Task::Ci { breadth, after_test, only } => ci::run(breadth, after_test, only.as_deref()),
-        Task::Bench { quick, out } => run::bench(quick, out),
+        Task::Bench { quick, out, stores: false, .. } => run::bench(quick, out),
+        Task::Bench { quick, out, messages, .. } => run::bench_stores(quick, out, messages),
         Task::Eval { data, rest } => run::eval(&data, &rest),
         Task::Distill { rest } => run::distill(&rest),
     };

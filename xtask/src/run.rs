@@ -1,25 +1,49 @@
 //! `bench`, `eval` and `distill`: programs of other crates, started with the right profile and paths.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::Result;
 use crate::proc::{cargo, succeeds, target_dir};
+use crate::services::Lease;
 
 /// Runs the engine's benchmark.
 pub(crate) fn bench(quick: bool, out: Option<PathBuf>) -> Result<bool> {
+    let mut command = cargo(["bench", "-p", "throughline-server", "--bench", "engine", "--"]);
+    if quick {
+        command.arg("--quick");
+    }
+    measured(command, out, "engine.json")
+}
+
+/// Runs the benchmark of all combinations of stores, on servers that are up or brought up for it.
+pub(crate) fn bench_stores(
+    quick: bool,
+    out: Option<PathBuf>,
+    messages: Option<usize>,
+) -> Result<bool> {
+    let servers = Lease::take()?;
+    let mut command = cargo(["bench", "-p", "throughline-server", "--bench", "engine"]);
+    command.args(["--features", "live-tests", "--", "--only", "stores"]);
+    if quick {
+        command.arg("--quick");
+    }
+    if let Some(messages) = messages {
+        command.arg("--messages").arg(messages.to_string());
+    }
+    command.envs(servers.variables.iter().map(|(name, value)| (name, value)));
+    measured(command, out, "stores.json")
+}
+
+fn measured(mut command: Command, out: Option<PathBuf>, name: &str) -> Result<bool> {
     let out = match out {
         Some(out) => std::path::absolute(out)?,
-        None => target_dir()?.join("bench").join("engine.json"),
+        None => target_dir()?.join("bench").join(name),
     };
     if let Some(parent) = out.parent() {
         std::fs::create_dir_all(parent)?;
     }
-    let mut command = cargo(["bench", "-p", "throughline-server", "--bench", "engine", "--"]);
-    command.arg("--json").arg(&out);
-    if quick {
-        command.arg("--quick");
-    }
-    let ok = succeeds(&mut command)?;
+    let ok = succeeds(command.arg("--json").arg(&out))?;
     if ok {
         println!("Numbers as JSON: {}", out.display());
     }

@@ -306,12 +306,18 @@ fn path<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<PathB
     text(deserializer).map(PathBuf::from)
 }
 
-fn require(key: &str, secret: &Secret) -> Result<()> {
+/// A setting without which a backend cannot be reached. What else it needs is told at once.
+fn require(key: &str, secret: &Secret, is_built: bool) -> Result<()> {
     if !secret.is_empty() {
         return Ok(());
     }
+    let backend = key.split('.').next().unwrap_or_default();
+    let build = match is_built {
+        true => String::new(),
+        false => format!("; this binary must be built with `--features {backend}`, too"),
+    };
     Err(Error::invalid(format!(
-        "configuration key `{key}` is needed: set it, or `{ENV_PREFIX}{}`",
+        "configuration key `{key}` is needed: set it, or `{ENV_PREFIX}{}`{build}",
         key.to_uppercase().replace('.', "__")
     )))
 }
@@ -351,7 +357,7 @@ impl Config {
             self.require_postgres()?;
         }
         if self.cache == CacheKind::Redis {
-            require("redis.url", &self.redis.url)?;
+            require("redis.url", &self.redis.url, cfg!(feature = "redis"))?;
         }
         Ok(self)
     }
@@ -361,7 +367,7 @@ impl Config {
     /// # Errors
     /// `InvalidInput` that names the key.
     pub fn require_postgres(&self) -> Result<()> {
-        require("postgres.url", &self.postgres.url)
+        require("postgres.url", &self.postgres.url, cfg!(feature = "postgres"))
     }
 
     /// Folder of the transformer's files.

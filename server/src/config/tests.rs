@@ -39,6 +39,8 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("store = \"mysql\"\n", "sqlite"),
         ("store = \"postgres\"\n", "`THROUGHLINE_POSTGRES__URL`"),
         ("cache = \"redis\"\n", "`redis.url` is needed"),
+        #[cfg(not(feature = "redis"))]
+        ("cache = \"redis\"\n", "built with `--features redis`, too"),
         ("[postgres]\nurl = \"file:/nowhere/url\"\n", "/nowhere/url cannot be read"),
         ("[postgres]\nreplica_url = \"file:/nowhere/url\"\n", "`postgres.replica_url`"),
         ("[postgres]\nconnections = 0\n", "must be 1 to"),
