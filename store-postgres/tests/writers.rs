@@ -1,7 +1,7 @@
 //! Processes that write to one scope, of which one is killed again and again: what was acknowledged is
 //! there, nothing is there twice, and the numbers have no gap.
 //!
-//! The same where the server itself is killed, or comes back read-only.
+//! The same where the server itself is killed, comes back read-only, or fails over to its standby.
 //!
 //! `THROUGHLINE_TEST_WRITERS_SECONDS` sets how long they write; a twelfth of that is between two kills.
 
@@ -27,6 +27,7 @@ use throughline_core::ErrorKind;
 use throughline_core::ports::{SessionRepo, Store};
 use throughline_store_postgres::{PostgresOptions, PostgresStore, migrate};
 use throughline_testkit::build::scope;
+use tokio::task::JoinHandle;
 
 use own::Own;
 use support::Server;
@@ -196,47 +197,101 @@ async fn database(own: &Own, name: &str) -> (Server, PostgresStore) {
     (server, store)
 }
 
+/// Writers on one store that repeat each batch until it is acknowledged: whether it was written is not known.
+struct Writers {
+    done: Arc<[AtomicUsize; WRITERS]>,
+    failed: Arc<AtomicUsize>,
+    ended: Arc<AtomicBool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Writers {
+    /// Begins to write. No batch may fail in another way than these.
+    fn start(store: &PostgresStore, expected: &'static [ErrorKind]) -> Self {
+        let mut writers = Self {
+            done: Arc::default(),
+            failed: Arc::default(),
+            ended: Arc::default(),
+            tasks: Vec::new(),
+        };
+        for writer in 0..WRITERS {
+            let (store, done) = (store.clone(), Arc::clone(&writers.done));
+            let (failed, ended) = (Arc::clone(&writers.failed), Arc::clone(&writers.ended));
+            writers.tasks.push(tokio::spawn(async move {
+                for n in 0.. {
+                    while let Err(error) = store.apply(turn(writer, n)).await {
+                        assert!(expected.contains(&error.kind()), "{error:?}");
+                        failed.fetch_add(1, Ordering::Relaxed);
+                        tokio::time::sleep(Duration::from_millis(20)).await; // tidy: sleep: between two tries
+                    }
+                    done[writer].store(n + 1, Ordering::Relaxed);
+                    if ended.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            }));
+        }
+        writers
+    }
+
+    fn acknowledged(&self) -> usize {
+        self.done.iter().map(|done| done.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Waits until they have written some more.
+    async fn go_on(&self) {
+        let (begun, before) = (Instant::now(), self.acknowledged());
+        while self.acknowledged() < before + BETWEEN {
+            assert!(begun.elapsed() < SOON, "the writers go on after {before} batches");
+            assert!(!self.tasks.iter().any(JoinHandle::is_finished));
+            tokio::time::sleep(Duration::from_millis(5)).await; // tidy: sleep: between two looks
+        }
+    }
+
+    /// Ends them; what each has written, and how many tries failed.
+    async fn end(self) -> ([usize; WRITERS], usize) {
+        self.ended.store(true, Ordering::Relaxed);
+        for task in self.tasks {
+            task.await.unwrap();
+        }
+        let done = [0, 1, 2, 3].map(|writer: usize| self.done[writer].load(Ordering::Relaxed));
+        (done, self.failed.load(Ordering::Relaxed))
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_server_that_is_killed_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
     let mut own = Own::start().await;
     let (_, store) = database(&own, "killed").await;
-    let done: Arc<[AtomicUsize; WRITERS]> = Arc::default();
-    let (failed, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-    let writers = [0, 1, 2, 3].map(|writer| {
-        let (store, done) = (store.clone(), Arc::clone(&done));
-        let (failed, ended) = (Arc::clone(&failed), Arc::clone(&ended));
-        tokio::spawn(async move {
-            for n in 0.. {
-                // The same batch until it is acknowledged: whether it was written is not known.
-                while let Err(error) = store.apply(turn(writer, n)).await {
-                    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
-                    failed.fetch_add(1, Ordering::Relaxed);
-                    tokio::time::sleep(Duration::from_millis(20)).await; // tidy: sleep: between two tries
-                }
-                done[writer].store(n + 1, Ordering::Relaxed);
-                if ended.load(Ordering::Relaxed) {
-                    return;
-                }
-            }
-        })
-    });
-    let acknowledged = || done.iter().map(|done| done.load(Ordering::Relaxed)).sum::<usize>();
-    for kill in 0..KILLS {
-        let (begun, before) = (Instant::now(), acknowledged());
-        while acknowledged() < before + BETWEEN {
-            assert!(begun.elapsed() < SOON, "the writers go on after {kill} kills");
-            assert!(!writers.iter().any(tokio::task::JoinHandle::is_finished));
-            tokio::time::sleep(Duration::from_millis(5)).await; // tidy: sleep: between two looks
-        }
+    let writers = Writers::start(&store, &[ErrorKind::Unavailable]);
+    for _ in 0..KILLS {
+        writers.go_on().await;
         own.kill();
         own.up(&[]).await;
     }
-    ended.store(true, Ordering::Relaxed);
-    for writer in writers {
-        writer.await.unwrap();
-    }
-    assert!(failed.load(Ordering::Relaxed) >= KILLS, "the kills came in the midst of writing");
-    let done = [0, 1, 2, 3].map(|writer| done[writer].load(Ordering::Relaxed));
+    let (done, failed) = writers.end().await;
+    assert!(failed >= KILLS, "the kills came in the midst of writing");
+    check(&store, done).await;
+    assert_eq!(store.health(true).await.unwrap().problems, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_server_that_fails_over_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
+    let mut own = Own::start().await;
+    let (_, store) = database(&own, "failsover").await;
+    let mut standby = own.standby().await;
+    let writers = Writers::start(&store, &[ErrorKind::Unavailable, ErrorKind::ReadOnly]);
+    writers.go_on().await;
+    own.kill();
+    standby.take_over(own).await;
+    // Reads go on before writes do, and the operator is told.
+    let problems = store.health(false).await.unwrap().problems;
+    assert!(problems.iter().any(|told| told.contains("is a replica")), "{problems:?}");
+    assert!(store.totals(&scope("ana")).await.unwrap().messages > 0);
+    standby.promote().await;
+    writers.go_on().await;
+    let (done, failed) = writers.end().await;
+    assert!(failed > 0, "the failure came in the midst of writing");
     check(&store, done).await;
     assert_eq!(store.health(true).await.unwrap().problems, Vec::<String>::new());
 }

@@ -10,13 +10,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use tempfile::TempDir;
 
-use super::support::named;
+use super::support::{execute, named};
 
 /// For a server that was killed to recover.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,17 +42,12 @@ impl Own {
                 .await
                 .unwrap();
         let programs = PathBuf::from(programs);
+        let mut own = Self::beside(programs);
         assert!(
-            programs.join("initdb").exists(),
+            own.programs.join("initdb").exists(),
             "the programs of the server are not on this machine, and these tests start another: run \
              `cargo xtask services up` and set what it prints"
         );
-        let folder = TempDir::new().unwrap();
-        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let mut own = Self { programs, folder, port: free_port(), child: None };
-        if is_root() {
-            chown(own.folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-        }
         let mut initdb = own.program("initdb");
         initdb
             .args(["--username", "postgres", "--auth", "trust", "--no-sync", "--encoding", "UTF8"]);
@@ -61,6 +57,45 @@ impl Own {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         own.up(&[]).await;
         own
+    }
+
+    /// One that has no data yet.
+    fn beside(programs: PathBuf) -> Self {
+        let folder = TempDir::new().unwrap();
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        if is_root() {
+            chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        Self { programs, folder, port: free_port(), child: None }
+    }
+
+    /// A hot standby of it. From now on a commit is acknowledged when both have it.
+    pub(crate) async fn standby(&self) -> Self {
+        let mut standby = Self::beside(self.programs.clone());
+        let mut backup = standby.program("pg_basebackup");
+        backup.args(["--host", "127.0.0.1", "--username", "postgres", "--checkpoint", "fast"]);
+        backup.args(["--write-recovery-conf", "--no-sync", "--port", &self.port.to_string()]);
+        let made = backup.arg("--pgdata").arg(standby.data()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        standby.up(&[]).await;
+        for statement in
+            ["ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"]
+        {
+            execute(&self.admin(), statement.to_owned()).await;
+        }
+        standby
+    }
+
+    /// Puts a standby where a server was that is gone. It takes no writes before [`Self::promote`].
+    pub(crate) async fn take_over(&mut self, gone: Self) {
+        self.down();
+        self.port = gone.port;
+        self.up(&[]).await;
+    }
+
+    /// Makes a standby the primary.
+    pub(crate) async fn promote(&self) {
+        execute(&self.admin(), "SELECT pg_promote()".to_owned()).await;
     }
 
     /// As its superuser.
@@ -146,9 +181,14 @@ fn is_root() -> bool {
 }
 
 /// A port that nothing listens on, below those that the system gives to outgoing connections: a server that
-/// was killed finds it free again.
+/// was killed finds it free again. Servers of other tests may be down at the moment: each has its own.
 fn free_port() -> u16 {
-    let start = u16::try_from(std::process::id() % 10_000).unwrap();
-    let mut ports = (0..10_000).map(|n| 10_000 + (start + n) % 10_000);
-    ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).unwrap()
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let own = std::process::id().wrapping_mul(16) + TAKEN.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + u16::try_from(own % 10_000).unwrap();
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }
