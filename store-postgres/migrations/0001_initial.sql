@@ -283,6 +283,9 @@ ALTER TABLE scope FORCE ROW LEVEL SECURITY;
 CREATE POLICY own_scope ON scope USING (key = throughline_scope());
 CREATE POLICY worker_reads ON scope FOR SELECT USING (throughline_worker());
 
+-- How many vectors a scope has tells where an index is worth its while.
+CREATE POLICY worker_reads ON vector_state FOR SELECT USING (throughline_worker());
+
 ALTER TABLE job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE job FORCE ROW LEVEL SECURITY;
 CREATE POLICY own_scope ON job USING (scope = throughline_scope());

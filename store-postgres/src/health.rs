@@ -52,11 +52,12 @@ pub(crate) async fn check(store: &PostgresStore, deep: bool) -> Health {
 
 async fn looked(store: &PostgresStore, deep: bool) -> Result<Health> {
     let mut work = store.work().await?;
-    let look = async |connection: &mut PgConnection| look(connection, deep).await;
+    let exact = store.inner.options.exact_vectors;
+    let look = async |connection: &mut PgConnection| look(connection, exact, deep).await;
     mapped(work.connection().within(look).await, "health")
 }
 
-async fn look(connection: &mut PgConnection, deep: bool) -> sqlx::Result<Health> {
+async fn look(connection: &mut PgConnection, exact: u64, deep: bool) -> sqlx::Result<Health> {
     let row = sqlx::query(
         "SELECT current_setting('server_version'), pg_is_in_recovery(),
            current_setting('default_transaction_read_only') = 'on',
@@ -95,7 +96,7 @@ async fn look(connection: &mut PgConnection, deep: bool) -> sqlx::Result<Health>
             migrate::latest()
         ));
     } else {
-        let waiting = migrate::missing_indexes(connection).await?;
+        let waiting = migrate::missing_indexes(connection, exact).await?;
         if !waiting.is_empty() {
             problems.push(format!(
                 "{} vector indexes are not built yet, so large scopes are compared in full: run \

@@ -8,6 +8,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Row, SqlSafeStr};
 use throughline_core::{Error, ErrorKind, Result};
 
 use crate::connection::{PostgresOptions, driver_error, mapped, parse};
+use crate::records::bounded;
 use crate::timed::within;
 
 /// Numbered, forward-only; a released file never changes.
@@ -18,7 +19,7 @@ const TURN: Duration = Duration::from_millis(500);
 /// What the server may use for a build: the graph of 300,000 vectors of 256 values.
 const BUILD_MEMORY: &str = "512MB";
 /// Partitions of a large table.
-const PARTITIONS: u32 = 16;
+const PARTITIONS: i32 = 16;
 
 /// Latest schema that this program knows.
 pub(crate) fn latest() -> u32 {
@@ -162,12 +163,24 @@ pub struct Deferred {
     dimensions: i64,
 }
 
-/// Spaces whose vectors have no index yet, a partition each.
-pub(crate) async fn missing_indexes(connection: &mut PgConnection) -> sqlx::Result<Vec<Deferred>> {
-    let spaces = sqlx::query("SELECT id, dimensions FROM vector_space ORDER BY id")
-        .persistent(false)
-        .fetch_all(&mut *connection)
-        .await?;
+/// Indexes that are missing: of each partition in which a scope has more than `exact` vectors of a space.
+/// Elsewhere an index would be asked by nobody, and every vector that is written would pay for it.
+pub(crate) async fn missing_indexes(
+    connection: &mut PgConnection,
+    exact: u64,
+) -> sqlx::Result<Vec<Deferred>> {
+    let wanted = sqlx::query(
+        "SELECT DISTINCT p.id, p.dimensions, part FROM vector_state s
+         JOIN vector_space p ON p.id = s.space_id CROSS JOIN generate_series(0, $2 - 1) part
+         WHERE s.vectors > $1
+           AND satisfies_hash_partition('embedding'::regclass, $2, part, s.scope)
+         ORDER BY p.id, part",
+    )
+    .bind(bounded(exact))
+    .bind(PARTITIONS)
+    .persistent(false)
+    .fetch_all(&mut *connection)
+    .await?;
     let built: Vec<String> = sqlx::query_scalar(
         "SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
          WHERE c.relname LIKE 'embedding_%_hnsw_%' AND i.indisvalid",
@@ -176,14 +189,13 @@ pub(crate) async fn missing_indexes(connection: &mut PgConnection) -> sqlx::Resu
     .fetch_all(connection)
     .await?;
     let mut missing = Vec::new();
-    for row in spaces {
-        let (space, dimensions): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
-        for part in 0..PARTITIONS {
-            let table = format!("embedding_{part:02}");
-            let index = format!("{table}_hnsw_{space}");
-            if !built.contains(&index) {
-                missing.push(Deferred { index, table, space, dimensions });
-            }
+    for row in wanted {
+        let (space, dimensions, part): (i64, i64, i32) =
+            (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let table = format!("embedding_{part:02}");
+        let index = format!("{table}_hnsw_{space}");
+        if !built.contains(&index) {
+            missing.push(Deferred { index, table, space, dimensions });
         }
     }
     Ok(missing)
@@ -201,7 +213,8 @@ impl PostgresOptions {
     ) -> Result<usize> {
         let mut connection = connect(self).await?;
         mapped(take_turn(&mut connection).await, "migrate")?;
-        let missing = mapped(missing_indexes(&mut connection).await, "migrate")?;
+        let missing =
+            mapped(missing_indexes(&mut connection, self.exact_vectors).await, "migrate")?;
         for (done, deferred) in missing.iter().enumerate() {
             progress(done, missing.len());
             mapped(build(&mut connection, deferred).await, "migrate")?;
@@ -216,6 +229,8 @@ impl PostgresOptions {
 /// build takes; and who waits here asks again and again, for a build waits for every statement that began
 /// before it, such as one that waits for a lock.
 async fn take_turn(connection: &mut PgConnection) -> sqlx::Result<()> {
+    // Row-level security binds an ordinary owner, too.
+    sqlx::raw_sql("SET throughline.worker = 'on'").execute(&mut *connection).await?;
     loop {
         let taken =
             sqlx::query_scalar("SELECT pg_try_advisory_lock(hashtext('throughline deferred'))");

@@ -27,8 +27,9 @@ const OF_NO_SCOPE: [(&str, &str); 2] = [
     ("_sqlx_migrations", "which migrations were applied: the service may look and not write"),
     ("vector_space", "names and dimensions of embedding models, which all scopes share"),
 ];
-/// What a worker sees of every scope: whose rows there are, and what is to be done, none of the content.
-const OF_WORKERS: [&str; 2] = ["scope", "job"];
+/// What a worker sees of every scope: whose rows and how many vectors there are, and what is to be done, none
+/// of the content.
+const OF_WORKERS: [&str; 3] = ["scope", "job", "vector_state"];
 
 /// A table of ours: its name, whether it is a partition, and the column that holds the scope.
 #[derive(Debug)]
@@ -137,16 +138,17 @@ async fn set(name: &str) -> Set {
 #[tokio::test]
 async fn a_transaction_without_a_scope_sees_nothing_changes_nothing_and_adds_nothing() {
     let Set { server, tables, mut owner, mut service, keys } = set("noscope").await;
-    // Not set, set to nothing, and a worker, who may see two tables and no row of the others.
+    // Not set, set to nothing, and a worker, who may see some tables and no row of the others.
     for settings in ["", "SET LOCAL throughline.scope = ''", "SET LOCAL throughline.worker = 'on'"]
     {
         let worker = settings.contains("worker");
         for table in &tables {
             let Table { name, column, .. } = table;
             begin(&mut service, settings).await;
-            let seen = count(&mut service, format!("SELECT count(*) FROM {name}")).await;
+            let seen = format!("SELECT count(DISTINCT {column}) FROM {name}");
+            let seen = count(&mut service, seen).await;
             let expected = if worker && OF_WORKERS.contains(&name.as_str()) { 2 } else { 0 };
-            assert_eq!(seen, expected, "rows of `{name}` with `{settings}`");
+            assert_eq!(seen, expected, "scopes of `{name}` with `{settings}`");
             let deleted =
                 format!("WITH d AS (DELETE FROM {name} RETURNING 1) SELECT count(*) FROM d");
             assert_eq!(

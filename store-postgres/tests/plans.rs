@@ -240,7 +240,8 @@ async fn hot_questions_are_answered_by_their_index_from_one_partition() {
         WHERE e.scope = (SELECT key FROM scope WHERE user_id = 'user2') AND satisfies_hash_partition(
           'embedding'::regclass, 16, right(e.tableoid::regclass::text, 2)::integer, other.scope)";
     execute(&server.admin, neighbours.to_owned()).await;
-    options.build_deferred(|_, _| {}).await.unwrap();
+    let indexed = PostgresOptions { exact_vectors: 100, ..options.clone() };
+    indexed.build_deferred(|_, _| {}).await.unwrap();
     execute(&server.admin, "ANALYZE".to_owned()).await;
     for setting in [
         "session_preload_libraries = 'auto_explain'",
