@@ -1,16 +1,15 @@
 //! Moving an installation from one store to another, whole and compared.
 //!
-//! Scope by scope and table by table: what the target lacks is copied, then both are read again and
-//! compared by count and hash, and only then is the scope there. A move that was interrupted goes on where
+//! Scope by scope, then tenant by tenant, and table by table: what the target lacks is copied, then both
+//! are read again and compared by count and hash, and only then is the scope or the tenant there. A move that was interrupted goes on where
 //! it stopped: what the target has of a table is the beginning of what the source has.
 
 use futures_util::TryStreamExt;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ports::{
-    Archive, ArchiveSource, ArchiveTarget, Row, ScopeCounters, TABLES, Table, Value,
+    Archive, ArchiveSource, ArchiveTarget, Holder, Row, ScopeCounters, Table, Value,
 };
-use crate::scope::Scope;
 
 /// How far a move is, in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,6 +25,8 @@ pub struct MoveProgress {
 pub struct Moved {
     /// Scopes that were compared and are there.
     pub scopes: u64,
+    /// Tenants whose keys, settings, grants and audit log were compared and are there.
+    pub tenants: u64,
     /// Messages that they hold.
     pub messages: u64,
     /// Records of all kinds.
@@ -34,96 +35,99 @@ pub struct Moved {
     pub copied: u64,
 }
 
-/// Moves every scope of `source` to `target`, or goes on with it. What is moved already is compared again.
+/// Moves every scope and every tenant of `source` to `target`, or goes on with it. What is moved already is compared again.
 ///
 /// # Errors
-/// `Conflict` where the target holds other content under a scope: it was in use already, and nothing of
-/// the scope is changed. `Corrupt` where a copy differs from what was copied. Those of both stores; what
+/// `Conflict` where the target holds other content of a scope or a tenant: it was in use already, and
+/// nothing of that is changed. `Corrupt` where a copy differs from what was copied. Those of both stores; what
 /// was copied stays, and the next call goes on from it.
 pub async fn move_all(
     source: &dyn ArchiveSource,
     target: &dyn ArchiveTarget,
     progress: &mut (dyn FnMut(MoveProgress) + Send),
 ) -> Result<Moved> {
-    let scopes = source.scopes().await?;
+    let holders = source.holders().await?;
     let mut told = MoveProgress::default();
-    for scope in &scopes {
-        for table in TABLES {
-            told.total += source.count(scope, table).await?;
+    for of in &holders {
+        for table in of.tables() {
+            told.total += source.count(of, table).await?;
         }
     }
     let mut moved = Moved::default();
-    for scope in &scopes {
-        let counters = source.counters(scope).await?.unwrap_or_default();
-        let mut scope_move = ScopeMove { source, target, scope, told, progress, copied: 0 };
-        scope_move.run(&counters).await?;
-        (told, moved.copied) = (scope_move.told, moved.copied + scope_move.copied);
-        moved.scopes += 1;
+    for of in &holders {
+        let counters = source.counters(of).await?.unwrap_or_default();
+        let mut one = HolderMove { source, target, of, told, progress, copied: 0 };
+        one.run(&counters).await?;
+        (told, moved.copied) = (one.told, moved.copied + one.copied);
+        match of {
+            Holder::Scope(_) => moved.scopes += 1,
+            Holder::Tenant(_) => moved.tenants += 1,
+        }
         moved.messages += counters.messages;
     }
     moved.records = told.done;
     Ok(moved)
 }
 
-/// The move of one scope.
-struct ScopeMove<'a> {
+/// The move of one scope or tenant.
+struct HolderMove<'a> {
     source: &'a dyn ArchiveSource,
     target: &'a dyn ArchiveTarget,
-    scope: &'a Scope,
+    of: &'a Holder,
     told: MoveProgress,
     progress: &'a mut (dyn FnMut(MoveProgress) + Send),
     copied: u64,
 }
 
-impl ScopeMove<'_> {
+impl HolderMove<'_> {
     async fn run(&mut self, counters: &ScopeCounters) -> Result<()> {
-        if let Some(held) = self.target.counters(self.scope).await? {
+        if let Some(held) = self.target.counters(self.of).await? {
             if held == *counters && self.is_equal().await? {
                 return Ok(());
             }
             return Err(Error::conflict(format!(
                 "{} is there already with other content: it was written to after it was moved, or was \
                  never moved; nothing of it was changed",
-                named(self.scope)
+                named(self.of)
             )));
         }
         let before = self.told;
         if !self.copy().await? {
             // What an earlier move left is of a source that was written to since.
             self.told = before;
-            self.target.clear(self.scope).await?;
+            self.target.clear(self.of).await?;
             if !self.copy().await? {
                 return Err(Error::new(
                     ErrorKind::Corrupt,
                     format!(
                         "the copy of {} differs from what was copied: it was not put in use; run this \
                          again, and check the memory and disks of both machines",
-                        named(self.scope)
+                        named(self.of)
                     ),
                 ));
             }
         }
-        self.target.open_scope(self.scope, counters).await
+        self.target.open_holder(self.of, counters).await
     }
 
     /// Copies what the target lacks; whether it then has what the source has.
     async fn copy(&mut self) -> Result<bool> {
-        for table in TABLES {
-            let held = self.target.count(self.scope, table).await?;
+        for table in self.of.tables() {
+            let held = self.target.count(self.of, table).await?;
             let mut wanted = Digest::default();
-            let mut pages = self.source.rows(self.scope, table);
+            let mut pages = self.source.rows(self.of, table);
             while let Some(page) = pages.try_next().await? {
                 let there = held.saturating_sub(wanted.rows).min(page.len() as u64);
                 let new = page.get(usize::try_from(there).unwrap_or(page.len())..);
                 let new = new.unwrap_or_default();
                 if !new.is_empty() {
-                    self.target.put(self.scope, table, new).await?;
+                    self.target.put(self.of, table, new).await?;
                     self.copied += new.len() as u64;
                 }
                 wanted.add_all(&page);
                 self.tell(page.len());
             }
-            if digest(self.target, self.scope, table).await? != wanted {
+            if digest(self.target, self.of, table).await? != wanted {
                 return Ok(false);
             }
         }
@@ -131,9 +135,9 @@ impl ScopeMove<'_> {
     }
 
     async fn is_equal(&mut self) -> Result<bool> {
-        for table in TABLES {
-            let wanted = digest(self.source, self.scope, table).await?;
-            if digest(self.target, self.scope, table).await? != wanted {
+        for table in self.of.tables() {
+            let wanted = digest(self.source, self.of, table).await?;
+            if digest(self.target, self.of, table).await? != wanted {
                 return Ok(false);
             }
             self.tell(usize::try_from(wanted.rows).unwrap_or(usize::MAX));
@@ -147,23 +151,30 @@ impl ScopeMove<'_> {
     }
 }
 
-fn named(scope: &Scope) -> String {
-    let workspace = scope.workspace.as_ref().map(|name| format!(", workspace `{name}`"));
-    format!(
-        "the scope of tenant `{}`, user `{}`{}",
-        scope.tenant,
-        scope.user,
-        workspace.unwrap_or_default()
-    )
+fn named(of: &Holder) -> String {
+    match of {
+        Holder::Scope(scope) => {
+            let workspace = scope.workspace.as_ref().map(|name| format!(", workspace `{name}`"));
+            format!(
+                "the scope of tenant `{}`, user `{}`{}",
+                scope.tenant,
+                scope.user,
+                workspace.unwrap_or_default()
+            )
+        }
+        Holder::Tenant(tenant) => {
+            format!("what the tenant `{tenant}` has as a whole (keys, settings, grants, its log)")
+        }
+    }
 }
 
 async fn digest<A: Archive + ?Sized>(
     archive: &A,
-    scope: &Scope,
+    of: &Holder,
     table: &'static Table,
 ) -> Result<Digest> {
     let mut digest = Digest::default();
-    let mut pages = archive.rows(scope, table);
+    let mut pages = archive.rows(of, table);
     while let Some(page) = pages.try_next().await? {
         digest.add_all(&page);
     }

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::time::Duration;
 
 /// Result of every fallible call in the domain and its ports.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -16,6 +17,12 @@ pub enum ErrorKind {
     NotFound,
     /// The same identity already stands for other content, or a precondition no longer holds.
     Conflict,
+    /// The caller is not known: no credential, or one that is not good.
+    Unauthenticated,
+    /// The caller is known and may not do this.
+    Forbidden,
+    /// The caller did too much in too short a time; [`Error::retry_after`] says how long to wait.
+    RateLimited,
     /// The token budget cannot hold the critical header and the user's turn.
     BudgetTooSmall,
     /// The backend cannot be reached, or is busy; trying again later may work.
@@ -40,6 +47,9 @@ impl ErrorKind {
             Self::InvalidInput => "invalid_input",
             Self::NotFound => "not_found",
             Self::Conflict => "conflict",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Forbidden => "forbidden",
+            Self::RateLimited => "rate_limited",
             Self::BudgetTooSmall => "budget_too_small",
             Self::Unavailable => "unavailable",
             Self::ReadOnly => "read_only",
@@ -53,7 +63,7 @@ impl ErrorKind {
     /// Whether the same call may succeed later without any change by the caller.
     #[must_use]
     pub fn is_retryable(self) -> bool {
-        matches!(self, Self::Unavailable)
+        matches!(self, Self::Unavailable | Self::RateLimited)
     }
 }
 
@@ -68,12 +78,20 @@ pub struct Error {
     operation: Option<&'static str>,
     source: Option<Box<dyn StdError + Send + Sync>>,
     lost_race: bool,
+    retry_after: Option<Duration>,
 }
 
 impl Error {
     /// An error of `kind` whose message tells the caller what to do.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), operation: None, source: None, lost_race: false }
+        Self {
+            kind,
+            message: message.into(),
+            operation: None,
+            source: None,
+            lost_race: false,
+            retry_after: None,
+        }
     }
 
     /// Shorthand for [`ErrorKind::InvalidInput`].
@@ -102,6 +120,19 @@ impl Error {
     #[must_use]
     pub fn is_lost_race(&self) -> bool {
         self.lost_race
+    }
+
+    /// The caller is to wait before it tries again.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// How long the caller is to wait, where that is known.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// Shorthand for [`ErrorKind::Internal`].

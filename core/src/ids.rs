@@ -102,6 +102,50 @@ uuid_id!(
     JobId
 );
 
+uuid_id!(
+    /// One grant of a session to other users of its tenant.
+    ShareId
+);
+uuid_id!(
+    /// One reference of a session to a file.
+    FileRefId
+);
+
+/// The public part of an API key: sixteen hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(u64);
+
+impl KeyId {
+    /// From random bits.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// For a store to keep.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for KeyId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let digits =
+            text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let bits = digits.then(|| u64::from_str_radix(text, 16).ok()).flatten();
+        bits.map(Self).ok_or_else(|| Error::invalid("a key id has 16 hexadecimal digits"))
+    }
+}
+
 name_id!(
     /// The tenant (seed 004: client) that owns everything below it.
     TenantId,

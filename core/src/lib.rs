@@ -5,10 +5,12 @@
 //! over values ([`context`], [`text`], [`fact`], [`summary`]); thin services gather what they need
 //! through [`ports`] and hand back values. `ARCHITECTURE.md` holds the invariants.
 
+pub mod access;
 pub mod archive;
 pub mod context;
 pub mod embedding;
 pub mod entity;
+pub mod erase;
 pub mod error;
 pub mod fact;
 pub mod ids;

@@ -30,9 +30,10 @@ impl PageRequest {
     /// # Errors
     /// `InvalidInput` when the cursor is not one of ours.
     pub fn after(mut self, cursor: &str) -> Result<Self> {
-        let position = u64::from_str_radix(cursor, 16)
-            .map_err(|_| Error::invalid("cursor must be the next_cursor of an earlier page"))?;
-        self.after = Some(position);
+        let digits = cursor.len() <= 16 && cursor.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let position = digits.then(|| u64::from_str_radix(cursor, 16).ok()).flatten();
+        let wrong = || Error::invalid("cursor must be the next_cursor of an earlier page");
+        self.after = Some(position.ok_or_else(wrong)?);
         Ok(self)
     }
 

@@ -7,12 +7,13 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use throughline_core::archive::{MoveProgress, Moved, move_all};
+use throughline_core::ids::TenantId;
 use throughline_core::ports::{
-    Archive, ArchiveSource, ArchiveTarget, Row, Rows, ScopeCounters, TABLES, Table, Value,
+    Archive, ArchiveSource, ArchiveTarget, Holder, Row, Rows, ScopeCounters, Table, Value,
 };
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
-/// By scope and table.
+/// By holder and table.
 type Records = BTreeMap<(String, &'static str), Vec<Row>>;
 
 /// An installation in memory, which may be told to fail.
@@ -26,42 +27,47 @@ struct Memory {
     lies: bool,
 }
 
-fn named(scope: &Scope) -> String {
-    format!("{}/{}", scope.tenant, scope.user)
+fn named(of: &Holder) -> String {
+    match of {
+        Holder::Scope(scope) => format!("{}/{}", scope.tenant, scope.user),
+        Holder::Tenant(tenant) => tenant.to_string(),
+    }
+}
+
+fn holder(name: &str) -> Holder {
+    match name.split_once('/') {
+        Some((tenant, user)) => Holder::Scope(Scope::new(tenant, user, None).unwrap()),
+        None => Holder::Tenant(TenantId::new(name).unwrap()),
+    }
 }
 
 #[async_trait]
 impl Archive for Memory {
-    async fn counters(&self, scope: &Scope) -> Result<Option<ScopeCounters>> {
-        Ok(self.counters.lock().unwrap().get(&named(scope)).copied())
+    async fn counters(&self, of: &Holder) -> Result<Option<ScopeCounters>> {
+        Ok(self.counters.lock().unwrap().get(&named(of)).copied())
     }
 
-    async fn count(&self, scope: &Scope, table: &'static Table) -> Result<u64> {
-        Ok(self.held(scope, table).len() as u64)
+    async fn count(&self, of: &Holder, table: &'static Table) -> Result<u64> {
+        Ok(self.held(of, table).len() as u64)
     }
 
-    fn rows<'a>(&'a self, scope: &'a Scope, table: &'static Table) -> Rows<'a> {
-        let pages: Vec<_> =
-            self.held(scope, table).chunks(3).map(|page| Ok(page.to_vec())).collect();
+    fn rows<'a>(&'a self, of: &'a Holder, table: &'static Table) -> Rows<'a> {
+        let pages: Vec<_> = self.held(of, table).chunks(3).map(|page| Ok(page.to_vec())).collect();
         stream::iter(pages).boxed()
     }
 }
 
 #[async_trait]
 impl ArchiveSource for Memory {
-    async fn scopes(&self) -> Result<Vec<Scope>> {
+    async fn holders(&self) -> Result<Vec<Holder>> {
         let names = self.counters.lock().unwrap();
-        let scope = |name: &String| {
-            let (tenant, user) = name.split_once('/').unwrap();
-            Scope::new(tenant, user, None)
-        };
-        names.keys().map(scope).collect()
+        Ok(names.keys().map(|name| holder(name)).collect())
     }
 }
 
 #[async_trait]
 impl ArchiveTarget for Memory {
-    async fn put(&self, scope: &Scope, table: &'static Table, rows: &[Row]) -> Result<()> {
+    async fn put(&self, of: &Holder, table: &'static Table, rows: &[Row]) -> Result<()> {
         if let Some(left) = &mut *self.left.lock().unwrap() {
             *left = left
                 .checked_sub(1)
@@ -72,35 +78,35 @@ impl ArchiveTarget for Memory {
             rows[0][0] = Value::Int(-1);
         }
         let mut records = self.records.lock().unwrap();
-        records.entry((named(scope), table.name)).or_default().extend(rows);
+        records.entry((named(of), table.name)).or_default().extend(rows);
         Ok(())
     }
 
-    async fn clear(&self, scope: &Scope) -> Result<()> {
-        self.records.lock().unwrap().retain(|(of, _), _| *of != named(scope));
+    async fn clear(&self, of: &Holder) -> Result<()> {
+        self.records.lock().unwrap().retain(|(name, _), _| *name != named(of));
         Ok(())
     }
 
-    async fn open_scope(&self, scope: &Scope, counters: &ScopeCounters) -> Result<()> {
-        self.counters.lock().unwrap().insert(named(scope), *counters);
+    async fn open_holder(&self, of: &Holder, counters: &ScopeCounters) -> Result<()> {
+        self.counters.lock().unwrap().insert(named(of), *counters);
         Ok(())
     }
 }
 
 impl Memory {
-    fn held(&self, scope: &Scope, table: &Table) -> Vec<Row> {
+    fn held(&self, of: &Holder, table: &Table) -> Vec<Row> {
         let records = self.records.lock().unwrap();
-        records.get(&(named(scope), table.name)).cloned().unwrap_or_default()
+        records.get(&(named(of), table.name)).cloned().unwrap_or_default()
     }
 
-    /// Two users whose first tables have some records; `seed` tells one installation from another.
+    /// Two users and a tenant whose first tables have some records; `seed` tells one installation from another.
     fn filled(seed: i64) -> Self {
         let memory = Self::default();
-        for user in ["a/one", "b/two"] {
-            let messages = 7;
+        for user in ["a/one", "b/two", "c"] {
+            let messages = if user.contains('/') { 7 } else { 0 };
             let counters = ScopeCounters { messages, last_seq: messages, ..Default::default() };
             memory.counters.lock().unwrap().insert(user.to_owned(), counters);
-            for (nth, table) in TABLES.iter().enumerate() {
+            for (nth, table) in holder(user).tables().iter().enumerate() {
                 let row = |at: usize| {
                     let text = Value::Text(format!("{user} {} {at} {seed}", table.name));
                     vec![Value::Int(at as i64), text, Value::Null, Value::Ints(vec![1, 2])]
@@ -136,7 +142,7 @@ async fn everything_moves_and_is_compared_again() {
     let (first, told) = moved(&source, &target).await.unwrap();
     assert_eq!(target.state(), source.state());
     let total = source.total();
-    assert_eq!(first, Moved { scopes: 2, messages: 14, records: total, copied: total });
+    assert_eq!(first, Moved { scopes: 2, tenants: 1, messages: 14, records: total, copied: total });
     assert_eq!(told, MoveProgress { done: total, total });
     let (again, _) = moved(&source, &target).await.unwrap();
     assert_eq!(again, Moved { copied: 0, ..first });
@@ -182,16 +188,21 @@ async fn a_copy_that_differs_is_not_put_in_use() {
 #[tokio::test]
 async fn a_target_in_use_is_left_alone() {
     let source = Memory::filled(1);
-    let others = [Memory::filled(2), {
-        let written = Memory::filled(1);
-        written.counters.lock().unwrap().get_mut("a/one").unwrap().messages += 1;
-        written
-    }];
-    for target in others {
+    let written = Memory::filled(1);
+    written.counters.lock().unwrap().get_mut("a/one").unwrap().messages += 1;
+    let changed = Memory::filled(1);
+    let settings = ("c".to_owned(), "tenant_settings");
+    changed.records.lock().unwrap().get_mut(&settings).unwrap().pop();
+    let others = [
+        (Memory::filled(2), "tenant `a`, user `one`"),
+        (written, "tenant `a`, user `one`"),
+        (changed, "the tenant `c` has as a whole"),
+    ];
+    for (target, named) in others {
         let before = target.state();
         let error = moved(&source, &target).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
-        assert!(error.message().contains("tenant `a`, user `one`"), "{error}");
+        assert!(error.message().contains(named), "{error}");
         assert_eq!(target.state(), before);
     }
 }

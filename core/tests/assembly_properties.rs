@@ -181,7 +181,7 @@ fn facts(told: Vec<Told>, messages: &[Message]) -> Vec<FactCandidate> {
             fact: Fact {
                 id: FactId::from_uuid(id()),
                 number,
-                session: session("s1"),
+                session: Some(session("s1")),
                 kind: FactKind::Fact,
                 text: text.chars().take(500).collect(),
                 subject: None,

@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use throughline_core::context::{AssembleRequest, AssembledContext, ContextService};
-use throughline_core::embedding::{EMBED_JOB, EmbeddingService, Placement, Reconciled, Worked};
+use throughline_core::embedding::{
+    EMBED_JOB, EmbeddingService, JobQuota, Placement, Reconciled, Worked,
+};
 use throughline_core::job::JobState;
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::ports::{
-    Embedder, JobRepo, Namespace, UnitKey, VectorIndex, VectorItem, VectorSpace,
+    Embedder, JobRepo, Namespace, Rate, UnitKey, VectorIndex, VectorItem, VectorSpace,
 };
 use throughline_core::session::{NewMessage, Role, SessionService};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use throughline_testkit::build::{scope, session};
-use throughline_testkit::memory::MemoryStore;
+use throughline_testkit::memory::{MemoryRateLimiter, MemoryStore};
 use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};
 
 /// How an embedder behaves.
@@ -183,10 +185,29 @@ async fn a_slow_embedder_follows_by_jobs() {
     let world = World::over(world.store.clone(), embedder.clone());
     assert_eq!(world.embeddings.waiting(&scope).await.unwrap(), 4);
     let worked = world.embeddings.work(9).await.unwrap();
-    assert_eq!(worked, Worked { jobs: 1, texts: 4, failed: 0 });
+    assert_eq!(worked, Worked { jobs: 1, texts: 4, ..Worked::default() });
     assert_eq!(world.embeddings.waiting(&scope).await.unwrap(), 0);
     assert_eq!(world.jobs(&scope).await, [JobState::Done]);
     assert!(says(&world.ask(&scope, "Do we have a pet?").await, SAID[0]));
+}
+
+#[tokio::test]
+async fn a_tenant_over_its_quota_waits_and_loses_nothing() {
+    let (world, scope) = (World::new(Topics::new("topics", false)), scope("a"));
+    let quota = JobQuota {
+        limiter: Arc::new(MemoryRateLimiter::new(world.clock.clone())),
+        rate: Rate { most: 1, per: Duration::from_secs(3_600) },
+    };
+    let embeddings = world.embeddings.clone().with_quota(Some(quota));
+    world.say(&scope, &SAID[..2]).await;
+    assert_eq!(embeddings.work(9).await.unwrap().texts, 2);
+    world.say(&scope, &SAID[2..]).await;
+    assert_eq!(embeddings.work(9).await.unwrap(), Worked { jobs: 1, ..Worked::default() });
+    let states = [JobState::Done, JobState::Skipped, JobState::Queued];
+    assert_eq!(world.jobs(&scope).await, states);
+    assert_eq!(embeddings.work(9).await.unwrap().jobs, 0, "it is not due yet");
+    world.clock.advance(Duration::from_secs(3_600));
+    assert_eq!(embeddings.work(9).await.unwrap().texts, 2);
 }
 
 #[tokio::test]
@@ -203,7 +224,7 @@ async fn an_embedder_that_fails_costs_the_meaning_and_not_the_turn() {
             assert!(warned, "{:?}", context.budget.warnings);
             assert_eq!(world.jobs(&scope).await, [JobState::Queued]);
             let worked = world.embeddings.work(9).await.unwrap();
-            assert_eq!(worked, Worked { jobs: 1, texts: 0, failed: 1 });
+            assert_eq!(worked, Worked { jobs: 1, failed: 1, ..Worked::default() });
             assert_eq!(world.watermark(&scope, embedder.space()).await, 0);
             embedder.mood(WELL);
             world.clock.advance(Duration::from_secs(60));

@@ -20,6 +20,7 @@ mod seen;
 mod service;
 mod stale;
 mod standing;
+mod window;
 
 pub use account::{
     AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
@@ -30,3 +31,4 @@ pub use intent::Intent;
 pub use pack::{DEFAULT_BUDGET, MAX_BUDGET, MAX_HEADER_TOKENS, Tier};
 pub use recall::{Candidates, FactCandidate, MessageCandidate, RecallOptions};
 pub use service::{AssembleRequest, ContextService};
+pub use window::Window;

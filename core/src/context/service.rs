@@ -16,17 +16,18 @@ use super::rank::{Bm25, Query, Ranked, Ranking};
 use super::recall::{Candidates, FactCandidate, MessageCandidate, RecallOptions};
 use super::stale::SUPERSEDED_READ;
 use super::standing::STANDING_READ;
+use super::window::{Window, window};
 use super::{Intent, Tier};
 use crate::embedding::EmbeddingService;
 use crate::error::{Error, Result};
 use crate::fact::Fact;
-use crate::ids::SessionId;
+use crate::ids::{MAX_NAME_BYTES, SessionId};
 use crate::ports::{
     HeadLimits, HotHeads, Ledger, LedgerLimits, Namespace, PostingLists, SessionHead, Store,
     TermId, Tokenizer, UnitKey, VectorHit,
 };
 use crate::scope::Scope;
-use crate::session::MAX_CONTENT_BYTES;
+use crate::session::{MAX_CONTENT_BYTES, no_session};
 
 /// Fact candidates of one turn.
 const FACT_CANDIDATES: usize = 24;
@@ -46,6 +47,8 @@ const NEAREST_FACTS: usize = 64;
 const MOST_POSTINGS: usize = 32_768;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
+/// Files of a window.
+const WINDOW_FILES: usize = 40;
 
 /// What a caller asks for (seed 002, 4.1).
 #[derive(Debug, Clone, PartialEq)]
@@ -60,11 +63,21 @@ pub struct AssembleRequest {
     pub tier: Option<Tier>,
     /// Tokens of the whole payload; the tier's when not given.
     pub token_budget: Option<u32>,
+    /// Topics that facts are looked for by, beside the words of the turn.
+    pub topic_tags: Vec<String>,
+    /// Read everything from the store, nothing from a cache.
+    pub force_refresh: bool,
+    /// The user for whom it is, where the scope's owner shares the session with them: they are shown that
+    /// session alone, under their own profile and standing instructions.
+    pub guest: Option<Scope>,
     /// Tools to name in the header.
     pub tools: Vec<ToolLine>,
     /// What recall does.
     pub recall: RecallOptions,
 }
+
+/// Most topics of a request.
+const MAX_TOPICS: usize = 16;
 
 impl AssembleRequest {
     /// A request with every default.
@@ -75,8 +88,24 @@ impl AssembleRequest {
             intent: None,
             tier: None,
             token_budget: None,
+            topic_tags: Vec::new(),
+            force_refresh: false,
+            guest: None,
             tools: Vec::new(),
             recall: RecallOptions::default(),
+        }
+    }
+}
+
+/// Whether a passage is of the one session that is shown, where it is only one.
+fn is_within(key: UnitKey, only: Option<u32>) -> bool {
+    only.is_none_or(|number| key.session_number() == number)
+}
+
+fn keep_session(found: &mut PostingLists, only: Option<u32>) {
+    if only.is_some() {
+        for list in &mut found.lists {
+            list.retain(|posting| is_within(posting.key, only));
         }
     }
 }
@@ -126,16 +155,27 @@ impl ContextService {
         if budget > MAX_BUDGET {
             return Err(Error::invalid(format!("token_budget must be at most {MAX_BUDGET}")));
         }
+        if request.topic_tags.len() > MAX_TOPICS
+            || request.topic_tags.iter().any(|tag| tag.len() > MAX_NAME_BYTES)
+        {
+            return Err(Error::invalid(format!(
+                "topic_tags: at most {MAX_TOPICS}, of at most {MAX_NAME_BYTES} bytes each"
+            )));
+        }
+        let reader = request.guest.as_ref().unwrap_or(scope);
         let intent = request.intent.unwrap_or_else(|| Intent::detect(turn));
         let limits = HeadLimits { messages: tier.messages(), entities: ENTITY_CANDIDATES };
         let (own, inherited, head, candidates, totals, ledger) = try_join!(
-            self.store.profile(scope),
-            self.user_profile(scope),
-            self.head(scope, &request.session, limits),
+            self.store.profile(reader),
+            self.user_profile(reader),
+            self.head(scope, request, limits),
             self.candidates(scope, request, intent, budget),
             self.store.totals(scope),
-            self.ledger(scope, &request.recall),
+            self.ledger(reader, request),
         )?;
+        // The whole history of a guest is the session.
+        let shown = head.as_ref().map_or(0, |head| head.session.tokens);
+        let scope_tokens = if request.guest.is_some() { shown } else { totals.tokens };
         let (session_messages, recent, summary, entities) = match head {
             Some(head) => (head.session.messages, head.recent, head.summary, head.entities),
             None => Default::default(),
@@ -149,19 +189,34 @@ impl ContextService {
             entities,
             candidates,
             ledger,
-            scope_tokens: totals.tokens,
+            scope_tokens,
         };
         assemble(turn, intent, tier, budget, request.recall, &gathered, &*self.tokenizer)
+    }
+
+    /// The window of a session (seed 004), within the tokens of the tier.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such session; those of the store.
+    pub async fn window(&self, scope: &Scope, session: &SessionId, tier: Tier) -> Result<Window> {
+        let limits = HeadLimits { messages: tier.messages(), entities: ENTITY_CANDIDATES };
+        let (head, files) = try_join!(
+            self.store.head(scope, session, limits),
+            self.store.files(scope, session, WINDOW_FILES),
+        )?;
+        let head = head.ok_or_else(no_session)?;
+        Ok(window(tier, head, files, &*self.tokenizer))
     }
 
     /// What the turn needs of its session: a hot head of the version that the store has, else read.
     async fn head(
         &self,
         scope: &Scope,
-        session: &SessionId,
+        request: &AssembleRequest,
         limits: HeadLimits,
     ) -> Result<Option<SessionHead>> {
-        let Some(heads) = &self.heads else {
+        let session = &request.session;
+        let Some(heads) = self.heads.as_ref().filter(|_| !request.force_refresh) else {
             return self.store.head(scope, session, limits).await;
         };
         let Some(held) = self.store.session(scope, session).await? else {
@@ -180,7 +235,13 @@ impl ContextService {
 
     /// Instructions and preferences that hold in the scope (in a workspace, the user's own apply too),
     /// what was stated last, and what does not hold any more.
-    async fn ledger(&self, scope: &Scope, options: &RecallOptions) -> Result<Ledger> {
+    async fn ledger(&self, scope: &Scope, request: &AssembleRequest) -> Result<Ledger> {
+        if request.guest.is_some() {
+            // What a guest has stated elsewhere says nothing about the session of another.
+            let standing = LedgerLimits { standing: STANDING_READ, ..LedgerLimits::default() };
+            return self.store.ledger(scope, standing).await;
+        }
+        let options = &request.recall;
         let newest = if options.enabled && options.facts { NEWEST_READ } else { 0 };
         let limits = LedgerLimits { standing: STANDING_READ, newest, superseded: SUPERSEDED_READ };
         if scope.workspace.is_none() {
@@ -216,10 +277,22 @@ impl ContextService {
         if !options.enabled {
             return Ok(Candidates::default());
         }
-        let (messages, facts) = try_join!(
-            self.message_candidates(scope, &query, request, intent, budget),
-            self.fact_candidates(scope, &query, options),
-        )?;
+        let (messages, facts) =
+            try_join!(self.message_candidates(scope, &query, request, intent, budget), async {
+                match request.guest {
+                    Some(_) => Ok((Vec::new(), None)),
+                    None => {
+                        let query = match request.topic_tags.is_empty() {
+                            true => query.clone(),
+                            false => {
+                                let tags = request.topic_tags.join(" ");
+                                Query::of(&format!("{} {tags}", request.user_turn))
+                            }
+                        };
+                        self.fact_candidates(scope, &query, options).await
+                    }
+                }
+            },)?;
         let ((messages, late), (facts, later)) = (messages, facts);
         let warnings = late.or(later).into_iter().collect();
         Ok(Candidates { messages, facts, warnings })
@@ -262,7 +335,16 @@ impl ContextService {
     ) -> Result<(Vec<MessageCandidate>, Option<String>)> {
         let (current, options) = (&request.session, &request.recall);
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
-        let found = self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
+        let mut found =
+            self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
+        let only = match request.guest {
+            Some(_) => match self.store.session(scope, current).await? {
+                Some(session) => Some(session.number),
+                None => return Ok((Vec::new(), None)),
+            },
+            None => None,
+        };
+        keep_session(&mut found, only);
         let question = query.text_without_names(&found).into_owned();
         let bm25 = if options.neighbours { &Bm25::MESSAGES } else { &Bm25::SINGLE };
         let worth_asking_again = options.feedback
@@ -282,9 +364,12 @@ impl ContextService {
             },
             self.nearest(scope, Namespace::Message, &question, NEAREST_MESSAGES, &also, options),
         )?;
-        if let Some((weights, found)) = expansion {
+        if let Some((weights, mut found)) = expansion {
+            keep_session(&mut found, only);
             ranking.expand(&weights, &found);
         }
+        let hits: Vec<VectorHit> =
+            hits.into_iter().filter(|hit| is_within(hit.key, only)).collect();
         // A message rarely takes less than a dozen tokens: more candidates could not be shown.
         let limit = usize::try_from((budget / 12).clamp(50, 1_000)).unwrap_or(1_000);
         // Neighbours are scored without knowing where a session ends: some keys stand for nothing.

@@ -265,7 +265,7 @@ impl Row<'_> {
     fn is_answered_by(&self, message: &Message) -> bool {
         let near = |said: &u64| message.seq > *said && message.seq <= *said + ECHO;
         message.role == Role::Assistant
-            && message.session == self.old.fact.session
+            && Some(&message.session) == self.old.fact.session.as_ref()
             && self.old.said.iter().any(near)
     }
 

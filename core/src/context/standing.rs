@@ -110,7 +110,7 @@ mod tests {
         Fact {
             id: FactId::from_uuid(uuid::Uuid::from_u128(number.into())),
             number,
-            session: SessionId::new("s").unwrap(),
+            session: Some(SessionId::new("s").unwrap()),
             kind,
             text: text.to_owned(),
             subject: None,

@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use futures_util::try_join;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::fact::NewFact;
 use crate::ids::JobId;
 use crate::job::{DEFAULT_PRIORITY, Job, NewJob, Outcome};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
-    Clock, Embedder, IdGen, Namespace, ScopeTotals, Store, UnitKey, VectorHit, VectorIndex,
-    VectorItem, VectorSpace, Write, WriteBatch,
+    Admission, Clock, Embedder, IdGen, Namespace, Rate, RateLimiter, ScopeTotals, Store, UnitKey,
+    VectorHit, VectorIndex, VectorItem, VectorSpace, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::session::PreparedMessage;
@@ -52,6 +53,8 @@ pub struct Worked {
     pub texts: u64,
     /// Attempts that failed; the job's `error` says why.
     pub failed: u64,
+    /// Erasures that were carried to what lies beside the store.
+    pub forgotten: u64,
 }
 
 /// Where the vectors are.
@@ -64,6 +67,15 @@ pub enum Placement {
     Apart,
 }
 
+/// How many jobs a tenant may have done, so that none takes the time of all.
+#[derive(Clone)]
+pub struct JobQuota {
+    /// Counts for all workers.
+    pub limiter: Arc<dyn RateLimiter>,
+    /// Jobs of one tenant.
+    pub rate: Rate,
+}
+
 /// An embedder, the index that keeps its vectors, and the jobs between them.
 #[derive(Clone)]
 pub struct EmbeddingService {
@@ -73,6 +85,7 @@ pub struct EmbeddingService {
     embedder: Arc<dyn Embedder>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdGen>,
+    quota: Option<JobQuota>,
 }
 
 impl EmbeddingService {
@@ -85,7 +98,13 @@ impl EmbeddingService {
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdGen>,
     ) -> Self {
-        Self { store, index, placement, embedder, clock, ids }
+        Self { store, index, placement, embedder, clock, ids, quota: None }
+    }
+
+    /// The same, with a quota for its jobs: one that is over it is skipped, and due again later.
+    #[must_use]
+    pub fn with_quota(self, quota: Option<JobQuota>) -> Self {
+        Self { quota, ..self }
     }
 
     /// The space of the embedder that is in use.
@@ -171,6 +190,24 @@ impl EmbeddingService {
         None
     }
 
+    /// As [`Self::prepare`], of a fact that is told directly.
+    pub(crate) async fn prepare_fact(
+        &self,
+        fact: &mut NewFact,
+        writes: &mut Vec<Write>,
+        now: Timestamp,
+    ) -> Option<VectorSpace> {
+        if self.placement == Placement::InStore
+            && self.embedder.is_instant()
+            && let Ok(vectors) = self.embed(&[&fact.text]).await
+        {
+            fact.unit.vector = vectors.into_iter().next().filter(|vector| means_something(vector));
+            return Some(self.space().clone());
+        }
+        writes.push(Write::EnqueueJob(self.job(now)));
+        None
+    }
+
     async fn fill(&self, messages: &mut [PreparedMessage]) -> Result<()> {
         let texts: Vec<&str> = messages
             .iter()
@@ -206,7 +243,7 @@ impl EmbeddingService {
         Ok(vectors)
     }
 
-    fn job(&self, now: Timestamp) -> NewJob {
+    pub(crate) fn job(&self, now: Timestamp) -> NewJob {
         NewJob {
             id: JobId::from_uuid(self.ids.next()),
             kind: EMBED_JOB.to_owned(),
@@ -234,8 +271,11 @@ impl EmbeddingService {
                 let slice = SLICE.min(limit - done);
                 let waiting = self.store.texts_after(scope, namespace, through, slice).await?;
                 let Some(end) = waiting.last() else {
+                    // What waited was erased.
+                    self.index.upsert(scope, namespace, self.space(), &[], last).await?;
                     break;
                 };
+                let before = through;
                 through = end.seq;
                 let texts: Vec<&str> = waiting.iter().map(|waits| waits.text.as_str()).collect();
                 let vectors = self.embed(&texts).await?;
@@ -245,6 +285,7 @@ impl EmbeddingService {
                     .map(|(waits, vector)| VectorItem { key: waits.key, vector })
                     .collect();
                 self.index.upsert(scope, namespace, self.space(), &items, through).await?;
+                self.remove_erased(scope, namespace, before, &items).await?;
                 done += waiting.len();
             }
         }
@@ -252,6 +293,24 @@ impl EmbeddingService {
             self.index.keep_only(scope, self.space()).await?;
         }
         Ok(done)
+    }
+
+    /// What was erased while it was embedded must not stay in the index.
+    async fn remove_erased(
+        &self,
+        scope: &Scope,
+        namespace: Namespace,
+        after: u64,
+        items: &[VectorItem],
+    ) -> Result<()> {
+        let held = self.store.texts_after(scope, namespace, after, items.len()).await?;
+        let held: HashSet<UnitKey> = held.iter().map(|text| text.key).collect();
+        let gone = items.iter().map(|item| item.key).filter(|key| !held.contains(key));
+        let gone: Vec<UnitKey> = gone.collect();
+        match gone.is_empty() {
+            true => Ok(()),
+            false => self.index.remove(scope, namespace, &gone).await,
+        }
     }
 
     /// Enqueues a job for every scope in which texts wait, such as after the embedder was changed.
@@ -337,9 +396,28 @@ impl EmbeddingService {
         Ok(worked)
     }
 
+    /// How long a job has to wait for its tenant's quota. Without what counts, none waits.
+    async fn over_quota(&self, job: &Job) -> Option<Duration> {
+        let quota = self.quota.as_ref()?;
+        let key = format!("jobs {}", job.scope.tenant);
+        match quota.limiter.admit(&key, quota.rate).await {
+            Ok(Admission::Refused { retry_after }) => Some(retry_after),
+            Ok(Admission::Admitted { .. }) | Err(_) => None,
+        }
+    }
+
     /// Texts embedded, or `None` when the attempt failed.
     async fn attempt(&self, job: &Job) -> Result<Option<u64>> {
         let most = SLICE * SLICES;
+        if let Some(wait) = self.over_quota(job).await {
+            let now = self.clock.now();
+            let why = "over the quota of its tenant: it is due again later".to_owned();
+            let later = NewJob { due_at: now.plus(wait), ..self.job(now) };
+            let batch = WriteBatch::new(job.scope.clone(), now)
+                .with(Write::FinishJob(job.id, Outcome::Skipped(why)))
+                .with(Write::EnqueueJob(later));
+            return self.store.apply(batch).await.map(|_| Some(0));
+        }
         let (outcome, texts, more) = match self.catch_up(&job.scope, most).await {
             Ok(texts) => (Outcome::Done, Some(texts as u64), texts >= most),
             Err(error) => (Outcome::Failed(error.to_string()), None, false),
@@ -350,8 +428,11 @@ impl EmbeddingService {
         if more {
             batch = batch.with(Write::EnqueueJob(self.job(now)));
         }
-        self.store.apply(batch).await?;
-        Ok(texts)
+        match self.store.apply(batch).await {
+            // The job went with its scope, which was erased meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(texts),
+            applied => applied.map(|_| texts),
+        }
     }
 }
 

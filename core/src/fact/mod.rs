@@ -7,6 +7,7 @@
 
 mod extract;
 mod reader;
+mod reject;
 mod resolve;
 mod service;
 
@@ -16,12 +17,13 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::ids::{FactId, MessageId, SessionId};
 use crate::ports::IndexUnit;
-use crate::text::{fold_key, value_key};
+use crate::text::{analyze, fold_key, value_key};
 use crate::time::Timestamp;
 
 pub use extract::{Extracted, borrowed, extract};
+pub use reject::{RejectionKey, Rejections};
 pub use resolve::{Known, resolve};
-pub use service::FactService;
+pub use service::{Correction, FactService, Rejecting, Remember};
 
 /// Longest fact, in characters (seed 002, 3.1).
 pub const MAX_FACT_CHARS: usize = 500;
@@ -118,6 +120,12 @@ impl SlotKey {
         Self(fold_key(&[subject, attribute]))
     }
 
+    /// From what [`Self::to_bits`] gave.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// For a store to keep.
     #[must_use]
     pub const fn to_bits(self) -> u64 {
@@ -165,9 +173,35 @@ pub struct NewFact {
     pub unit: IndexUnit,
     /// What it speaks of is told by what was stated before: [`resolve`] finds it.
     pub refers: bool,
+    /// Under which it may have been rejected: a fact with a rejected key never holds.
+    pub rejection: Vec<RejectionKey>,
+}
+
+/// What is indexed of a fact; the same fact gives the same unit, by which erasure finds its postings.
+#[must_use]
+pub fn index_unit(text: &str, tags: &[String]) -> IndexUnit {
+    analyze(text, tags)
 }
 
 impl NewFact {
+    /// A fact as it was found in a message of that time.
+    #[must_use]
+    pub fn of(found: Extracted, observed_at: Timestamp, id: FactId) -> Self {
+        Self {
+            id,
+            unit: index_unit(&found.text, &found.tags),
+            kind: found.kind,
+            text: found.text,
+            subject: found.subject,
+            attribute: found.attribute,
+            value: found.value,
+            tags: found.tags,
+            observed_at,
+            refers: found.refers,
+            rejection: Vec::new(),
+        }
+    }
+
     /// The slot, where the fact has both subject and attribute.
     #[must_use]
     pub fn slot(&self) -> Option<SlotKey> {
@@ -212,8 +246,8 @@ pub struct Fact {
     pub id: FactId,
     /// Ordinal within the scope, from 1.
     pub number: u32,
-    /// The session in which it was first stated.
-    pub session: SessionId,
+    /// The session in which it was first stated; `None` where it was told directly.
+    pub session: Option<SessionId>,
     /// Its sort.
     pub kind: FactKind,
     /// What was stated.

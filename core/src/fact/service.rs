@@ -1,24 +1,82 @@
-//! Reading the ledger.
+//! Reading the ledger, and saying directly what is so and what is not.
 
 use std::sync::Arc;
 
-use crate::error::Result;
-use crate::fact::Fact;
-use crate::page::{Page, PageRequest};
-use crate::ports::Store;
+use super::reject::{RejectionKey, Rejections};
+use super::{Fact, FactKind, MAX_FACT_CHARS, NewFact};
+use crate::embedding::EmbeddingService;
+use crate::error::{Error, Result};
+use crate::ids::{FactId, MAX_NAME_BYTES, is_forbidden};
+use crate::page::{MAX_PAGE, Page, PageRequest};
+use crate::ports::{
+    Clock, ErasureLedger, IdGen, Idempotency, LedgerEntry, LedgerIdentity, NameHash, Store, Write,
+    WriteBatch,
+};
 use crate::scope::Scope;
+use crate::text::{analyze, fold_spaces};
+use crate::time::Timestamp;
+
+/// Most tags of a fact that is told directly.
+const MAX_TAGS: usize = 16;
+
+/// A fact to remember, told directly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remember {
+    /// Its sort; a retraction is made by [`FactService::retract`].
+    pub kind: FactKind,
+    /// What is so, at most [`MAX_FACT_CHARS`] characters.
+    pub text: String,
+    /// Whom or what it is about.
+    pub subject: Option<String>,
+    /// Which property of the subject.
+    pub attribute: Option<String>,
+    /// The property's value.
+    pub value: Option<String>,
+    /// Topic tags.
+    pub tags: Vec<String>,
+}
+
+/// What a fact should have said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Correction {
+    /// What is so.
+    pub text: String,
+    /// The property's value, where the fact has a slot.
+    pub value: Option<String>,
+}
+
+/// What rejecting needs: keys, and the ledger in which a rejection outlives a restored backup.
+#[derive(Clone)]
+pub struct Rejecting {
+    /// Where rejections are recorded.
+    pub ledger: Arc<dyn ErasureLedger>,
+    /// Names as that ledger knows them.
+    pub names: LedgerIdentity,
+    /// Makes the keys.
+    pub rejections: Rejections,
+}
 
 /// The facts ledger of a scope.
 #[derive(Clone)]
 pub struct FactService {
     store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGen>,
+    embeddings: Option<EmbeddingService>,
+    rejecting: Rejecting,
 }
 
 impl FactService {
-    /// A service over its port.
+    /// A service over its ports.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdGen>,
+        embeddings: Option<EmbeddingService>,
+        rejecting: Rejecting,
+    ) -> Self {
+        Self { store, clock, ids, embeddings, rejecting }
     }
 
     /// All facts by number, superseded ones included.
@@ -28,4 +86,239 @@ impl FactService {
     pub async fn list(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Fact>> {
         self.store.facts(scope, page).await
     }
+
+    /// The fact under an id.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the store.
+    pub async fn get(&self, scope: &Scope, id: FactId) -> Result<Fact> {
+        self.store.fact(scope, id).await?.ok_or_else(|| Error::not_found("no fact under this id"))
+    }
+
+    /// Remembers a fact that was told directly. In its slot it takes the place of what held; a value that
+    /// was rejected is allowed again.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names the field; `Conflict` when the idempotency key stands for another
+    /// request; those of the store.
+    pub async fn remember(
+        &self,
+        scope: &Scope,
+        new: Remember,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Fact> {
+        let now = self.clock.now();
+        let fact = self.told(new, now)?;
+        let keys = self.rejecting.rejections.keys(scope, &fact);
+        let mut batch = WriteBatch::new(scope.clone(), now).with_idempotency(idempotency);
+        if self.store.is_rejected(scope, &keys).await? {
+            batch = self.allow(batch, keys).await?;
+        }
+        self.put(batch, fact).await
+    }
+
+    /// Says what is so instead of a fact. Its value is rejected.
+    ///
+    /// # Errors
+    /// `NotFound`; `Conflict` for a fact that does not hold any more; `InvalidInput` that names the
+    /// field; those of the store.
+    pub async fn correct(&self, scope: &Scope, id: FactId, correction: Correction) -> Result<Fact> {
+        let old = self.held(scope, id).await?;
+        let now = self.clock.now();
+        let slotted = old.slot().is_some();
+        if slotted && correction.value.is_none() {
+            return Err(Error::invalid(
+                "value: the fact has a subject and an attribute, so say the value that is right",
+            ));
+        }
+        let fact = self.told(
+            Remember {
+                kind: old.kind,
+                text: correction.text,
+                subject: old.subject.clone(),
+                attribute: old.attribute.clone(),
+                value: correction.value,
+                tags: old.tags.clone(),
+            },
+            now,
+        )?;
+        let rejections = &self.rejecting.rejections;
+        let (rejected, allowed) = (rejections.keys_of(scope, &old), rejections.keys(scope, &fact));
+        if rejected.iter().any(|key| allowed.contains(key)) {
+            return Err(Error::invalid("the correction says what the fact says: say what is so"));
+        }
+        let mut batch = self.reject(WriteBatch::new(scope.clone(), now), rejected).await?;
+        if self.store.is_rejected(scope, &allowed).await? {
+            batch = self.allow(batch, allowed).await?;
+        }
+        if !slotted {
+            // What has no slot is not superseded by another statement, so it is taken back.
+            let retraction = self.retraction(&old, now);
+            batch = batch.with(Write::PutFact(Box::new(retraction)));
+        }
+        self.put(batch, fact).await
+    }
+
+    /// Takes a fact back. Its value is rejected. Answers the fact as it is then.
+    ///
+    /// # Errors
+    /// `NotFound`; `Conflict` for a fact that does not hold any more; those of the store.
+    pub async fn retract(&self, scope: &Scope, id: FactId) -> Result<Fact> {
+        let old = self.held(scope, id).await?;
+        let now = self.clock.now();
+        let retraction = self.retraction(&old, now);
+        let keys = self.rejecting.rejections.keys_of(scope, &old);
+        let batch = self.reject(WriteBatch::new(scope.clone(), now), keys).await?;
+        self.store.apply(batch.with(Write::PutFact(Box::new(retraction)))).await?;
+        self.get(scope, id).await
+    }
+
+    /// Does again what the ledger says was rejected: the keys are kept, and what holds under them in a
+    /// backup that was restored is taken back.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn reject_again(
+        &self,
+        scope: &Scope,
+        keys: &[RejectionKey],
+        number: u64,
+    ) -> Result<()> {
+        let now = self.clock.now();
+        let mut batch = WriteBatch::new(scope.clone(), now)
+            .with(Write::Reject(keys.to_vec()))
+            .with(Write::NoteErasure(number));
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let found = self.store.facts(scope, &page).await?;
+            for fact in found.items.iter().filter(|fact| fact.holds()) {
+                let own = self.rejecting.rejections.keys_of(scope, fact);
+                if own.iter().any(|key| keys.contains(key)) {
+                    let retraction = self.retraction(fact, now);
+                    batch = batch.with(Write::PutFact(Box::new(retraction)));
+                }
+            }
+            match found.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => return self.store.apply(batch).await.map(|_| ()),
+            }
+        }
+    }
+
+    /// Records a rejection, and adds it to the batch.
+    async fn reject(&self, batch: WriteBatch, keys: Vec<RejectionKey>) -> Result<WriteBatch> {
+        let (scope, bytes) = self.recorded(&batch, &keys);
+        let entry = LedgerEntry::Rejected { scope, keys: bytes };
+        let number = self.rejecting.ledger.record(&entry, batch.now).await?;
+        Ok(batch.with(Write::Reject(keys)).with(Write::NoteErasure(number)))
+    }
+
+    /// Records that a rejection ended, and adds it to the batch.
+    async fn allow(&self, batch: WriteBatch, keys: Vec<RejectionKey>) -> Result<WriteBatch> {
+        let (scope, bytes) = self.recorded(&batch, &keys);
+        let entry = LedgerEntry::AllowedAgain { scope, keys: bytes };
+        let number = self.rejecting.ledger.record(&entry, batch.now).await?;
+        Ok(batch.with(Write::Allow(keys)).with(Write::NoteErasure(number)))
+    }
+
+    fn recorded(&self, batch: &WriteBatch, keys: &[RejectionKey]) -> (NameHash, Vec<[u8; 16]>) {
+        let keys = keys.iter().map(|key| *key.as_bytes()).collect();
+        (self.rejecting.names.scope(&batch.scope), keys)
+    }
+
+    /// A fact that can be corrected or taken back: one that holds.
+    async fn held(&self, scope: &Scope, id: FactId) -> Result<Fact> {
+        let fact = self.get(scope, id).await?;
+        if fact.holds() {
+            return Ok(fact);
+        }
+        Err(Error::conflict("the fact does not hold any more: `superseded_by` names what does"))
+    }
+
+    async fn put(&self, mut batch: WriteBatch, mut fact: NewFact) -> Result<Fact> {
+        let scope = batch.scope.clone();
+        if let Some(embeddings) = &self.embeddings {
+            let mut beside = Vec::new();
+            batch.space = embeddings.prepare_fact(&mut fact, &mut beside, batch.now).await;
+            batch.writes.extend(beside);
+        }
+        let id = fact.id;
+        let applied = self.store.apply(batch.with(Write::PutFact(Box::new(fact)))).await?;
+        // A repeat made its fact the first time.
+        let id = applied.facts.last().copied().unwrap_or(id);
+        self.get(&scope, id).await
+    }
+
+    fn retraction(&self, old: &Fact, now: Timestamp) -> NewFact {
+        NewFact {
+            id: FactId::from_uuid(self.ids.next()),
+            kind: FactKind::Retraction,
+            text: old.text.clone(),
+            subject: old.subject.clone(),
+            attribute: old.attribute.clone(),
+            value: Some(
+                old.value
+                    .clone()
+                    .filter(|_| old.slot().is_some())
+                    .unwrap_or_else(|| old.text.clone()),
+            ),
+            tags: old.tags.clone(),
+            observed_at: now.max(old.observed_at),
+            unit: analyze(&old.text, &old.tags),
+            refers: false,
+            rejection: Vec::new(),
+        }
+    }
+
+    fn told(&self, new: Remember, now: Timestamp) -> Result<NewFact> {
+        let Remember { kind, text, subject, attribute, value, mut tags } = new;
+        if kind == FactKind::Retraction {
+            return Err(Error::invalid("kind: a fact is taken back by retracting it"));
+        }
+        let text = checked("text", &text, MAX_FACT_CHARS)?;
+        let part = |field: &str, part: Option<String>, most: usize| {
+            part.map(|part| checked(field, &part, most)).transpose()
+        };
+        let subject = part("subject", subject, MAX_NAME_BYTES)?;
+        let attribute = part("attribute", attribute, MAX_NAME_BYTES)?;
+        let value = part("value", value, MAX_FACT_CHARS)?;
+        let slotted = subject.is_some() && attribute.is_some();
+        if slotted != value.is_some() || subject.is_some() != attribute.is_some() {
+            return Err(Error::invalid(
+                "subject, attribute and value: give all three or none of them",
+            ));
+        }
+        if tags.len() > MAX_TAGS {
+            return Err(Error::invalid(format!("tags: at most {MAX_TAGS}")));
+        }
+        for tag in &mut tags {
+            *tag = checked("tags", tag, MAX_NAME_BYTES)?;
+        }
+        tags.sort_unstable();
+        tags.dedup();
+        Ok(NewFact {
+            id: FactId::from_uuid(self.ids.next()),
+            kind,
+            unit: analyze(&text, &tags),
+            text,
+            subject,
+            attribute,
+            value,
+            tags,
+            observed_at: now,
+            refers: false,
+            rejection: Vec::new(),
+        })
+    }
+}
+
+/// A text on one line.
+fn checked(field: &str, text: &str, most: usize) -> Result<String> {
+    let folded = fold_spaces(text);
+    if folded.is_empty() || folded.chars().count() > most || folded.chars().any(is_forbidden) {
+        return Err(Error::invalid(format!(
+            "{field}: 1 to {most} characters of text without control characters"
+        )));
+    }
+    Ok(folded)
 }

@@ -1,10 +1,11 @@
-//! What an installation takes along when it moves to another store: every record of every scope, as rows
-//! of plain values. Vectors stay behind: an embedder makes them again.
+//! What an installation takes along when it moves to another store: every record of every scope and of
+//! every tenant, as rows of plain values. Vectors stay behind: an embedder makes them again.
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 use crate::error::Result;
+use crate::ids::TenantId;
 use crate::scope::Scope;
 
 /// One value of a row.
@@ -49,16 +50,38 @@ pub type Row = Vec<Value>;
 pub struct Table {
     /// Its name.
     pub name: &'static str,
-    /// Its columns, the scope left out.
+    /// Its columns, the holder left out.
     pub columns: &'static [(&'static str, ValueKind)],
-    /// How many of the first columns identify a record within its scope.
+    /// How many of the first columns identify a record of its holder; 0 where there is but one, or
+    /// their order is all that tells them apart.
     pub key: usize,
+}
+
+/// Whose records they are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A scope: what was said and what follows from it.
+    Scope(Scope),
+    /// A tenant as a whole: keys, settings, grants, the audit log.
+    Tenant(TenantId),
+}
+
+impl Holder {
+    /// The tables of such a holder, in the order in which they move.
+    #[must_use]
+    pub fn tables(&self) -> &'static [Table] {
+        match self {
+            Self::Scope(_) => TABLES,
+            Self::Tenant(_) => TENANT_TABLES,
+        }
+    }
 }
 
 /// A page of what is read of a table, or why there is no more.
 pub type Rows<'a> = BoxStream<'a, Result<Vec<Row>>>;
 
-/// What a scope counts by: the highest numbers given, and the sizes that are kept with it.
+/// What a scope counts by: the highest numbers given, and the sizes that are kept with it. All of a
+/// tenant's are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScopeCounters {
     /// Sequence number of the last message.
@@ -76,40 +99,41 @@ pub struct ScopeCounters {
 /// A store that tells its records.
 #[async_trait]
 pub trait Archive: Send + Sync {
-    /// The counters of a scope; `None` where it is not there.
-    async fn counters(&self, scope: &Scope) -> Result<Option<ScopeCounters>>;
+    /// The counters of a holder; `None` where it is not there.
+    async fn counters(&self, of: &Holder) -> Result<Option<ScopeCounters>>;
 
-    /// How many records of a table a scope has.
-    async fn count(&self, scope: &Scope, table: &'static Table) -> Result<u64>;
+    /// How many records of a table a holder has.
+    async fn count(&self, of: &Holder, table: &'static Table) -> Result<u64>;
 
     /// The records of a table, in an order that is the same each time as long as nothing is written.
-    fn rows<'a>(&'a self, scope: &'a Scope, table: &'static Table) -> Rows<'a>;
+    fn rows<'a>(&'a self, of: &'a Holder, table: &'static Table) -> Rows<'a>;
 }
 
 /// The store that is moved away from. Nobody writes to it until this is dropped.
 #[async_trait]
 pub trait ArchiveSource: Archive {
-    /// Every scope, in the order in which they were first written to.
-    async fn scopes(&self) -> Result<Vec<Scope>>;
+    /// Every scope, in the order in which they were first written to, and then every tenant that has
+    /// records of its own: a key works once all that it leads to is there.
+    async fn holders(&self) -> Result<Vec<Holder>>;
 }
 
 /// The store that is moved to.
 #[async_trait]
 pub trait ArchiveTarget: Archive {
-    /// Adds records, all of them or none, durably. The scope itself is not there before
-    /// [`Self::open_scope`].
-    async fn put(&self, scope: &Scope, table: &'static Table, rows: &[Row]) -> Result<()>;
+    /// Adds records, all of them or none, durably. The holder itself is not there before
+    /// [`Self::open_holder`].
+    async fn put(&self, of: &Holder, table: &'static Table, rows: &[Row]) -> Result<()>;
 
-    /// Removes the records of a scope that is not there yet.
-    async fn clear(&self, scope: &Scope) -> Result<()>;
+    /// Removes the records of a holder that is not there yet.
+    async fn clear(&self, of: &Holder) -> Result<()>;
 
-    /// Makes the scope be there, with these counters, once all of its records are.
-    async fn open_scope(&self, scope: &Scope, counters: &ScopeCounters) -> Result<()>;
+    /// Makes the holder be there, with these counters, once all of its records are.
+    async fn open_holder(&self, of: &Holder, counters: &ScopeCounters) -> Result<()>;
 }
 
 use ValueKind::{Bytes, Id, Int, Ints, Real, Text};
 
-/// Every table that moves, in the order in which they do.
+/// Every table of a scope that moves, in the order in which they do.
 pub const TABLES: &[Table] = &[
     Table {
         name: "session",
@@ -156,6 +180,7 @@ pub const TABLES: &[Table] = &[
             ("observed_at", Int),
             ("id", Id),
             ("superseded_by", Id),
+            ("rejected", Int),
             ("weight", Real),
             ("kind", Text),
             ("text", Text),
@@ -171,6 +196,7 @@ pub const TABLES: &[Table] = &[
         columns: &[("fact_number", Int), ("message_seq", Int), ("message_id", Id)],
         key: 2,
     },
+    Table { name: "rejection", columns: &[("key", Bytes)], key: 1 },
     Table {
         name: "entity",
         columns: &[
@@ -217,6 +243,25 @@ pub const TABLES: &[Table] = &[
         name: "profile",
         columns: &[("version", Int), ("updated_at", Int), ("rules", Text), ("card", Text)],
         key: 0,
+    },
+    Table {
+        name: "file_ref",
+        columns: &[
+            ("id", Id),
+            ("session_number", Int),
+            ("created_at", Int),
+            ("message_id", Id),
+            ("kind", Text),
+            ("title", Text),
+            ("reference", Text),
+            ("metadata", Text),
+        ],
+        key: 1,
+    },
+    Table {
+        name: "idempotency",
+        columns: &[("key", Bytes), ("fingerprint", Bytes), ("at", Int), ("applied", Bytes)],
+        key: 1,
     },
     Table {
         name: "job",
@@ -271,5 +316,67 @@ pub const TABLES: &[Table] = &[
             ("data", Bytes),
         ],
         key: 3,
+    },
+];
+
+/// Every table of a tenant that moves, in the order in which they do.
+pub const TENANT_TABLES: &[Table] = &[
+    Table {
+        name: "api_key",
+        columns: &[
+            ("id", Int),
+            ("version", Int),
+            ("created_at", Int),
+            ("expires_at", Int),
+            ("revoked_at", Int),
+            ("last_used_at", Int),
+            ("previous_until", Int),
+            ("rate_most", Int),
+            ("rate_per", Int),
+            ("hash", Bytes),
+            ("previous_hash", Bytes),
+            ("user_id", Text),
+            ("workspace", Text),
+            ("permissions", Text),
+            ("name", Text),
+        ],
+        key: 1,
+    },
+    Table {
+        name: "tenant_settings",
+        columns: &[
+            ("version", Int),
+            ("updated_at", Int),
+            ("token_budget", Int),
+            ("tier", Text),
+            ("flags", Text),
+            ("models", Text),
+            ("client_config", Text),
+        ],
+        key: 0,
+    },
+    Table {
+        name: "share",
+        columns: &[
+            ("id", Id),
+            ("created_at", Int),
+            ("writable", Int),
+            ("user_id", Text),
+            ("workspace", Text),
+            ("session", Text),
+        ],
+        key: 1,
+    },
+    Table { name: "share_member", columns: &[("share_id", Id), ("user_id", Text)], key: 2 },
+    Table {
+        name: "audit",
+        columns: &[
+            ("at", Int),
+            ("key_id", Int),
+            ("action", Text),
+            ("target", Text),
+            ("outcome", Text),
+        ],
+        key: 0,
     },
 ];

@@ -1,10 +1,16 @@
 //! Every write is a value: a `WriteBatch`, built by pure code and applied atomically.
 
-use crate::ids::{JobId, MessageId, SessionId};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::fact::{NewFact, RejectionKey};
+use crate::ids::{FactId, JobId, MessageId, SessionId};
 use crate::job::{NewJob, Outcome};
-use crate::ports::VectorSpace;
+use crate::ports::{Erased, Erasure, VectorSpace};
 use crate::scope::{Profile, Scope};
-use crate::session::PreparedMessage;
+use crate::session::{FileRef, PreparedMessage};
 use crate::summary::Summary;
 use crate::time::Timestamp;
 use crate::usage::{UsageCounters, UsageDay};
@@ -43,6 +49,25 @@ pub enum Write {
         /// The message.
         message: Box<PreparedMessage>,
     },
+    /// Creates a session that has no messages yet; one that is there stays as it is, its version
+    /// included.
+    OpenSession {
+        /// The thread.
+        session: SessionId,
+        /// Its `created_at` and `last_at`.
+        created_at: Timestamp,
+    },
+    /// Adds a fact that was told directly: it has no session and no source. It supersedes as any other,
+    /// and one that states what holds already takes its place, so that the words are those last told.
+    PutFact(Box<NewFact>),
+    /// Rejects: from now on a fact that a message states and that bears one of these keys does not hold.
+    /// It is written as superseded by what holds its slot or statement, or where nothing does, not at all.
+    Reject(Vec<RejectionKey>),
+    /// Rejects no longer.
+    Allow(Vec<RejectionKey>),
+    /// Adds a reference of a session, which must exist (else `NotFound`), to a file; one with its id is
+    /// replaced. The session's version stays.
+    PutFile(Box<FileRef>),
     /// Adds a version of a session's summary.
     PutSummary(Box<Summary>),
     /// Replaces the profile of the scope.
@@ -53,6 +78,24 @@ pub enum Write {
     EnqueueJob(NewJob),
     /// Ends the current attempt of a running job of the scope.
     FinishJob(JobId, Outcome),
+    /// Removes a job of the scope that nobody needs any more, whatever its state; one that is not there is
+    /// no error.
+    DropJob(JobId),
+    /// Erases, with everything that was derived from it by recorded provenance: facts, entities, summaries,
+    /// postings, and vectors where the store is their index. The state is then what it would be had it
+    /// never been written, as far as extraction alone decides; only numbers stay spent, and the versions
+    /// of sessions count up. See [`crate::erase`]. Such a batch appends nothing.
+    Erase {
+        /// What.
+        erasure: Erasure,
+        /// A fresh id, of which facts that are read anew get theirs.
+        seed: Uuid,
+    },
+    /// Notes that an entry of the ledger of erasures was applied; once more is no error.
+    NoteErasure(u64),
+    /// Removes the row of a scope that holds nothing any more, with its jobs and its counters. A scope that
+    /// holds anything stays as it is.
+    DropScope,
 }
 
 /// Changes of one scope that happen together or not at all.
@@ -69,15 +112,42 @@ pub struct WriteBatch {
     /// A store that is a vector index keeps them, and its watermark moves with them if it was
     /// complete before; another store ignores them.
     pub space: Option<VectorSpace>,
+    /// Makes a repeat of the batch harmless.
+    ///
+    /// Where the scope holds the same key with the same fingerprint, nothing is applied, and the answer
+    /// is what was answered then, its messages told as replayed. With another fingerprint it is a
+    /// `Conflict`. Before preconditions are: they held then. A key is kept for [`IDEMPOTENCY_KEPT`], by
+    /// the times of batches, and as durably as its batch; a batch that fails leaves none. After
+    /// that it is as good as new.
+    pub idempotency: Option<Idempotency>,
     /// The changes, applied in order.
     pub writes: Vec<Write>,
+}
+
+/// How long a repeated batch is known as such.
+pub const IDEMPOTENCY_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What tells a repeat from another batch. Hashes, so that a store learns nothing of either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Idempotency {
+    /// Hash of the caller's key, and of what it was used for.
+    pub key: [u8; 16],
+    /// Hash of the request.
+    pub fingerprint: [u8; 16],
 }
 
 impl WriteBatch {
     /// An empty batch.
     #[must_use]
     pub fn new(scope: Scope, now: Timestamp) -> Self {
-        Self { scope, now, preconditions: Vec::new(), space: None, writes: Vec::new() }
+        Self {
+            scope,
+            now,
+            preconditions: Vec::new(),
+            space: None,
+            idempotency: None,
+            writes: Vec::new(),
+        }
     }
 
     /// Adds a precondition.
@@ -87,11 +157,41 @@ impl WriteBatch {
         self
     }
 
+    /// Makes a repeat harmless.
+    #[must_use]
+    pub fn with_idempotency(mut self, idempotency: Option<Idempotency>) -> Self {
+        self.idempotency = idempotency;
+        self
+    }
+
     /// Adds a write.
     #[must_use]
     pub fn with(mut self, write: Write) -> Self {
         self.writes.push(write);
         self
+    }
+
+    /// Whether what the batch erases can be told from what it adds.
+    ///
+    /// # Errors
+    /// `InvalidInput` for one that does both.
+    pub fn check_erasure(&self) -> Result<()> {
+        let erases = |write: &Write| matches!(write, Write::Erase { .. } | Write::DropScope);
+        let appends = |write: &Write| {
+            matches!(
+                write,
+                Write::AppendMessage { .. }
+                    | Write::PutSummary(_)
+                    | Write::OpenSession { .. }
+                    | Write::PutFile(_)
+                    | Write::PutFact(_)
+                    | Write::PutProfile(_)
+            )
+        };
+        if self.writes.iter().any(erases) && self.writes.iter().any(appends) {
+            return Err(Error::invalid("a batch that erases adds nothing: apply two"));
+        }
+        Ok(())
     }
 
     /// Whether workers have to hear of it.
@@ -106,6 +206,78 @@ impl WriteBatch {
 pub struct Applied {
     /// One entry for each `AppendMessage`, in order.
     pub messages: Vec<AppliedMessage>,
+    /// The id of the fact of each `PutFact`, in order.
+    pub facts: Vec<FactId>,
+    /// Whether the batch was a repeat, and this is what was answered to the first.
+    pub repeated: bool,
+    /// What its erasures took together.
+    pub erased: Erased,
+}
+
+/// Bytes of a fact and of a message in [`Applied::to_bytes`].
+const FACT_BYTES: usize = 16;
+const MESSAGE_BYTES: usize = 32;
+
+impl Applied {
+    /// For a store to keep with an idempotency key: the number of facts in 4 bytes, 16 for each of them,
+    /// and 32 for each message; no content.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let facts = u32::try_from(self.facts.len()).unwrap_or(u32::MAX);
+        let mut bytes = facts.to_le_bytes().to_vec();
+        for fact in &self.facts {
+            bytes.extend_from_slice(fact.as_uuid().as_bytes());
+        }
+        for message in &self.messages {
+            bytes.extend_from_slice(message.id.as_uuid().as_bytes());
+            bytes.extend_from_slice(&message.seq.to_le_bytes());
+            bytes.extend_from_slice(&message.position.to_le_bytes());
+            bytes.extend_from_slice(&message.tokens.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// What a repeat of the batch is answered, from what was kept of the first.
+    ///
+    /// # Errors
+    /// `Corrupt` for bytes that [`Self::to_bytes`] did not make.
+    pub fn repeated(bytes: &[u8]) -> Result<Self> {
+        Self::read(bytes).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Corrupt,
+                "a kept answer is damaged: run `throughline migrate --check`, or restore a backup",
+            )
+        })
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (count, rest) = bytes.split_first_chunk::<4>()?;
+        let count = usize::try_from(u32::from_le_bytes(*count)).ok()?;
+        let (facts, messages) = rest.split_at_checked(count.checked_mul(FACT_BYTES)?)?;
+        let (messages, rest) = messages.as_chunks::<MESSAGE_BYTES>();
+        let fact = |id: &[u8; FACT_BYTES]| FactId::from_uuid(Uuid::from_bytes(*id));
+        rest.is_empty().then(|| Self {
+            facts: facts.as_chunks::<FACT_BYTES>().0.iter().map(fact).collect(),
+            messages: messages.iter().map(replayed).collect(),
+            repeated: true,
+            erased: Erased::default(),
+        })
+    }
+}
+
+fn replayed(record: &[u8; MESSAGE_BYTES]) -> AppliedMessage {
+    let (mut id, mut seq, mut position, mut tokens) = ([0; 16], [0; 8], [0; 4], [0; 4]);
+    id.copy_from_slice(&record[..16]);
+    seq.copy_from_slice(&record[16..24]);
+    position.copy_from_slice(&record[24..28]);
+    tokens.copy_from_slice(&record[28..]);
+    AppliedMessage {
+        id: MessageId::from_uuid(Uuid::from_bytes(id)),
+        seq: u64::from_le_bytes(seq),
+        position: u32::from_le_bytes(position),
+        tokens: u32::from_le_bytes(tokens),
+        replayed: true,
+    }
 }
 
 /// The identity that the store gave an appended message.
@@ -121,4 +293,33 @@ pub struct AppliedMessage {
     pub tokens: u32,
     /// Whether it was there already.
     pub replayed: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_kept_and_told_as_replayed() {
+        let message = |n: u32| AppliedMessage {
+            id: MessageId::from_uuid(Uuid::from_u128(u128::from(n) << 64 | 7)),
+            seq: u64::from(n) << 33,
+            position: n,
+            tokens: u32::MAX - n,
+            replayed: false,
+        };
+        let first = Applied {
+            messages: vec![message(1), message(2)],
+            facts: vec![FactId::from_uuid(Uuid::from_u128(7))],
+            ..Applied::default()
+        };
+        let again = Applied::repeated(&first.to_bytes()).unwrap();
+        let replayed = first.messages.iter().map(|m| AppliedMessage { replayed: true, ..*m });
+        assert_eq!(again, Applied { messages: replayed.collect(), repeated: true, ..first });
+        let nothing = Applied::repeated(&Applied::default().to_bytes()).unwrap();
+        assert_eq!((nothing.messages, nothing.facts), (vec![], vec![]));
+        for bytes in [&[][..], &[0; 33], &[1, 0, 0, 0]] {
+            assert_eq!(Applied::repeated(bytes).unwrap_err().kind(), ErrorKind::Corrupt);
+        }
+    }
 }

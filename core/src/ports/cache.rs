@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use crate::error::{Error, Result};
 use crate::ports::Health;
 use crate::scope::Scope;
+use crate::time::Timestamp;
 
 /// Most bytes of a cached value.
 pub const MAX_CACHED_BYTES: usize = 1 << 20;
@@ -108,6 +109,42 @@ impl Rate {
             Self::SHORTEST,
             Self::LONGEST
         )))
+    }
+}
+
+/// A bucket of a [`RateLimiter`], for one that keeps it in memory.
+///
+/// What was taken and not refilled yet is counted in parts, of which one admission takes `per` in
+/// microseconds and a microsecond brings back `most`: whole numbers, whatever the rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    taken: u64,
+    at: Timestamp,
+}
+
+impl Bucket {
+    /// A full one.
+    #[must_use]
+    pub const fn full(at: Timestamp) -> Self {
+        Self { taken: 0, at }
+    }
+
+    /// Admits one more, or refuses it, under a rate that [`Rate::check`] takes.
+    pub fn admit(&mut self, rate: Rate, now: Timestamp) -> Admission {
+        let most = u64::from(rate.most);
+        let cost = u64::try_from(rate.per.as_micros()).unwrap_or(u64::MAX);
+        // A clock that was set back refills nothing.
+        let passed = now.as_micros().saturating_sub(self.at.as_micros()).max(0).unsigned_abs();
+        self.taken = self.taken.saturating_sub(passed.saturating_mul(most));
+        self.at = now;
+        let room = most.saturating_mul(cost).saturating_sub(self.taken);
+        if room < cost {
+            let retry_after = Duration::from_micros((cost - room).div_ceil(most));
+            return Admission::Refused { retry_after };
+        }
+        self.taken += cost;
+        let left = u32::try_from((room - cost) / cost.max(1)).unwrap_or(u32::MAX);
+        Admission::Admitted { left }
     }
 }
 

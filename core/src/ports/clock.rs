@@ -1,4 +1,4 @@
-//! Time and identity, so that tests decide them.
+//! Time, identity and secrets, so that tests decide them.
 
 use uuid::Uuid;
 
@@ -14,4 +14,10 @@ pub trait Clock: Send + Sync {
 pub trait IdGen: Send + Sync {
     /// A UUID that was never made before; later ones sort after earlier ones of the same process.
     fn next(&self) -> Uuid;
+}
+
+/// Makes secrets.
+pub trait SecretGen: Send + Sync {
+    /// Bytes that nobody can foresee.
+    fn secret(&self) -> [u8; 32];
 }

@@ -23,4 +23,8 @@ pub trait HotHeads: Send + Sync {
 
     /// Keeps a head, under its session's own version, for a while.
     async fn put(&self, scope: &Scope, limits: HeadLimits, head: &SessionHead) -> Result<()>;
+
+    /// Forgets every head of a scope: after an erasure, when the same session may begin anew with the
+    /// versions that it had.
+    async fn forget(&self, scope: &Scope) -> Result<()>;
 }

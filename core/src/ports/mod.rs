@@ -5,32 +5,42 @@ mod archive;
 mod batch;
 mod cache;
 mod clock;
+mod erasure;
 mod heads;
+mod ledger;
 mod lexical;
 mod model;
 mod repos;
 mod store;
+mod tenant;
 mod tokenizer;
 mod vector;
 
 pub use archive::{
-    Archive, ArchiveSource, ArchiveTarget, Row, Rows, ScopeCounters, TABLES, Table, Value,
-    ValueKind,
+    Archive, ArchiveSource, ArchiveTarget, Holder, Row, Rows, ScopeCounters, TABLES, TENANT_TABLES,
+    Table, Value, ValueKind,
 };
-pub use batch::{Applied, AppliedMessage, Precondition, RecordKey, Write, WriteBatch};
+pub use batch::{
+    Applied, AppliedMessage, IDEMPOTENCY_KEPT, Idempotency, Precondition, RecordKey, Write,
+    WriteBatch,
+};
 pub use cache::{
-    Admission, Cache, MAX_CACHE_TAGS, MAX_CACHED_BYTES, Rate, RateLimiter, check_cached,
+    Admission, Bucket, Cache, MAX_CACHE_TAGS, MAX_CACHED_BYTES, Rate, RateLimiter, check_cached,
 };
-pub use clock::{Clock, IdGen};
+pub use clock::{Clock, IdGen, SecretGen};
+pub use erasure::{Erased, Erasure, ErasureRepo, ErasureState};
 pub use heads::HotHeads;
+pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded};
 pub use lexical::{
     IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
 };
 pub use model::Embedder;
 pub use repos::{
-    EntityRepo, FactRepo, HeadLimits, JobRepo, Ledger, LedgerLimits, OutboxRepo, OutboxText,
-    ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo, SummaryRepo, UsageRepo,
+    EntityRepo, FactRepo, FileRepo, HeadLimits, JobRepo, Ledger, LedgerLimits, OutboxRepo,
+    OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo, SummaryRepo,
+    UsageRepo,
 };
 pub use store::{Health, Store};
+pub use tenant::{TenantBatch, TenantPrecondition, TenantRepo, TenantWrite};
 pub use tokenizer::Tokenizer;
 pub use vector::{VectorHit, VectorIndex, VectorItem, VectorSpace};

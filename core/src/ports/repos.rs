@@ -7,13 +7,13 @@ use async_trait::async_trait;
 
 use crate::entity::Entity;
 use crate::error::Result;
-use crate::fact::{Fact, SupersededFact};
-use crate::ids::{ExternalId, SessionId};
+use crate::fact::{Fact, RejectionKey, SupersededFact};
+use crate::ids::{ExternalId, FactId, SessionId};
 use crate::job::Job;
 use crate::page::{Page, PageRequest};
 use crate::ports::{Namespace, UnitKey};
 use crate::scope::{Profile, Scope};
-use crate::session::{Message, Session};
+use crate::session::{FileRef, Message, Session};
 use crate::summary::Summary;
 use crate::time::Timestamp;
 use crate::usage::{UsageCounters, UsageDay};
@@ -172,6 +172,12 @@ pub trait FactRepo: Send + Sync {
     /// retractions. Each has its last [`SOURCES_READ`] sources.
     async fn active_facts(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Fact>>;
 
+    /// Whether any of these keys was rejected in the scope, and not allowed since.
+    async fn is_rejected(&self, scope: &Scope, keys: &[RejectionKey]) -> Result<bool>;
+
+    /// The fact under an id, whether it holds or not, with its last [`SOURCES_READ`] sources.
+    async fn fact(&self, scope: &Scope, id: FactId) -> Result<Option<Fact>>;
+
     /// What a turn needs of the ledger whatever its words are, in one read: see [`Ledger`].
     async fn ledger(&self, scope: &Scope, limits: LedgerLimits) -> Result<Ledger>;
 
@@ -190,6 +196,14 @@ pub trait EntityRepo: Send + Sync {
         session: &SessionId,
         limit: usize,
     ) -> Result<Vec<Entity>>;
+}
+
+/// Files that sessions refer to.
+#[async_trait]
+pub trait FileRepo: Send + Sync {
+    /// The references of a session, the newest first, ties by the higher id.
+    async fn files(&self, scope: &Scope, session: &SessionId, limit: usize)
+    -> Result<Vec<FileRef>>;
 }
 
 /// Rolling summaries.

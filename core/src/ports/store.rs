@@ -4,8 +4,8 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::ports::{
-    Applied, EntityRepo, FactRepo, JobRepo, LexicalIndex, OutboxRepo, ProfileRepo, SessionRepo,
-    SummaryRepo, UsageRepo, WriteBatch,
+    Applied, EntityRepo, ErasureRepo, FactRepo, FileRepo, JobRepo, LexicalIndex, OutboxRepo,
+    ProfileRepo, SessionRepo, SummaryRepo, TenantRepo, UsageRepo, WriteBatch,
 };
 
 /// State of a store, an index or a cache.
@@ -25,11 +25,14 @@ pub trait Store:
     SessionRepo
     + FactRepo
     + EntityRepo
+    + FileRepo
     + SummaryRepo
     + ProfileRepo
     + JobRepo
     + UsageRepo
     + OutboxRepo
+    + TenantRepo
+    + ErasureRepo
     + LexicalIndex
 {
     /// Applies a batch: all of it or nothing. When it returns, the batch is durable and every
@@ -37,7 +40,8 @@ pub trait Store:
     ///
     /// Sequence numbers are allocated per scope under a lock, so that none commits late. Errors:
     /// a lost race when a precondition fails, `Conflict` when an `external_id` stands for other
-    /// content, `NotFound` when a job to finish is not running; the backend's own kinds
+    /// content or an idempotency key for another request, `NotFound` when a job to finish is not
+    /// running or a session to add a file to is not there; the backend's own kinds
     /// (`Unavailable`, `ReadOnly`, `StorageFull`, `SchemaTooNew`, `Corrupt`).
     async fn apply(&self, batch: WriteBatch) -> Result<Applied>;
 

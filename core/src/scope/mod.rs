@@ -2,6 +2,8 @@
 
 mod profile;
 mod service;
+mod settings;
+mod settings_service;
 
 use std::fmt;
 
@@ -10,6 +12,8 @@ use crate::ids::{TenantId, UserId, WorkspaceId};
 
 pub use profile::{MAX_CARD_TOKENS, MAX_RULES_TOKENS, Profile, ProfileChange};
 pub use service::ProfileService;
+pub use settings::{Flag, MAX_CLIENT_CONFIG_BYTES, SettingsChange, TenantSettings};
+pub use settings_service::SettingsService;
 
 /// Tenant, user and optional workspace: the boundary that no read or write crosses.
 ///

@@ -34,7 +34,7 @@ pub fn prepare(
         return Err(Error::invalid(format!("{field} {what}")));
     }
     let created_at = message.created_at.unwrap_or(now);
-    let units = index_units(&message, created_at);
+    let units = index_units(message.name.as_deref(), &message.content, created_at);
     // Only the user's own words are theirs: what a model or a tool said is recalled, not believed.
     let facts = if message.role == Role::User {
         fact::extract(&message.content)
@@ -111,12 +111,14 @@ impl NewMessage {
 }
 
 /// One unit a passage. Speaker and date are marks of each, so that a question that names one
-/// finds it; a passage that asks is marked, because answers follow questions.
-fn index_units(message: &NewMessage, at: Timestamp) -> Vec<IndexUnit> {
-    let mut marks = message.name.as_deref().map(speaker_terms).unwrap_or_default();
+/// finds it; a passage that asks is marked, because answers follow questions. The same message gives
+/// the same units, by which erasure finds its postings.
+#[must_use]
+pub fn index_units(name: Option<&str>, content: &str, at: Timestamp) -> Vec<IndexUnit> {
+    let mut marks = name.map(speaker_terms).unwrap_or_default();
     marks.extend(date_terms(at));
     let index = |range: Range<usize>| {
-        let passage = &message.content[range];
+        let passage = &content[range];
         if passage.contains('?') {
             marks.push(QUESTION_TERM.to_owned());
         }
@@ -124,7 +126,7 @@ fn index_units(message: &NewMessage, at: Timestamp) -> Vec<IndexUnit> {
         marks.retain(|mark| mark != QUESTION_TERM);
         unit
     };
-    passages(&message.content).into_iter().map(index).collect()
+    passages(content).into_iter().map(index).collect()
 }
 
 /// The typed values of a message, without those that stand only in what it quotes, reports or
@@ -143,19 +145,7 @@ fn own_entities(content: &str) -> Vec<(entity::EntityKind, String)> {
 }
 
 fn new_fact(found: fact::Extracted, observed_at: Timestamp, ids: &dyn IdGen) -> NewFact {
-    let unit = analyze(&found.text, &found.tags);
-    NewFact {
-        id: FactId::from_uuid(ids.next()),
-        kind: found.kind,
-        text: found.text,
-        subject: found.subject,
-        attribute: found.attribute,
-        value: found.value,
-        tags: found.tags,
-        observed_at,
-        unit,
-        refers: found.refers,
-    }
+    NewFact::of(found, observed_at, FactId::from_uuid(ids.next()))
 }
 
 fn content_hash(

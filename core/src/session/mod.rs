@@ -1,7 +1,10 @@
 //! Conversation threads and their messages: what was said, in order.
 
 mod append;
+mod file;
 mod service;
+mod share;
+mod share_service;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,8 +17,12 @@ use crate::ids::{ExternalId, MessageId, SessionId};
 use crate::ports::{IndexUnit, UnitKey};
 use crate::time::Timestamp;
 
-pub use append::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, prepare};
-pub use service::{Appended, SessionService};
+pub use append::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, index_units, prepare};
+pub use file::{FileKind, FileRef, MAX_METADATA_BYTES, NewFileRef};
+pub(crate) use service::no_session;
+pub use service::{AppendOptions, Appended, SessionService};
+pub use share::{MAX_MEMBERS, Share};
+pub use share_service::ShareService;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,7 +81,7 @@ pub struct Session {
     /// Ordinal of the session within its scope, from 1; the upper half of a
     /// [`UnitKey`].
     pub number: u32,
-    /// `created_at` of its first message.
+    /// When it was opened: `created_at` of its first message, unless it was opened before that.
     pub created_at: Timestamp,
     /// Latest `created_at` of its messages.
     pub last_at: Timestamp,

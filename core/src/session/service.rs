@@ -7,15 +7,15 @@ use super::append::{MAX_BATCH, MAX_BATCH_BYTES, prepare};
 use crate::embedding::EmbeddingService;
 use crate::entity::Entity;
 use crate::error::{Error, Result};
-use crate::fact::{Known, resolve};
-use crate::ids::{ExternalId, FactId, SessionId, SummaryId};
+use crate::fact::{Known, Rejections, resolve};
+use crate::ids::{ExternalId, FactId, FileRefId, SessionId, SummaryId};
 use crate::page::{Page, PageRequest};
 use crate::ports::{
-    Applied, AppliedMessage, Clock, IdGen, LedgerLimits, Namespace, Precondition, RecordKey, Store,
-    TermId, Tokenizer, Write, WriteBatch,
+    Applied, AppliedMessage, Clock, IdGen, Idempotency, LedgerLimits, Namespace, Precondition,
+    RecordKey, Store, TermId, Tokenizer, Write, WriteBatch,
 };
 use crate::scope::Scope;
-use crate::session::{Message, NewMessage, PreparedMessage, Session};
+use crate::session::{FileRef, Message, NewFileRef, NewMessage, PreparedMessage, Session};
 use crate::summary::{ROLL_EVERY, RolledFrom, Summary, roll};
 use crate::text::query_terms;
 
@@ -33,6 +33,16 @@ const MAX_WORDS: usize = 64;
 /// What an append did: one entry for each message, in order.
 pub type Appended = Vec<AppliedMessage>;
 
+/// What is special about an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AppendOptions {
+    /// Makes a repeat harmless.
+    pub idempotency: Option<Idempotency>,
+    /// The session is somebody else's, who shares it: what a guest says is recalled there, but it is
+    /// no fact of the owner.
+    pub of_a_guest: bool,
+}
+
 /// Threads and messages.
 #[derive(Clone)]
 pub struct SessionService {
@@ -41,6 +51,7 @@ pub struct SessionService {
     ids: Arc<dyn IdGen>,
     tokenizer: Arc<dyn Tokenizer>,
     embeddings: Option<EmbeddingService>,
+    rejections: Option<Rejections>,
 }
 
 impl SessionService {
@@ -53,7 +64,13 @@ impl SessionService {
         tokenizer: Arc<dyn Tokenizer>,
         embeddings: Option<EmbeddingService>,
     ) -> Self {
-        Self { store, clock, ids, tokenizer, embeddings }
+        Self { store, clock, ids, tokenizer, embeddings, rejections: None }
+    }
+
+    /// The same, to which what was rejected stays so.
+    #[must_use]
+    pub fn with_rejections(self, rejections: Rejections) -> Self {
+        Self { rejections: Some(rejections), ..self }
     }
 
     /// Appends messages to a session, which its first message creates. All of them are stored with
@@ -68,6 +85,20 @@ impl SessionService {
         scope: &Scope,
         session: &SessionId,
         messages: Vec<NewMessage>,
+    ) -> Result<Appended> {
+        self.append_with(scope, session, messages, AppendOptions::default()).await
+    }
+
+    /// As [`Self::append`], with what is special about it.
+    ///
+    /// # Errors
+    /// As [`Self::append`]; `Conflict` when the idempotency key stands for another request.
+    pub async fn append_with(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        messages: Vec<NewMessage>,
+        options: AppendOptions,
     ) -> Result<Appended> {
         if messages.is_empty() || messages.len() > MAX_BATCH {
             return Err(Error::invalid(format!(
@@ -86,24 +117,34 @@ impl SessionService {
         let count = messages.len();
         let mut prepared = Vec::with_capacity(count);
         for (index, message) in messages.into_iter().enumerate() {
-            let ready = prepare(message, now, &*self.tokenizer, &*self.ids).map_err(|error| {
-                if count == 1 {
-                    error
-                } else {
-                    Error::new(error.kind(), format!("messages[{index}]: {}", error.message()))
-                }
-            })?;
+            let mut ready =
+                prepare(message, now, &*self.tokenizer, &*self.ids).map_err(|error| {
+                    if count == 1 {
+                        error
+                    } else {
+                        Error::new(error.kind(), format!("messages[{index}]: {}", error.message()))
+                    }
+                })?;
+            if options.of_a_guest {
+                ready.facts.clear();
+            }
             prepared.push(ready);
         }
         check_batch(&prepared)?;
         self.resolve_facts(scope, &mut prepared).await?;
+        if let Some(rejections) = &self.rejections {
+            for fact in prepared.iter_mut().flat_map(|message| &mut message.facts) {
+                fact.rejection = rejections.keys(scope, fact);
+            }
+        }
         let mut beside = Vec::new();
         let space = match &self.embeddings {
             Some(embeddings) => embeddings.prepare(&mut prepared, &mut beside, now).await,
             None => None,
         };
         for attempt in 1..=ATTEMPTS {
-            let mut batch = WriteBatch::new(scope.clone(), now);
+            let mut batch =
+                WriteBatch::new(scope.clone(), now).with_idempotency(options.idempotency);
             batch.space.clone_from(&space);
             if attempt < ATTEMPTS {
                 self.roll_summaries(&mut batch, session, &prepared).await?;
@@ -116,10 +157,72 @@ impl SessionService {
             batch.writes.extend(beside.iter().cloned());
             match self.store.apply(batch).await {
                 Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {}
-                applied => return applied.map(|Applied { messages }| messages),
+                applied => return applied.map(|Applied { messages, .. }| messages),
             }
         }
         Err(Error::internal("an append without preconditions lost a race"))
+    }
+
+    /// Opens a session before its first message. One that is there stays as it is.
+    ///
+    /// # Errors
+    /// `Conflict` when the idempotency key stands for another request; those of the store.
+    pub async fn open(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Session> {
+        let now = self.clock.now();
+        let batch = WriteBatch::new(scope.clone(), now)
+            .with_idempotency(idempotency)
+            .with(Write::OpenSession { session: session.clone(), created_at: now });
+        self.store.apply(batch).await?;
+        self.get(scope, session).await
+    }
+
+    /// Adds a reference to a file. A repeat adds no second one.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names the field; `NotFound` when there is no such session; `Conflict` when
+    /// the idempotency key stands for another request; those of the store.
+    pub async fn put_file(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        new: NewFileRef,
+        idempotency: Option<Idempotency>,
+    ) -> Result<FileRef> {
+        let now = self.clock.now();
+        // Of a repeat the id is the same, which is how the first one is found again.
+        let id = match &idempotency {
+            Some(repeat) => uuid::Builder::from_random_bytes(repeat.key).into_uuid(),
+            None => self.ids.next(),
+        };
+        let file = FileRef::of(FileRefId::from_uuid(id), session, new, now);
+        file.check()?;
+        let batch = WriteBatch::new(scope.clone(), now)
+            .with_idempotency(idempotency)
+            .with(Write::PutFile(Box::new(file.clone())));
+        if !self.store.apply(batch).await?.repeated {
+            return Ok(file);
+        }
+        let held = self.store.files(scope, session, usize::MAX).await?;
+        Ok(held.into_iter().find(|held| held.id == file.id).unwrap_or(file))
+    }
+
+    /// The files that a session refers to, the newest first.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such session; those of the store.
+    pub async fn files(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<FileRef>> {
+        self.get(scope, session).await?;
+        self.store.files(scope, session, limit).await
     }
 
     /// Finds what corrections and retractions speak of. They are rare: any other append reads
@@ -213,6 +316,22 @@ impl SessionService {
         Ok(())
     }
 
+    /// Rolls what an erasure made due again. If others keep coming first, their appends roll it.
+    pub(crate) async fn roll_again(&self, scope: &Scope, session: &SessionId) -> Result<()> {
+        for _ in 0..ATTEMPTS {
+            let mut batch = WriteBatch::new(scope.clone(), self.clock.now());
+            self.roll_summaries(&mut batch, session, &[]).await?;
+            if batch.writes.is_empty() {
+                return Ok(());
+            }
+            match self.store.apply(batch).await {
+                Err(error) if error.is_lost_race() => {}
+                applied => return applied.map(|_| ()),
+            }
+        }
+        Ok(())
+    }
+
     async fn replayed(
         &self,
         scope: &Scope,
@@ -234,9 +353,7 @@ impl SessionService {
     /// `NotFound`; those of the store.
     pub async fn get(&self, scope: &Scope, session: &SessionId) -> Result<Session> {
         let found = self.store.session(scope, session).await?;
-        found.ok_or_else(|| {
-            Error::not_found("no session under this id: its first message creates it")
-        })
+        found.ok_or_else(no_session)
     }
 
     /// The sessions of a scope.
@@ -283,6 +400,11 @@ impl SessionService {
         self.get(scope, session).await?;
         self.store.summaries(scope, session).await
     }
+}
+
+/// What a caller is told of a session that is not there, or not theirs.
+pub(crate) fn no_session() -> Error {
+    Error::not_found("no session under this id: its first message creates it")
 }
 
 /// Within one append, an `external_id` may stand for one content only.

@@ -17,8 +17,8 @@ pub use compress::{Squeeze, squeeze};
 pub use fences::{guarded, without_fenced};
 pub use passages::{PASSAGE_BYTES, is_question, passages, sentences};
 pub use postings::{
-    FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, decode_postings, encode_postings,
-    extend_postings,
+    FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, Thinned, decode_postings,
+    encode_postings, extend_postings, remove_postings,
 };
 pub use protect::{holds_all, protected_spans};
 

@@ -93,6 +93,50 @@ pub fn extend_postings(
         .collect())
 }
 
+/// What of a list has to be written after postings were taken out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Thinned {
+    /// Blocks in place of those of their numbers. One whose postings are the same bears no data, and only
+    /// its `before` is to be written.
+    pub changed: Vec<PostingBlock>,
+    /// Numbers of blocks that hold nothing any more.
+    pub emptied: Vec<u64>,
+}
+
+/// Takes the postings of some keys, sorted, out of a whole list. No block that is left holds less than one,
+/// so that nothing tells of a term which nothing has any more.
+///
+/// # Errors
+/// [`PostingsError`] when a block is damaged.
+pub fn remove_postings(
+    blocks: &[PostingBlock],
+    keys: &[UnitKey],
+) -> Result<Thinned, PostingsError> {
+    let mut thinned = Thinned::default();
+    let mut before = 0;
+    for block in blocks {
+        let mut held = Vec::new();
+        decode_postings(&block.data, &mut held)?;
+        let all = held.len();
+        held.retain(|posting| keys.binary_search(&posting.key).is_err());
+        if held.is_empty() {
+            thinned.emptied.push(block.number);
+            continue;
+        }
+        let postings = held.len() as u64;
+        let mut data = Vec::new();
+        if held.len() < all {
+            encode_postings(&held, &mut data);
+        }
+        if !data.is_empty() || before != block.before {
+            let number = block.number;
+            thinned.changed.push(PostingBlock { number, before, postings, data });
+        }
+        before += postings;
+    }
+    Ok(thinned)
+}
+
 fn put(block: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         block.push(value as u8 | 0x80);
@@ -163,6 +207,39 @@ mod tests {
             prop_assert_eq!(before, expected.len() as u64);
             held.sort_by_key(|posting| posting.key);
             expected.sort_by_key(|posting| posting.key);
+            prop_assert_eq!(held, expected);
+        }
+
+        /// What is left of a list is what was not taken out, and a list that is empty is gone.
+        #[test]
+        fn lists_are_thinned(size in 0_usize..3_000, kept in 0_u64..5) {
+            let posting = |at: u64| Posting { key: UnitKey::from_bits(at), count: 1, length: 2 };
+            let all: Vec<Posting> = (0..size as u64).map(posting).collect();
+            let mut blocks: Vec<PostingBlock> = Vec::new();
+            for chunk in all.chunks(700) {
+                let written = extend_postings(blocks.last().cloned(), chunk.iter().copied()).unwrap();
+                blocks.retain(|block| Some(block.number) < written.first().map(|b| b.number));
+                blocks.extend(written);
+            }
+            let stays = |key: u64| kept > 0 && (key % 5 < kept || key < 1_000);
+            let gone: Vec<UnitKey> =
+                (0..size as u64).filter(|key| !stays(*key)).map(UnitKey::from_bits).collect();
+            let thinned = remove_postings(&blocks, &gone).unwrap();
+            blocks.retain(|block| !thinned.emptied.contains(&block.number));
+            for change in thinned.changed {
+                let block = blocks.iter_mut().find(|block| block.number == change.number).unwrap();
+                let data = if change.data.is_empty() { block.data.clone() } else { change.data };
+                *block = PostingBlock { data, ..change };
+            }
+            let (mut held, mut before) = (Vec::new(), 0);
+            for block in &blocks {
+                let from = held.len();
+                decode_postings(&block.data, &mut held).unwrap();
+                prop_assert_eq!((block.before, block.postings), (before, (held.len() - from) as u64));
+                before += block.postings;
+            }
+            let expected: Vec<Posting> =
+                all.into_iter().filter(|posting| stays(posting.key.to_bits())).collect();
             prop_assert_eq!(held, expected);
         }
 

@@ -1,0 +1,120 @@
+//! Entries of the ledger of erasures as bytes, alike in every ledger.
+
+use uuid::Uuid;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::MessageId;
+use crate::ports::LedgerEntry;
+
+impl LedgerEntry {
+    /// For a ledger to keep.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let kind = match self {
+            Self::Messages { .. } => 1,
+            Self::Session { .. } => 2,
+            Self::User { .. } => 3,
+            Self::Rejected { .. } => 4,
+            Self::AllowedAgain { .. } => 5,
+        };
+        bytes.push(kind);
+        match self {
+            Self::Messages { scope, ids } => {
+                bytes.extend(scope);
+                bytes.extend(ids.iter().flat_map(|id| id.as_uuid().into_bytes()));
+            }
+            Self::Session { scope, session, through } => {
+                bytes.extend(scope);
+                bytes.extend(session);
+                bytes.extend(through.to_le_bytes());
+            }
+            Self::User { user, scopes } => {
+                bytes.extend(user);
+                for (scope, through) in scopes {
+                    bytes.extend(scope);
+                    bytes.extend(through.to_le_bytes());
+                }
+            }
+            Self::Rejected { scope, keys } | Self::AllowedAgain { scope, keys } => {
+                bytes.extend(scope);
+                bytes.extend(keys.iter().flatten());
+            }
+        }
+        bytes
+    }
+
+    /// The inverse of [`Self::encode`].
+    ///
+    /// # Errors
+    /// `Corrupt` for bytes that are no entry.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let damaged = || {
+            Error::new(
+                ErrorKind::Corrupt,
+                "the ledger of erasures is damaged: put a whole copy of it in its place",
+            )
+        };
+        let read = || {
+            let (kind, rest) = bytes.split_first()?;
+            let (first, rest) = rest.split_first_chunk::<16>()?;
+            let first = *first;
+            let entry = match kind {
+                1 => {
+                    let ids = hashes(rest)?.map(|id| MessageId::from_uuid(Uuid::from_bytes(id)));
+                    Self::Messages { scope: first, ids: ids.collect() }
+                }
+                2 => {
+                    let (session, through) = hash_and_number(rest)?;
+                    Self::Session { scope: first, session, through }
+                }
+                3 => {
+                    let scopes = rest.chunks(24).map(hash_and_number).collect::<Option<_>>()?;
+                    Self::User { user: first, scopes }
+                }
+                4 => Self::Rejected { scope: first, keys: hashes(rest)?.collect() },
+                5 => Self::AllowedAgain { scope: first, keys: hashes(rest)?.collect() },
+                _ => return None,
+            };
+            Some(entry)
+        };
+        read().ok_or_else(damaged)
+    }
+}
+
+fn hashes(bytes: &[u8]) -> Option<impl Iterator<Item = [u8; 16]>> {
+    let (hashes, rest) = bytes.as_chunks::<16>();
+    rest.is_empty().then(|| hashes.iter().copied())
+}
+
+fn hash_and_number(bytes: &[u8]) -> Option<([u8; 16], u64)> {
+    let (hash, number) = bytes.split_first_chunk::<16>()?;
+    Some((*hash, u64::from_le_bytes(number.try_into().ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_round_trip_and_damage_is_an_error() {
+        let id = |n| MessageId::from_uuid(Uuid::from_u128(n));
+        let entries = [
+            LedgerEntry::Messages { scope: [1; 16], ids: vec![id(7), id(9)] },
+            LedgerEntry::Session { scope: [2; 16], session: [3; 16], through: 77 },
+            LedgerEntry::User { user: [4; 16], scopes: vec![([5; 16], 8), ([6; 16], u64::MAX)] },
+            LedgerEntry::User { user: [4; 16], scopes: Vec::new() },
+            LedgerEntry::Rejected { scope: [7; 16], keys: vec![[8; 16]] },
+            LedgerEntry::AllowedAgain { scope: [7; 16], keys: vec![[8; 16], [9; 16]] },
+        ];
+        for entry in entries {
+            let bytes = entry.encode();
+            assert_eq!(LedgerEntry::decode(&bytes).unwrap(), entry);
+            let cut = LedgerEntry::decode(&bytes[..bytes.len() - 1]);
+            assert_eq!(cut.unwrap_err().kind(), ErrorKind::Corrupt);
+        }
+        for bytes in [&[][..], &[9; 40], &[1]] {
+            assert!(LedgerEntry::decode(bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Bringing a store to what the ledger says, before it is served.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::EraseService;
+use crate::error::{Error, ErrorKind, Result};
+use crate::fact::RejectionKey;
+use crate::ids::SessionId;
+use crate::page::{MAX_PAGE, PageRequest};
+use crate::ports::{
+    Erased, Erasure, ErasureLedger, ErasureState, LedgerEntry, LedgerIdentity, NameHash, Recorded,
+    Write, WriteBatch,
+};
+use crate::scope::Scope;
+
+/// Entries that are read at once.
+const PAGE: usize = 1_000;
+
+/// What a replay did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Replayed {
+    /// Entries that the store had not applied.
+    pub entries: u64,
+    /// What they took.
+    pub erased: Erased,
+}
+
+impl EraseService {
+    /// Applies the entries of the ledger that the store has not applied: those of a restored backup, and
+    /// of a process that ended in between. A store that is bound to no ledger is bound to this one.
+    ///
+    /// # Errors
+    /// `Conflict` when the store goes by another ledger, or knows of entries that this one has not: what
+    /// was erased could come back, so nothing may be served. Those of ledger and store.
+    pub async fn replay(&self) -> Result<Replayed> {
+        // The store first: what is recorded and applied meanwhile is then no entry that nobody knows.
+        let state = self.store.erasure_state().await?;
+        let identity = self.ledger.identity().await?;
+        let last = self.ledger.last().await?;
+        check(&state, &identity, last)?;
+        if state.ledger.is_none() {
+            self.store.bind_ledger(identity.id).await?;
+        }
+        let mut replayed = Replayed::default();
+        if state.applied == last {
+            return Ok(replayed);
+        }
+        let applied = self.applied().await?;
+        let known = self.known_scopes(&identity).await?;
+        let mut after = 0;
+        loop {
+            let entries = self.ledger.entries(after, PAGE).await?;
+            let Some(end) = entries.last() else { break };
+            after = end.number;
+            for recorded in entries.iter().filter(|entry| !applied.contains(&entry.number)) {
+                let erased = self.apply_entry(recorded, &identity, &known).await?;
+                replayed.erased.add(erased);
+                replayed.entries += 1;
+            }
+        }
+        self.store.purge().await?;
+        Ok(replayed)
+    }
+
+    /// Goes by this ledger from now on, whatever the store went by: what was erased before and comes from
+    /// a backup stays.
+    ///
+    /// # Errors
+    /// Those of ledger and store.
+    pub async fn accept_ledger(&self) -> Result<()> {
+        let identity = self.ledger.identity().await?;
+        let state = self.store.erasure_state().await?;
+        if state.ledger == Some(identity.id) && state.last <= self.ledger.last().await? {
+            return Ok(());
+        }
+        self.store.bind_ledger(identity.id).await
+    }
+
+    async fn applied(&self) -> Result<BTreeSet<u64>> {
+        let mut applied = BTreeSet::new();
+        loop {
+            let after = applied.last().copied().unwrap_or(0);
+            let numbers = self.store.erasures_applied(after, PAGE).await?;
+            if numbers.is_empty() {
+                return Ok(applied);
+            }
+            applied.extend(numbers);
+        }
+    }
+
+    /// The scopes that the store has, by the hashes of their names.
+    async fn known_scopes(&self, identity: &LedgerIdentity) -> Result<HashMap<NameHash, Scope>> {
+        let mut known = HashMap::new();
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let scopes = self.store.scopes(&page).await?;
+            let hashed = scopes.items.into_iter().map(|(scope, _)| (identity.scope(&scope), scope));
+            known.extend(hashed);
+            match scopes.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => return Ok(known),
+            }
+        }
+    }
+
+    async fn apply_entry(
+        &self,
+        recorded: &Recorded,
+        identity: &LedgerIdentity,
+        known: &HashMap<NameHash, Scope>,
+    ) -> Result<Erased> {
+        let (targets, drop) = match &recorded.entry {
+            LedgerEntry::Messages { scope, ids } => {
+                let erasure = Erasure::Messages(ids.clone());
+                (
+                    known.get(scope).map(|scope| (scope.clone(), erasure)).into_iter().collect(),
+                    false,
+                )
+            }
+            LedgerEntry::Session { scope, session, through } => {
+                let scope = known.get(scope);
+                let id = match scope {
+                    Some(scope) => self.session_named(scope, identity, session).await?,
+                    None => None,
+                };
+                let erasure = |id| Erasure::Session { id, through: *through };
+                let target = scope.cloned().zip(id.map(erasure));
+                (target.into_iter().collect(), false)
+            }
+            LedgerEntry::User { user, scopes } => {
+                let of =
+                    known.values().find(|scope| identity.user(&scope.tenant, &scope.user) == *user);
+                if let Some(scope) = of {
+                    self.remove_user(&scope.tenant, &scope.user).await?;
+                }
+                let erasure = |(scope, through): &(NameHash, u64)| {
+                    Some((known.get(scope)?.clone(), Erasure::Scope { through: *through }))
+                };
+                (scopes.iter().filter_map(erasure).collect(), true)
+            }
+            LedgerEntry::Rejected { scope, keys } => {
+                let keys: Vec<RejectionKey> =
+                    keys.iter().map(|key| RejectionKey::from_bytes(*key)).collect();
+                if let (Some(scope), Some(facts)) = (known.get(scope), &self.facts) {
+                    facts.reject_again(scope, &keys, recorded.number).await?;
+                    return Ok(Erased::default());
+                }
+                (Vec::new(), false)
+            }
+            LedgerEntry::AllowedAgain { scope, keys } => {
+                if let Some(scope) = known.get(scope) {
+                    let keys = keys.iter().map(|key| RejectionKey::from_bytes(*key)).collect();
+                    let batch = WriteBatch::new(scope.clone(), self.clock.now())
+                        .with(Write::Allow(keys))
+                        .with(Write::NoteErasure(recorded.number));
+                    self.store.apply(batch).await?;
+                    return Ok(Erased::default());
+                }
+                (Vec::new(), false)
+            }
+        };
+        self.carry_out(recorded.number, targets, drop).await
+    }
+
+    async fn session_named(
+        &self,
+        scope: &Scope,
+        identity: &LedgerIdentity,
+        hash: &NameHash,
+    ) -> Result<Option<SessionId>> {
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let sessions = self.store.sessions(scope, &page).await?;
+            let mut ids = sessions.items.into_iter().map(|session| session.id);
+            if let Some(id) = ids.find(|id| identity.session(scope, id) == *hash) {
+                return Ok(Some(id));
+            }
+            match sessions.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Whether a store may be served by a ledger.
+///
+/// # Errors
+/// `Conflict` that says what to do.
+pub fn check(state: &ErasureState, identity: &LedgerIdentity, last: u64) -> Result<()> {
+    let refused = |what: &str| {
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "{what}, and what was erased could come back: put the ledger of erasures that belongs \
+                 to this store in its place, or accept that with `throughline migrate --new-ledger`"
+            ),
+        ))
+    };
+    if state.ledger.is_some_and(|id| id != identity.id) {
+        return refused("the store goes by another ledger of erasures than the one that is here");
+    }
+    if state.last > last {
+        return refused("the ledger of erasures lacks entries that the store has applied");
+    }
+    Ok(())
+}
+
+/// Has `target` say all that `source` says, so that the store that moves with it goes by it. Returns how
+/// many entries that are; where there are none, nothing is changed.
+///
+/// # Errors
+/// `Conflict` where the target has entries of its own, or some that the source has not: then what moves
+/// is older than what was erased there. Those of both.
+pub async fn copy_ledger(source: &dyn ErasureLedger, target: &dyn ErasureLedger) -> Result<u64> {
+    let identity = source.identity().await?;
+    let last = source.last().await?;
+    if last == 0 {
+        return Ok(0);
+    }
+    if target.identity().await?.id == identity.id && target.last().await? > last {
+        return Err(Error::conflict(
+            "erasures were made in the store that is moved to: what is left in the old one may not be \
+             moved over them",
+        ));
+    }
+    let mut after = 0;
+    loop {
+        let entries = source.entries(after, PAGE).await?;
+        target.adopt(&identity, &entries).await?;
+        match entries.last() {
+            Some(end) => after = end.number,
+            None => return Ok(after),
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Erasing: recorded, applied, carried to what lies beside the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::embedding::EmbeddingService;
+use crate::error::{Error, Result};
+use crate::fact::FactService;
+use crate::ids::{JobId, MessageId, SessionId, TenantId, UserId};
+use crate::job::{Job, NewJob, Outcome, backoff};
+use crate::page::{MAX_PAGE, PageRequest};
+use crate::ports::{
+    Cache, Clock, Erased, Erasure, ErasureLedger, HotHeads, IdGen, LedgerEntry, Namespace, Store,
+    TenantBatch, TenantWrite, UnitKey, VectorIndex, Write, WriteBatch,
+};
+use crate::scope::Scope;
+use crate::session::SessionService;
+use crate::time::Timestamp;
+
+/// Kind of the jobs that carry an erasure to what lies beside the store.
+pub const FORGET_JOB: &str = "forget";
+/// The tag that every cached value of a scope bears, beside others: an erasure invalidates them all.
+pub const SCOPE_TAG: &str = "scope";
+
+/// Messages of one entry of the ledger, and of one batch.
+const MESSAGES_AT_ONCE: usize = 1_000;
+/// How long whoever erases has to do the rest itself before others may.
+const GRACE: Duration = Duration::from_secs(60);
+/// How long an attempt may take.
+const LEASE: Duration = Duration::from_secs(300);
+/// Before anything that waits for it.
+const PRIORITY: i16 = 9;
+/// How often a batch is applied again when another writer came first.
+const ATTEMPTS: usize = 4;
+
+/// Erasure over its ports.
+#[derive(Clone)]
+pub struct EraseService {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) ledger: Arc<dyn ErasureLedger>,
+    pub(super) clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGen>,
+    sessions: SessionService,
+    embeddings: Option<EmbeddingService>,
+    pub(super) facts: Option<FactService>,
+    index: Option<Arc<dyn VectorIndex>>,
+    heads: Option<Arc<dyn HotHeads>>,
+    cache: Option<Arc<dyn Cache>>,
+}
+
+impl EraseService {
+    /// A service over its ports; `sessions` rolls summaries anew, `embeddings` embeds what is read anew.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        ledger: Arc<dyn ErasureLedger>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdGen>,
+        sessions: SessionService,
+        embeddings: Option<EmbeddingService>,
+    ) -> Self {
+        let (facts, index, heads, cache) = (None, None, None, None);
+        Self { store, ledger, clock, ids, sessions, embeddings, facts, index, heads, cache }
+    }
+
+    /// The same with the ledger of facts, in which a replay rejects again what was rejected.
+    #[must_use]
+    pub fn with_facts(self, facts: FactService) -> Self {
+        Self { facts: Some(facts), ..self }
+    }
+
+    /// The same with what lies beside the store: an index apart from it, heads and other cached values.
+    #[must_use]
+    pub fn with_beside(
+        self,
+        index: Option<Arc<dyn VectorIndex>>,
+        heads: Option<Arc<dyn HotHeads>>,
+        cache: Option<Arc<dyn Cache>>,
+    ) -> Self {
+        Self { index, heads, cache, ..self }
+    }
+
+    /// Erases messages of a session. Ids that are none of it are no error.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such session; those of ledger and store. What was recorded before is
+    /// erased at the next start at the latest.
+    pub async fn messages(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        ids: &[MessageId],
+    ) -> Result<Erased> {
+        self.sessions.get(scope, session).await?;
+        let mut erased = Erased::default();
+        for ids in ids.chunks(MESSAGES_AT_ONCE) {
+            let held = self.store.held_messages(scope, session, ids).await?;
+            if held.is_empty() {
+                continue;
+            }
+            let hash = self.ledger.identity().await?.scope(scope);
+            let entry = LedgerEntry::Messages { scope: hash, ids: held.clone() };
+            let number = self.ledger.record(&entry, self.clock.now()).await?;
+            let targets = vec![(scope.clone(), Erasure::Messages(held))];
+            erased.add(self.carry_out(number, targets, false).await?);
+        }
+        self.store.purge().await?;
+        Ok(erased)
+    }
+
+    /// Erases the messages of a session that were said before an instant.
+    ///
+    /// # Errors
+    /// As [`Self::messages`].
+    pub async fn messages_before(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        before: Timestamp,
+    ) -> Result<Erased> {
+        let mut ids = Vec::new();
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let found = self.sessions.messages(scope, session, &page).await?;
+            let early = found.items.iter().filter(|message| message.created_at < before);
+            ids.extend(early.map(|message| message.id));
+            match found.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => return self.messages(scope, session, &ids).await,
+            }
+        }
+    }
+
+    /// Erases a session with all of its messages.
+    ///
+    /// # Errors
+    /// As [`Self::messages`].
+    pub async fn session(&self, scope: &Scope, session: &SessionId) -> Result<Erased> {
+        self.sessions.get(scope, session).await?;
+        let through = self.store.totals(scope).await?.last_seq;
+        let identity = self.ledger.identity().await?;
+        let hash = identity.session(scope, session);
+        let entry = LedgerEntry::Session { scope: identity.scope(scope), session: hash, through };
+        let number = self.ledger.record(&entry, self.clock.now()).await?;
+        let erasure = Erasure::Session { id: session.clone(), through };
+        let erased = self.carry_out(number, vec![(scope.clone(), erasure)], false).await?;
+        if let Some(share) = self.store.share_of(scope, session).await? {
+            let batch = TenantBatch::new(scope.tenant.clone());
+            self.store.apply_tenant(batch.with(TenantWrite::RemoveShare(share.id))).await?;
+        }
+        self.store.purge().await?;
+        Ok(erased)
+    }
+
+    /// Erases a user: every scope, with and without a workspace, and what names the user in the tenant.
+    ///
+    /// # Errors
+    /// Those of ledger and store, as [`Self::messages`]. A user who has nothing is no error.
+    pub async fn user(&self, tenant: &TenantId, user: &UserId) -> Result<Erased> {
+        let scopes = self.store.scopes_of(tenant, user).await?;
+        let identity = self.ledger.identity().await?;
+        let hashed = scopes.iter().map(|(scope, totals)| (identity.scope(scope), totals.last_seq));
+        let entry =
+            LedgerEntry::User { user: identity.user(tenant, user), scopes: hashed.collect() };
+        let number = self.ledger.record(&entry, self.clock.now()).await?;
+        let erasure = |through| Erasure::Scope { through };
+        let targets = scopes.into_iter().map(|(scope, held)| (scope, erasure(held.last_seq)));
+        self.remove_user(tenant, user).await?;
+        let erased = self.carry_out(number, targets.collect(), true).await?;
+        self.store.purge().await?;
+        Ok(erased)
+    }
+
+    /// Removes what names a user beside its scopes.
+    pub(super) async fn remove_user(&self, tenant: &TenantId, user: &UserId) -> Result<()> {
+        let batch = TenantBatch::new(tenant.clone()).with(TenantWrite::RemoveUser(user.clone()));
+        self.store.apply_tenant(batch).await
+    }
+
+    /// Applies what an entry of the ledger says and carries it to what lies beside the store. With
+    /// `drop`, scopes that hold nothing any more are no more.
+    pub(super) async fn carry_out(
+        &self,
+        number: u64,
+        targets: Vec<(Scope, Erasure)>,
+        drop: bool,
+    ) -> Result<Erased> {
+        if targets.is_empty() {
+            self.store.note_erasures(&[number]).await?;
+        }
+        let mut done = Vec::with_capacity(targets.len());
+        let last = targets.len().saturating_sub(1);
+        for (nth, (scope, erasure)) in targets.into_iter().enumerate() {
+            // Noted with the last one: until then, all are applied again after a crash.
+            let noted = (nth == last).then_some(number);
+            let (erased, job) = self.apply(&scope, erasure, number, noted).await?;
+            done.push((scope, erased, job));
+        }
+        // Only now may numbers begin anew.
+        let mut all = Erased::default();
+        for (scope, mut erased, job) in done {
+            erased.waiting = !self.finish(&scope, &erased, job, drop).await?;
+            all.add(erased);
+        }
+        Ok(all)
+    }
+
+    async fn apply(
+        &self,
+        scope: &Scope,
+        erasure: Erasure,
+        number: u64,
+        noted: Option<u64>,
+    ) -> Result<(Erased, JobId)> {
+        let now = self.clock.now();
+        let job = self.job(number, now.plus(GRACE));
+        let id = job.id;
+        let mut batch = WriteBatch::new(scope.clone(), now)
+            .with(Write::Erase { erasure, seed: self.ids.next() })
+            .with(Write::EnqueueJob(job));
+        if let Some(number) = noted {
+            batch = batch.with(Write::NoteErasure(number));
+        }
+        // Facts that are read anew have no vectors yet.
+        if let Some(embeddings) = &self.embeddings {
+            batch = batch.with(Write::EnqueueJob(embeddings.job(now)));
+        }
+        let mut attempt = 1;
+        loop {
+            match self.store.apply(batch.clone()).await {
+                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => attempt += 1,
+                applied => return Ok((applied?.erased, id)),
+            }
+        }
+    }
+
+    fn job(&self, number: u64, due_at: Timestamp) -> NewJob {
+        NewJob {
+            id: JobId::from_uuid(self.ids.next()),
+            kind: FORGET_JOB.to_owned(),
+            // What is erased has no name here.
+            subject: number.to_string(),
+            priority: PRIORITY,
+            due_at,
+        }
+    }
+
+    /// What follows from an erasure that was applied. Returns whether all of it was done: what lies beside
+    /// the store and is away is left to the job.
+    async fn finish(&self, scope: &Scope, erased: &Erased, job: JobId, drop: bool) -> Result<bool> {
+        for session in &erased.touched {
+            self.sessions.roll_again(scope, session).await?;
+        }
+        if self.forget(scope, erased).await.is_err() {
+            return Ok(false);
+        }
+        if let Some(embeddings) = &self.embeddings {
+            // What cannot be embedded now waits for its job.
+            let _ = embeddings.catch_up_if_instant(scope).await;
+        }
+        let mut batch = WriteBatch::new(scope.clone(), self.clock.now()).with(Write::DropJob(job));
+        if drop {
+            batch = batch.with(Write::DropScope);
+        }
+        self.store.apply(batch).await.map(|_| true)
+    }
+
+    async fn forget(&self, scope: &Scope, erased: &Erased) -> Result<()> {
+        if let Some(index) = &self.index {
+            if erased.whole_scope {
+                index.forget(scope).await?;
+            } else {
+                for namespace in [Namespace::Message, Namespace::Fact] {
+                    let of = erased.units.iter().filter(|(within, _)| *within == namespace);
+                    let keys: Vec<UnitKey> = of.map(|(_, key)| *key).collect();
+                    if !keys.is_empty() {
+                        index.remove(scope, namespace, &keys).await?;
+                    }
+                }
+            }
+        }
+        self.forget_cached(scope).await
+    }
+
+    async fn forget_cached(&self, scope: &Scope) -> Result<()> {
+        if let Some(heads) = &self.heads {
+            heads.forget(scope).await?;
+        }
+        if let Some(cache) = &self.cache {
+            cache.invalidate(scope, SCOPE_TAG).await?;
+        }
+        Ok(())
+    }
+
+    /// Attempts up to `limit` jobs of erasures that did not get so far themselves. Returns how many are
+    /// done.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn work(&self, limit: usize) -> Result<u64> {
+        let now = self.clock.now();
+        let jobs = self.store.claim_jobs(&[FORGET_JOB], now, LEASE, limit).await?;
+        let mut done = 0;
+        for job in jobs {
+            let batch = WriteBatch::new(job.scope.clone(), self.clock.now());
+            let batch = match self.attempt(&job).await {
+                Ok(drop) => {
+                    done += 1;
+                    let batch = batch.with(Write::DropJob(job.id));
+                    if drop { batch.with(Write::DropScope) } else { batch }
+                }
+                // Not given up on: what is away comes back some day.
+                Err(error) => {
+                    let again = self.clock.now().plus(backoff(u32::MAX));
+                    let again = NewJob { subject: job.subject.clone(), ..self.job(0, again) };
+                    batch
+                        .with(Write::FinishJob(job.id, Outcome::Skipped(error.to_string())))
+                        .with(Write::EnqueueJob(again))
+                }
+            };
+            self.store.apply(batch).await?;
+        }
+        if done > 0 {
+            self.store.purge().await?;
+        }
+        Ok(done)
+    }
+
+    /// Does what follows from an erasure without knowing what it took. Returns whether the scope is to go
+    /// if it holds nothing.
+    async fn attempt(&self, job: &Job) -> Result<bool> {
+        let scope = &job.scope;
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let sessions = self.store.sessions(scope, &page).await?;
+            for session in &sessions.items {
+                self.sessions.roll_again(scope, &session.id).await?;
+            }
+            match sessions.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => break,
+            }
+        }
+        if let Some(index) = &self.index {
+            match &self.embeddings {
+                _ if self.store.totals(scope).await?.messages == 0 => index.forget(scope).await?,
+                Some(embeddings) => drop(embeddings.reconcile(scope).await?),
+                None => {
+                    return Err(Error::invalid(
+                        "an index apart from the store is forgotten with an embedder only: set one",
+                    ));
+                }
+            }
+        }
+        self.forget_cached(scope).await?;
+        let number: u64 = job.subject.parse().unwrap_or(0);
+        let entry = self.ledger.entries(number.saturating_sub(1), 1).await?.pop();
+        Ok(entry.is_some_and(|recorded| matches!(recorded.entry, LedgerEntry::User { .. })))
+    }
+}

@@ -1,0 +1,141 @@
+//! The ledger of erasures: what was erased, by opaque ids and keyed hashes. It lives outside backups, so
+//! that a backup which is restored can be brought to what holds now before it is served.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use crate::error::Result;
+use crate::ids::{MessageId, SessionId, TenantId, UserId};
+use crate::scope::Scope;
+use crate::time::Timestamp;
+
+/// A name as the ledger knows it: hashed with the ledger's key, so that who reads the ledger alone
+/// cannot guess it.
+pub type NameHash = [u8; 16];
+
+/// Whose ledger it is, and the key of its hashes. Both are made with the ledger and never change.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LedgerIdentity {
+    /// What a store is bound to.
+    pub id: Uuid,
+    /// Keys the hashes of names.
+    pub key: [u8; 32],
+}
+
+/// Without the key.
+impl fmt::Debug for LedgerIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LedgerIdentity").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl LedgerIdentity {
+    /// The hash of a scope.
+    #[must_use]
+    pub fn scope(&self, scope: &Scope) -> NameHash {
+        let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
+        self.hash("scope", &[scope.tenant.as_str(), scope.user.as_str(), workspace])
+    }
+
+    /// The hash of a session of a scope.
+    #[must_use]
+    pub fn session(&self, scope: &Scope, session: &SessionId) -> NameHash {
+        let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
+        let names = [scope.tenant.as_str(), scope.user.as_str(), workspace, session.as_str()];
+        self.hash("session", &names)
+    }
+
+    /// The hash of a user of a tenant.
+    #[must_use]
+    pub fn user(&self, tenant: &TenantId, user: &UserId) -> NameHash {
+        self.hash("user", &[tenant.as_str(), user.as_str()])
+    }
+
+    /// What it is of keeps equal names of different things apart; lengths keep neighbours apart.
+    fn hash(&self, of: &str, names: &[&str]) -> NameHash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        for name in std::iter::once(&of).chain(names) {
+            hasher.update(&(name.len() as u64).to_le_bytes());
+            hasher.update(name.as_bytes());
+        }
+        let mut hash = [0; 16];
+        hasher.finalize_xof().fill(&mut hash);
+        hash
+    }
+}
+
+/// What was erased.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LedgerEntry {
+    /// Messages of a scope.
+    Messages {
+        /// The scope.
+        scope: NameHash,
+        /// Which.
+        ids: Vec<MessageId>,
+    },
+    /// A session.
+    Session {
+        /// Its scope.
+        scope: NameHash,
+        /// Its id.
+        session: NameHash,
+        /// Sequence number of the scope's last message then: what came later is another's.
+        through: u64,
+    },
+    /// A user, with every scope.
+    User {
+        /// The user.
+        user: NameHash,
+        /// The scopes that there were, each with the sequence number of its last message.
+        scopes: Vec<(NameHash, u64)>,
+    },
+    /// Statements that must not be extracted again.
+    Rejected {
+        /// The scope.
+        scope: NameHash,
+        /// Keyed hashes of what was rejected.
+        keys: Vec<[u8; 16]>,
+    },
+    /// Statements that may be extracted again.
+    AllowedAgain {
+        /// The scope.
+        scope: NameHash,
+        /// Keyed hashes of what had been rejected.
+        keys: Vec<[u8; 16]>,
+    },
+}
+
+/// An entry with its number, from 1 on without gaps, and when it was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its number.
+    pub number: u64,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// What it says.
+    pub entry: LedgerEntry,
+}
+
+/// What was erased, in order.
+#[async_trait]
+pub trait ErasureLedger: Send + Sync {
+    /// Whose ledger it is; the same at every call and after every start.
+    async fn identity(&self) -> Result<LedgerIdentity>;
+
+    /// Adds an entry. When this returns its number, it is durable. Of any number of writers at once each
+    /// gets a number of its own, and none is left out.
+    async fn record(&self, entry: &LedgerEntry, at: Timestamp) -> Result<u64>;
+
+    /// Up to `limit` entries by number, from the first above `after` on.
+    async fn entries(&self, after: u64, limit: usize) -> Result<Vec<Recorded>>;
+
+    /// The number of the last entry; 0 when there is none.
+    async fn last(&self) -> Result<u64>;
+
+    /// Becomes the ledger of `identity` and adds these entries under their numbers; those it has stay.
+    /// One that has entries under another identity is a `Conflict`, and so is a gap.
+    async fn adopt(&self, identity: &LedgerIdentity, entries: &[Recorded]) -> Result<()>;
+}

@@ -1,0 +1,115 @@
+//! Sharing a session, and reaching one that is shared.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Share;
+use crate::access::AuditEntry;
+use crate::error::{Error, Result};
+use crate::ids::{KeyId, SessionId, ShareId, TenantId, UserId};
+use crate::page::{Page, PageRequest};
+use crate::ports::{Clock, IdGen, Store, TenantBatch, TenantWrite};
+use crate::scope::Scope;
+
+/// Grants of sessions.
+#[derive(Clone)]
+pub struct ShareService {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGen>,
+}
+
+impl ShareService {
+    /// A service over its ports.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdGen>) -> Self {
+        Self { store, clock, ids }
+    }
+
+    /// Shares a session with exactly these users of its tenant. One that is shared already keeps its
+    /// grant's id. It is in the audit log.
+    ///
+    /// # Errors
+    /// `NotFound` when the session is not there; `InvalidInput` for the members; those of the store.
+    pub async fn share(
+        &self,
+        by: Option<KeyId>,
+        owner: &Scope,
+        session: &SessionId,
+        members: BTreeSet<UserId>,
+        writable: bool,
+    ) -> Result<Share> {
+        if self.store.session(owner, session).await?.is_none() {
+            return Err(Error::not_found("no session under this id: open it before it is shared"));
+        }
+        let now = self.clock.now();
+        let held = self.store.share_of(owner, session).await?;
+        let (id, created_at) = match held {
+            Some(held) => (held.id, held.created_at),
+            None => (ShareId::from_uuid(self.ids.next()), now),
+        };
+        let owner = owner.clone();
+        let share = Share { id, owner, session: session.clone(), members, writable, created_at };
+        share.check()?;
+        let audit = AuditEntry::done(now, by, "session.share", Some(id.to_string()));
+        let batch = TenantBatch::new(share.owner.tenant.clone())
+            .with(TenantWrite::PutShare(Box::new(share.clone())))
+            .with(TenantWrite::Audit(audit));
+        self.store.apply_tenant(batch).await?;
+        // Who shared it first at the same time has given it its id.
+        let kept = self.store.share_of(&share.owner, session).await?;
+        Ok(kept.unwrap_or(share))
+    }
+
+    /// Takes the grant of a session back: at once, for every member. It is in the audit log.
+    ///
+    /// # Errors
+    /// `NotFound` when the session is not shared; those of the store.
+    pub async fn unshare(
+        &self,
+        by: Option<KeyId>,
+        owner: &Scope,
+        session: &SessionId,
+    ) -> Result<()> {
+        let held = self.of(owner, session).await?;
+        let held = held.ok_or_else(|| Error::not_found("this session is not shared"))?;
+        let target = Some(held.id.to_string());
+        let audit = AuditEntry::done(self.clock.now(), by, "session.unshare", target);
+        let batch = TenantBatch::new(owner.tenant.clone())
+            .with(TenantWrite::RemoveShare(held.id))
+            .with(TenantWrite::Audit(audit));
+        self.store.apply_tenant(batch).await
+    }
+
+    /// The grant of a session, if it is shared.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn of(&self, owner: &Scope, session: &SessionId) -> Result<Option<Share>> {
+        self.store.share_of(owner, session).await
+    }
+
+    /// What is shared with a user.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn with_user(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+        page: &PageRequest,
+    ) -> Result<Page<Share>> {
+        self.store.shared_with(tenant, user, page).await
+    }
+
+    /// The grant under this id, for a caller whose scope this is.
+    ///
+    /// # Errors
+    /// `NotFound` unless the caller's user is a member, whether the grant is there or not; those of the
+    /// store.
+    pub async fn open(&self, caller: &Scope, id: ShareId) -> Result<Share> {
+        let held = self.store.share(&caller.tenant, id).await?;
+        let held = held.filter(|share| share.members.contains(&caller.user));
+        held.ok_or_else(|| Error::not_found("no session is shared with this user under this id"))
+    }
+}
