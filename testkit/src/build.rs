@@ -69,6 +69,7 @@ pub fn say(text: &str) -> MessageBuilder {
         at: at(0),
         facts: Vec::new(),
         entities: Vec::new(),
+        extracted: false,
     }
 }
 
@@ -79,6 +80,7 @@ pub struct MessageBuilder {
     at: Timestamp,
     facts: Vec<NewFact>,
     entities: Vec<NewEntity>,
+    extracted: bool,
 }
 
 impl MessageBuilder {
@@ -136,6 +138,13 @@ impl MessageBuilder {
         self
     }
 
+    /// With what extraction finds in its text instead: where a store has to find it there again.
+    #[must_use]
+    pub fn extracted(mut self) -> Self {
+        self.extracted = true;
+        self
+    }
+
     /// The message, ready for a batch.
     ///
     /// # Panics
@@ -143,11 +152,11 @@ impl MessageBuilder {
     #[must_use]
     pub fn build(self) -> PreparedMessage {
         let prepared = prepare(self.message, self.at, &WordTokenizer::exact(), &IDS);
-        PreparedMessage {
-            facts: self.facts,
-            entities: self.entities,
-            ..prepared.expect("a valid message")
+        let prepared = prepared.expect("a valid message");
+        if self.extracted {
+            return prepared;
         }
+        PreparedMessage { facts: self.facts, entities: self.entities, ..prepared }
     }
 }
 
@@ -165,6 +174,7 @@ pub fn fact(text: &str, observed_at: Timestamp) -> NewFact {
         observed_at,
         unit: analyze(text, &[]),
         refers: false,
+        rejection: Vec::new(),
     }
 }
 

@@ -1,9 +1,9 @@
-//! Time and identity that a test decides.
+//! Time, identity and secrets that a test decides.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use throughline_core::ports::{Clock, IdGen};
+use throughline_core::ports::{Clock, IdGen, SecretGen};
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -61,6 +61,27 @@ impl IdGen for SequentialIds {
     fn next(&self) -> Uuid {
         let ordinal = self.0.fetch_add(1, Ordering::SeqCst) + 1;
         Uuid::from_u128(Self::BASE + u128::from(ordinal))
+    }
+}
+
+/// Secrets that anybody can foresee: the n-th is the same in every run.
+#[derive(Debug, Default)]
+pub struct SequentialSecrets(AtomicU64);
+
+impl SequentialSecrets {
+    /// Secrets from the first one on.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+}
+
+impl SecretGen for SequentialSecrets {
+    fn secret(&self) -> [u8; 32] {
+        let ordinal = self.0.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut secret = [0xa5; 32];
+        secret[..8].copy_from_slice(&ordinal.to_le_bytes());
+        secret
     }
 }
 

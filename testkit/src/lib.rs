@@ -20,5 +20,5 @@ pub mod memory;
 pub mod proxy;
 mod tokenizer;
 
-pub use clock::{FakeClock, SequentialIds};
+pub use clock::{FakeClock, SequentialIds, SequentialSecrets};
 pub use tokenizer::WordTokenizer;

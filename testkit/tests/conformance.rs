@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use throughline_core::ports::Clock;
 use throughline_testkit::conformance::{Replicas, Time};
-use throughline_testkit::memory::{HashEmbedder, MemoryCache, MemoryRateLimiter, MemoryStore};
+use throughline_testkit::memory::{
+    HashEmbedder, MemoryCache, MemoryLedger, MemoryRateLimiter, MemoryStore,
+};
 use throughline_testkit::{FakeClock, conformance};
 
 /// Two clones of what goes by a clock that is moved.
@@ -42,4 +44,9 @@ async fn the_memory_cache_conforms() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_memory_rate_limiter_conforms() {
     conformance::rate_limiter(async || replicas(MemoryRateLimiter::new), &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_memory_ledger_conforms() {
+    conformance::ledger(async || MemoryLedger::new(), &[]).await;
 }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use throughline_core::ErrorKind;
+use throughline_core::ids::MessageId;
 use throughline_core::ports::{
-    Namespace, Precondition, RecordKey, UnitKey, VectorSpace, WriteBatch,
+    Erasure, Namespace, Precondition, RecordKey, UnitKey, VectorIndex, VectorItem, VectorSpace,
+    Write, WriteBatch,
 };
 use throughline_core::session::PreparedMessage;
 
 use super::EmbeddedIndex;
 use super::runner::{Scenario, scenarios};
-use crate::build::{append, at, batch, fact, say, scope, session};
+use crate::build::{append, at, batch, fact, id, say, scope, session};
 
 pub(super) const TABLE: &[Scenario<dyn EmbeddedIndex>] = scenarios!["embedded":
     vectors_go_in_with_their_batch,
@@ -20,6 +22,8 @@ pub(super) const TABLE: &[Scenario<dyn EmbeddedIndex>] = scenarios!["embedded":
     what_was_complete_stays_complete,
     what_has_a_gap_stays_behind,
     other_dimensions_are_refused_with_the_batch,
+    what_is_erased_leaves_every_space,
+    a_scope_erased_whole_leaves_no_vector_and_no_gap,
 ];
 
 type Port = Arc<dyn EmbeddedIndex>;
@@ -115,4 +119,50 @@ async fn other_dimensions_are_refused_with_the_batch(port: Port) {
     let refused = port.apply(with_vectors("s1", vec![wrong])).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidInput);
     assert!(port.session(&scope("a"), &session("s1")).await.unwrap().is_none());
+}
+
+async fn erase(port: &Port, erasure: Erasure) {
+    let write = Write::Erase { erasure, seed: id() };
+    port.apply(batch(&scope("a")).with(write)).await.unwrap();
+}
+
+async fn held(port: &Port, space: &VectorSpace) -> Vec<UnitKey> {
+    VectorIndex::keys(&**port, &scope("a"), Namespace::Message, space, None, 10_000).await.unwrap()
+}
+
+/// Of blocks and of what is in none yet, in the space of the batch and in others.
+async fn what_is_erased_leaves_every_space(port: Port) {
+    let mut ids: Vec<MessageId> = Vec::new();
+    for hundred in 0..7 {
+        let said = (0..100).map(|n| embedded(&format!("{hundred} {n}"), [1.0, n as f32]));
+        let said: Vec<PreparedMessage> = said.collect();
+        ids.extend(said.iter().map(|message| message.id));
+        port.apply(with_vectors("s1", said)).await.unwrap();
+    }
+    let other = VectorSpace { id: "other".to_owned(), dimensions: 1 };
+    let keys = held(&port, &flat()).await;
+    let items = keys.iter().map(|key| VectorItem { key: *key, vector: vec![1.0] });
+    let items: Vec<VectorItem> = items.collect();
+    port.upsert(&scope("a"), Namespace::Message, &other, &items, 700).await.unwrap();
+    let gone: Vec<usize> = vec![0, 7, 8, 300, 511, 512, 690];
+    erase(&port, Erasure::Messages(gone.iter().map(|at| ids[*at]).collect())).await;
+    let mut left = keys;
+    for at in gone.iter().rev() {
+        left.remove(*at);
+    }
+    for space in [flat(), other] {
+        assert_eq!(held(&port, &space).await, left, "{}", space.id);
+    }
+    assert_eq!(watermark(&port, Namespace::Message).await, 700);
+    port.apply(with_vectors("s1", vec![embedded("next", [1.0, 0.0])])).await.unwrap();
+    assert_eq!(watermark(&port, Namespace::Message).await, 701);
+}
+
+async fn a_scope_erased_whole_leaves_no_vector_and_no_gap(port: Port) {
+    port.apply(with_vectors("s1", vec![embedded("x", [1.0, 0.0])])).await.unwrap();
+    erase(&port, Erasure::Scope { through: 1 }).await;
+    assert!(held(&port, &flat()).await.is_empty());
+    port.apply(with_vectors("s1", vec![embedded("y", [1.0, 0.0])])).await.unwrap();
+    assert_eq!(watermark(&port, Namespace::Message).await, 2);
+    assert_eq!(found(&port, Namespace::Message).await, [UnitKey::message(2, 0)]);
 }

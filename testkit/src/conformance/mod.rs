@@ -8,6 +8,7 @@
 mod cache;
 mod embedded;
 mod embedder;
+mod ledger;
 mod rate_limiter;
 mod replicas;
 mod runner;
@@ -16,7 +17,7 @@ mod vectors;
 
 use std::sync::Arc;
 
-use throughline_core::ports::{Cache, Embedder, RateLimiter, Store, VectorIndex};
+use throughline_core::ports::{Cache, Embedder, ErasureLedger, RateLimiter, Store, VectorIndex};
 
 pub use replicas::{Replicas, Time};
 
@@ -74,6 +75,15 @@ pub async fn vector_index<I: VectorIndex + 'static>(make: impl AsyncFn() -> I, s
 pub async fn embedder<E: Embedder + 'static>(make: impl AsyncFn() -> E, skips: &[Skip]) {
     let make = async || Arc::new(make().await) as Arc<dyn Embedder>;
     runner::run("Embedder", embedder::TABLE, make, skips).await;
+}
+
+/// Runs the table of the `ErasureLedger` port. `make` opens a fresh, empty ledger for each scenario.
+///
+/// # Panics
+/// With the names of all scenarios that failed, or of skips that no scenario has.
+pub async fn ledger<L: ErasureLedger + 'static>(make: impl AsyncFn() -> L, skips: &[Skip]) {
+    let make = async || Arc::new(make().await) as Arc<dyn ErasureLedger>;
+    runner::run("ErasureLedger", ledger::TABLE, make, skips).await;
 }
 
 /// Runs the table of the `Cache` port. `make` opens two replicas of a fresh, empty cache for each

@@ -2,7 +2,8 @@
 
 use throughline_core::ids::SessionId;
 use throughline_core::ports::{
-    Applied, AppliedMessage, Namespace, Precondition, RecordKey, UnitKey, Write, WriteBatch,
+    Applied, AppliedMessage, IDEMPOTENCY_KEPT, Idempotency, Namespace, Precondition, RecordKey,
+    UnitKey, Write, WriteBatch,
 };
 use throughline_core::session::PreparedMessage;
 use throughline_core::summary::Summary;
@@ -12,15 +13,29 @@ use throughline_core::{Error, Result};
 
 use super::sessions::{Stored, Thread};
 use super::vector::check_batch;
-use super::{ScopeState, State, jobs};
+use super::{ScopeState, State, erasure, jobs};
+
+/// What was answered to a batch with an idempotency key.
+#[derive(Debug, Clone)]
+pub(super) struct Answer {
+    fingerprint: [u8; 16],
+    at: Timestamp,
+    applied: Applied,
+}
 
 pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
     check_batch(batch)?;
+    batch.check_erasure()?;
     if !state.scopes.contains_key(&batch.scope) {
         state.order.push(batch.scope.clone());
     }
     let scope = state.scopes.entry(batch.scope.clone()).or_default();
-    let (last_seq, last_fact) = (scope.last_seq, scope.facts.len() as u64);
+    if let Some(asked) = batch.idempotency
+        && let Some(answer) = scope.answer(asked, batch.now)?
+    {
+        return Ok(answer);
+    }
+    let (last_seq, last_fact) = (scope.last_seq, u64::from(scope.last_fact));
     for precondition in &batch.preconditions {
         let (key, expected) = match precondition {
             Precondition::IfAbsent(key) => (key, None),
@@ -31,12 +46,24 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
         }
     }
     let mut applied = Applied::default();
+    let mut dropped = false;
     for write in &batch.writes {
         match write {
             Write::AppendMessage { session, message } => {
                 let thread = scope.thread(session, message.created_at);
                 applied.messages.push(scope.append(thread, message, batch.now)?);
             }
+            Write::OpenSession { session, created_at } => {
+                // One that is new is marked as changed.
+                scope.thread(session, *created_at);
+            }
+            Write::PutFile(file) => scope.put_file(file)?,
+            Write::PutFact(fact) => {
+                scope.put_fact(fact);
+                applied.facts.push(fact.id);
+            }
+            Write::Reject(keys) => scope.rejected.extend(keys),
+            Write::Allow(keys) => scope.rejected.retain(|key| !keys.contains(key)),
             Write::PutSummary(summary) => {
                 let thread = scope.thread(&summary.session, summary.from_at);
                 scope.sessions[thread].head.summarized = summary.covered;
@@ -50,7 +77,23 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
             Write::FinishJob(id, outcome) => {
                 jobs::finish(&mut state.jobs, &batch.scope, *id, outcome, batch.now)?;
             }
+            Write::DropJob(id) => {
+                state.jobs.retain(|job| job.id != *id || job.scope != batch.scope);
+            }
+            Write::Erase { erasure, seed } => {
+                let erased = scope.erase(erasure, *seed);
+                erasure::remove_vectors(&mut state.vectors, &batch.scope, &erased);
+                applied.erased.add(erased);
+            }
+            Write::NoteErasure(number) => {
+                state.noted.applied.insert(*number);
+            }
+            Write::DropScope => dropped = true,
         }
+    }
+    if let Some(Idempotency { key, fingerprint }) = batch.idempotency {
+        let answer = Answer { fingerprint, at: batch.now, applied: applied.clone() };
+        scope.answers.insert(key, answer);
     }
     for thread in &mut scope.sessions {
         if std::mem::take(&mut thread.changed) {
@@ -60,7 +103,7 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
     if let Some(space) = &batch.space {
         let ends = [
             (Namespace::Message, last_seq, scope.last_seq),
-            (Namespace::Fact, last_fact, scope.facts.len() as u64),
+            (Namespace::Fact, last_fact, u64::from(scope.last_fact)),
         ];
         for (namespace, before, after) in ends {
             let vectors = scope.index.iter_mut().filter(|((within, _), _)| *within == namespace);
@@ -71,10 +114,27 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
             state.vectors.put(&batch.scope, namespace, space, vectors.into_iter(), through);
         }
     }
+    if dropped {
+        erasure::drop_scope(state, &batch.scope);
+    }
     Ok(applied)
 }
 
 impl ScopeState {
+    /// What was answered to the same batch before.
+    fn answer(&self, asked: Idempotency, now: Timestamp) -> Result<Option<Applied>> {
+        let held = self.answers.get(&asked.key);
+        let Some(held) = held.filter(|held| held.at.plus(IDEMPOTENCY_KEPT) >= now) else {
+            return Ok(None);
+        };
+        if held.fingerprint != asked.fingerprint {
+            return Err(Error::conflict("this idempotency key stands for another request"));
+        }
+        let replayed = |message: &AppliedMessage| AppliedMessage { replayed: true, ..*message };
+        let messages = held.applied.messages.iter().map(replayed).collect();
+        Ok(Some(Applied { messages, repeated: true, ..held.applied.clone() }))
+    }
+
     fn version(&self, key: &RecordKey) -> Option<u64> {
         match key {
             RecordKey::Session(id) => self
@@ -90,8 +150,8 @@ impl ScopeState {
     fn thread(&mut self, id: &SessionId, created_at: Timestamp) -> usize {
         let held = self.sessions.iter().position(|thread| thread.head.id == *id);
         held.unwrap_or_else(|| {
-            let number = u32::try_from(self.sessions.len() + 1).expect("few sessions");
-            self.sessions.push(Thread::new(id.clone(), number, created_at));
+            self.last_session += 1;
+            self.sessions.push(Thread::new(id.clone(), self.last_session, created_at));
             self.sessions.len() - 1
         })
     }

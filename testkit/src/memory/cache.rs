@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use throughline_core::ports::{Admission, Cache, Clock, Health, Rate, RateLimiter, check_cached};
+use throughline_core::ports::{
+    Admission, Bucket, Cache, Clock, Health, Rate, RateLimiter, check_cached,
+};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
@@ -98,14 +100,6 @@ impl Cache for MemoryCache {
 #[derive(Debug, Clone)]
 pub struct MemoryRateLimiter(Shared<(String, u32, Duration), Bucket>);
 
-/// What was taken and not refilled yet, in parts of which one admission takes `per` in microseconds
-/// and a microsecond brings back `most`: whole numbers, whatever the rate.
-#[derive(Clone, Copy)]
-struct Bucket {
-    taken: u64,
-    at: Timestamp,
-}
-
 impl MemoryRateLimiter {
     /// A limiter that has counted nothing yet and goes by this clock.
     #[must_use]
@@ -119,23 +113,9 @@ impl RateLimiter for MemoryRateLimiter {
     async fn admit(&self, key: &str, rate: Rate) -> Result<Admission> {
         rate.check()?;
         let now = self.0.clock.now();
-        let most = u64::from(rate.most);
-        let cost = u64::try_from(rate.per.as_micros()).unwrap_or(u64::MAX);
         let mut held = self.0.held();
-        let bucket = held
-            .entry((key.to_owned(), rate.most, rate.per))
-            .or_insert(Bucket { taken: 0, at: now });
-        // A clock that was set back refills nothing.
-        let passed = now.as_micros().saturating_sub(bucket.at.as_micros()).max(0).unsigned_abs();
-        *bucket =
-            Bucket { taken: bucket.taken.saturating_sub(passed.saturating_mul(most)), at: now };
-        let room = most * cost - bucket.taken;
-        if room < cost {
-            let retry_after = Duration::from_micros((cost - room).div_ceil(most));
-            return Ok(Admission::Refused { retry_after });
-        }
-        bucket.taken += cost;
-        let left = u32::try_from((room - cost) / cost).unwrap_or(u32::MAX);
-        Ok(Admission::Admitted { left })
+        let bucket =
+            held.entry((key.to_owned(), rate.most, rate.per)).or_insert_with(|| Bucket::full(now));
+        Ok(bucket.admit(rate, now))
     }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use throughline_core::fact::{
-    Fact, FactKind, FactStatus, NewFact, SlotKey, StatementKey, SupersededFact,
+    Fact, FactKind, FactStatus, NewFact, RejectionKey, SlotKey, StatementKey, SupersededFact,
 };
 use throughline_core::ids::{FactId, MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
@@ -16,8 +16,19 @@ use super::{MemoryStore, ScopeState};
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     pub(super) fact: Fact,
-    slot: Option<SlotKey>,
-    statement: StatementKey,
+    pub(super) slot: Option<SlotKey>,
+    pub(super) statement: StatementKey,
+    /// Where it stands in the order of commits, where it was told directly.
+    pub(super) told_at: Option<u64>,
+    /// Whether its value had been rejected when it was stated.
+    pub(super) rejected: bool,
+}
+
+impl Held {
+    /// Its slot, or its statement outside any slot: of each at most one fact holds.
+    pub(super) fn place(&self) -> (Option<SlotKey>, Option<StatementKey>) {
+        (self.slot, self.slot.is_none().then_some(self.statement))
+    }
 }
 
 impl ScopeState {
@@ -61,7 +72,10 @@ impl ScopeState {
                     fact: read(&old.fact),
                     by: read(&now.fact),
                     said: self.said(&read(&old.fact).sources),
-                    by_said: self.said(&now.fact.sources).first().copied().unwrap_or(0),
+                    by_said: now
+                        .told_at
+                        .or_else(|| self.said(&now.fact.sources).first().copied())
+                        .unwrap_or(0),
                 };
                 stale.then(|| (id, found()))
             })
@@ -70,15 +84,43 @@ impl ScopeState {
         found.into_iter().take(limit).map(|(_, found)| found).collect()
     }
 
-    pub(super) fn add_fact(&mut self, session: &SessionId, source: MessageId, new: &NewFact) {
+    /// The fact that holds the place of a new one.
+    fn rival(&mut self, new: &NewFact) -> Option<&mut Held> {
         let (slot, statement) = (new.slot(), new.statement());
-        let rival = self.facts.iter_mut().find(|held| {
+        self.facts.iter_mut().find(|held| {
             held.fact.status == FactStatus::Active
                 && held.slot == slot
                 && (slot.is_some() || held.statement == statement)
-        });
+        })
+    }
+
+    pub(super) fn put_fact(&mut self, new: &NewFact) {
+        let mut observed_at = new.observed_at;
+        if let Some(held) = self.rival(new) {
+            observed_at = observed_at.max(held.fact.observed_at);
+            held.fact.status = FactStatus::Superseded(new.id);
+        }
+        let source = MessageId::from_uuid(new.id.as_uuid());
+        self.insert_fact(None, source, new, FactStatus::Active);
+        let told_at = self.last_seq;
+        if let Some(held) = self.facts.last_mut() {
+            held.fact.observed_at = observed_at;
+            held.told_at = Some(told_at);
+        }
+    }
+
+    pub(super) fn add_fact(&mut self, session: &SessionId, source: MessageId, new: &NewFact) {
+        let rejected = new.rejection.iter().any(|key| self.rejected.contains(key));
         let mut status = FactStatus::Active;
-        if let Some(held) = rival {
+        let Some(held) = self.rival(new) else {
+            if !rejected {
+                self.insert_fact(Some(session), source, new, status);
+            }
+            return;
+        };
+        if rejected {
+            status = FactStatus::Superseded(held.fact.id);
+        } else {
             if new.restates(held.fact.kind, held.statement) {
                 held.fact.weight += 1.0;
                 held.fact.observed_at = held.fact.observed_at.max(new.observed_at);
@@ -93,15 +135,31 @@ impl ScopeState {
                 status = FactStatus::Superseded(held.fact.id);
             }
         }
-        let number = u32::try_from(self.facts.len() + 1).expect("few facts");
+        self.insert_fact(Some(session), source, new, status);
+        if let Some(held) = self.facts.last_mut() {
+            held.rejected = rejected;
+        }
+    }
+
+    pub(super) fn insert_fact(
+        &mut self,
+        session: Option<&SessionId>,
+        source: MessageId,
+        new: &NewFact,
+        status: FactStatus,
+    ) {
+        self.last_fact += 1;
+        let number = self.last_fact;
         self.index.insert((Namespace::Fact, UnitKey::fact(number)), new.unit.clone());
         self.facts.push(Held {
-            slot,
-            statement,
+            slot: new.slot(),
+            statement: new.statement(),
+            told_at: None,
+            rejected: false,
             fact: Fact {
                 id: new.id,
                 number,
-                session: session.clone(),
+                session: session.cloned(),
                 kind: new.kind,
                 text: new.text.clone(),
                 subject: new.subject.clone(),
@@ -117,9 +175,10 @@ impl ScopeState {
     }
 }
 
-/// A fact as it is read: with its last sources.
+/// A fact as it is read: with the last messages that state it.
 fn read(fact: &Fact) -> Fact {
     let mut fact = fact.clone();
+    fact.sources.retain(|source| source.as_uuid() != fact.id.as_uuid());
     fact.sources = fact.sources.split_off(fact.sources.len().saturating_sub(SOURCES_READ));
     fact
 }
@@ -134,6 +193,16 @@ impl FactRepo for MemoryStore {
                 active.find(|fact| fact.number == *number).map(read)
             };
             numbers.iter().filter_map(active).collect()
+        }))
+    }
+
+    async fn is_rejected(&self, scope: &Scope, keys: &[RejectionKey]) -> Result<bool> {
+        Ok(self.read(scope, |held| keys.iter().any(|key| held.rejected.contains(key))))
+    }
+
+    async fn fact(&self, scope: &Scope, id: FactId) -> Result<Option<Fact>> {
+        Ok(self.read(scope, |held| {
+            held.facts.iter().map(|held| &held.fact).find(|fact| fact.id == id).map(read)
         }))
     }
 

@@ -4,32 +4,39 @@
 mod apply;
 mod cache;
 mod entities;
+mod erasure;
 mod facts;
+mod files;
 mod jobs;
+mod ledger;
 mod lexical;
 mod model;
 mod outbox;
 mod profiles;
 mod sessions;
 mod summaries;
+mod tenant;
 mod usage;
 mod vector;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use throughline_core::entity::Entity;
-use throughline_core::ids::SessionId;
+use throughline_core::fact::RejectionKey;
+use throughline_core::ids::{FileRefId, SessionId};
 use throughline_core::job::Job;
 use throughline_core::ports::{Applied, Health, IndexUnit, Namespace, Store, UnitKey, WriteBatch};
 use throughline_core::scope::Profile;
+use throughline_core::session::FileRef;
 use throughline_core::summary::Summary;
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Result, Scope};
 use tokio::sync::Notify;
 
 pub use cache::{MemoryCache, MemoryRateLimiter};
+pub use ledger::MemoryLedger;
 pub use model::HashEmbedder;
 use vector::Vectors;
 
@@ -48,20 +55,30 @@ struct State {
     vectors: Vectors,
     /// Of all scopes, in the order in which they were enqueued.
     jobs: Vec<Job>,
+    tenants: tenant::Tenants,
+    noted: erasure::Noted,
 }
 
 #[derive(Debug, Clone, Default)]
 struct ScopeState {
     last_seq: u64,
-    /// By number, the first one being 1.
+    /// Number of the last session that there was.
+    last_session: u32,
+    /// Number of the last fact that there was.
+    last_fact: u32,
+    /// By number.
     sessions: Vec<sessions::Thread>,
-    /// By number, the first one being 1.
+    /// By number.
     facts: Vec<facts::Held>,
     entities: Vec<Entity>,
     summaries: BTreeMap<SessionId, Vec<Summary>>,
     profile: Option<Profile>,
     usage: BTreeMap<UsageDay, UsageCounters>,
     index: BTreeMap<(Namespace, UnitKey), IndexUnit>,
+    rejected: BTreeSet<RejectionKey>,
+    files: BTreeMap<FileRefId, FileRef>,
+    /// By idempotency key.
+    answers: BTreeMap<[u8; 16], apply::Answer>,
 }
 
 impl MemoryStore {
@@ -74,6 +91,12 @@ impl MemoryStore {
     fn state(&self) -> MutexGuard<'_, State> {
         // The state is swapped as a whole, so that a panic cannot leave it half-changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another store that holds the same: a backup.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { state: Mutex::new(self.state().clone()), enqueued: Notify::new() }
     }
 
     /// Reads a scope; one that was never written to reads as empty.

@@ -99,6 +99,15 @@ impl Stored {
 }
 
 impl ScopeState {
+    pub(super) fn totals(&self) -> ScopeTotals {
+        ScopeTotals {
+            messages: self.sessions.iter().map(|thread| thread.head.messages).sum(),
+            tokens: self.sessions.iter().map(|thread| thread.head.tokens).sum(),
+            last_seq: self.last_seq,
+            facts: self.last_fact.into(),
+        }
+    }
+
     fn messages_of(&self, session: &SessionId) -> &[Stored] {
         let thread = self.sessions.iter().find(|thread| thread.head.id == *session);
         thread.map_or(&[], |thread| &thread.messages)
@@ -207,11 +216,6 @@ impl SessionRepo for MemoryStore {
     }
 
     async fn totals(&self, scope: &Scope) -> Result<ScopeTotals> {
-        Ok(self.read(scope, |held| ScopeTotals {
-            messages: held.sessions.iter().map(|thread| thread.head.messages).sum(),
-            tokens: held.sessions.iter().map(|thread| thread.head.tokens).sum(),
-            last_seq: held.last_seq,
-            facts: held.facts.len() as u64,
-        }))
+        Ok(self.read(scope, ScopeState::totals))
     }
 }

@@ -80,6 +80,20 @@ impl Vectors {
     }
 }
 
+impl Vectors {
+    pub(super) fn remove(&mut self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) {
+        for ((of, within, ..), held) in &mut self.0 {
+            if of == scope && *within == namespace {
+                held.by_key.retain(|key, _| !keys.contains(key));
+            }
+        }
+    }
+
+    pub(super) fn forget(&mut self, scope: &Scope) {
+        self.0.retain(|(of, ..), _| of != scope);
+    }
+}
+
 #[async_trait]
 impl VectorIndex for MemoryStore {
     async fn upsert(
@@ -99,11 +113,7 @@ impl VectorIndex for MemoryStore {
     }
 
     async fn remove(&self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) -> Result<()> {
-        for ((of, within, ..), held) in &mut self.state().vectors.0 {
-            if of == scope && *within == namespace {
-                held.by_key.retain(|key, _| !keys.contains(key));
-            }
-        }
+        self.state().vectors.remove(scope, namespace, keys);
         Ok(())
     }
 
@@ -116,7 +126,7 @@ impl VectorIndex for MemoryStore {
     }
 
     async fn forget(&self, scope: &Scope) -> Result<()> {
-        self.state().vectors.0.retain(|(of, ..), _| of != scope);
+        self.state().vectors.forget(scope);
         Ok(())
     }
 

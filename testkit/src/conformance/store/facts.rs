@@ -45,7 +45,7 @@ async fn every_field_is_kept(store: Port) {
     assert_eq!(held.len(), 2);
     for (((held, new), number), source) in held.iter().zip([full, bare]).zip(1..).zip(sources) {
         assert_eq!((held.id, held.number, held.kind), (new.id, number, new.kind));
-        assert_eq!(held.session, session(&format!("s{number}")));
+        assert_eq!(held.session, Some(session(&format!("s{number}"))));
         assert_eq!((&held.text, &held.tags), (&new.text, &new.tags));
         assert_eq!((&held.subject, &held.attribute), (&new.subject, &new.attribute));
         assert_eq!((&held.value, held.observed_at), (&new.value, new.observed_at));
@@ -80,7 +80,7 @@ async fn a_restatement_strengthens(store: Port) {
         assert_eq!((held.id, &held.text), (first, &text));
         assert_eq!((held.weight, held.observed_at), (3.0, at(9)));
         assert_eq!(held.sources, sources, "first one first");
-        assert_eq!(held.session, session("s1"), "where it was first stated");
+        assert_eq!(held.session, Some(session("s1")), "where it was first stated");
         assert_eq!(held.status, FactStatus::Active);
     }
 }

@@ -3,7 +3,9 @@
 mod batches;
 mod concurrency;
 mod entities;
+mod erasure;
 mod facts;
+mod files;
 mod idempotency;
 mod isolation;
 mod jobs;
@@ -14,11 +16,15 @@ mod outbox;
 mod pages;
 mod preconditions;
 mod profiles;
+mod repeats;
 mod retractions;
 mod sessions;
+mod shares;
 mod slots;
 mod summaries;
 mod support;
+mod tenants;
+mod told;
 mod usage;
 
 use throughline_core::ports::Store;
@@ -33,18 +39,24 @@ pub(super) fn table() -> Vec<Scenario<dyn Store>> {
         messages::TABLE,
         pages::TABLE,
         idempotency::TABLE,
+        repeats::TABLE,
         facts::TABLE,
         slots::TABLE,
         retractions::TABLE,
         entities::TABLE,
         summaries::TABLE,
         profiles::TABLE,
+        files::TABLE,
+        tenants::TABLE,
+        shares::TABLE,
         jobs::TABLE,
         leases::TABLE,
         usage::TABLE,
         lexical::TABLE,
         outbox::TABLE,
         isolation::TABLE,
+        erasure::TABLE,
+        told::TABLE,
         concurrency::TABLE,
     ]
     .concat()

@@ -111,7 +111,7 @@ async fn sessions_share_a_slot(store: Port) {
     state(&store, "s2", vec![town("Oslo", 2)]).await;
     let held = held(&store).await;
     assert_eq!(current(&held), ["Oslo"]);
-    assert_eq!((&held[0].session, &held[1].session), (&session("s1"), &session("s2")));
+    assert_eq!((&held[0].session, &held[1].session), (&Some(session("s1")), &Some(session("s2"))));
 }
 
 async fn another_slot_is_never_superseded(store: Port) {

@@ -1,0 +1,174 @@
+//! Facts that are told directly, and values that stay rejected.
+
+use throughline_core::fact::{Fact, FactKind, FactStatus, NewFact, RejectionKey};
+use throughline_core::ids::SessionId;
+use throughline_core::ports::{Erasure, Store, Write};
+
+use super::super::runner::Scenario;
+use super::erasure::erase;
+use super::scenarios;
+use super::support::{Port, facts, put_one};
+use crate::build::{at, batch, fact, retraction, say, scope, slot_fact, slot_retraction};
+
+pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["told":
+    a_told_fact_has_no_session_and_no_source,
+    a_told_fact_takes_the_place_of_what_holds,
+    a_fact_is_read_by_its_id_in_its_own_scope,
+    a_rejected_value_never_holds_again,
+    a_rejected_value_without_a_rival_is_not_written,
+    an_allowed_value_holds_again,
+    a_rejection_is_of_its_scope_alone,
+    erasing_messages_leaves_what_was_told,
+    erasing_a_restatement_leaves_what_was_told_holding,
+    erasing_does_not_bring_a_rejected_value_back,
+    erasing_a_scope_takes_what_was_told,
+];
+
+async fn tell(store: &Port, user: &str, new: NewFact) -> Fact {
+    let id = new.id;
+    let applied =
+        store.apply(batch(&scope(user)).with(Write::PutFact(Box::new(new)))).await.unwrap();
+    assert_eq!(applied.facts, [id]);
+    store.fact(&scope(user), id).await.unwrap().unwrap()
+}
+
+async fn state(store: &Port, user: &str, new: NewFact) {
+    let said = say(&new.text.clone()).fact(new).build();
+    put_one(store, &scope(user), "s1", said).await;
+}
+
+async fn write(store: &Port, user: &str, write: Write) {
+    store.apply(batch(&scope(user)).with(write)).await.unwrap();
+}
+
+async fn holding(store: &Port, user: &str) -> Vec<String> {
+    let held = facts(store, &scope(user)).await;
+    held.into_iter().filter(Fact::holds).map(|fact| fact.text).collect()
+}
+
+fn town(value: &str, seconds: i64) -> NewFact {
+    slot_fact("user", "town", value, at(seconds))
+}
+
+const OSLO: RejectionKey = RejectionKey::from_bytes([7; 16]);
+
+/// A fact that bears a key under which it may have been rejected.
+fn keyed(fact: NewFact) -> NewFact {
+    NewFact { rejection: vec![RejectionKey::from_bytes([1; 16]), OSLO], ..fact }
+}
+
+async fn a_told_fact_has_no_session_and_no_source(store: Port) {
+    let told = tell(&store, "a", town("Oslo", 1)).await;
+    assert_eq!((told.session, told.sources.len(), told.number), (None, 0, 1));
+    assert_eq!((told.weight, told.status), (1.0, FactStatus::Active));
+    assert_eq!(holding(&store, "a").await.len(), 1);
+    // What a message says of it later strengthens it, and is its source.
+    state(&store, "a", town("Oslo", 2)).await;
+    let held = store.fact(&scope("a"), told.id).await.unwrap().unwrap();
+    assert_eq!((held.sources.len(), held.weight, held.observed_at), (1, 2.0, at(2)));
+}
+
+async fn a_told_fact_takes_the_place_of_what_holds(store: Port) {
+    state(&store, "a", town("Oslo", 9)).await;
+    state(&store, "a", fact("Bees hum", at(1))).await;
+    // Also of what was observed later, and of what says the same.
+    let bergen = tell(&store, "a", town("Bergen", 2)).await;
+    assert_eq!(bergen.observed_at, at(9));
+    let bees = tell(&store, "a", fact("Bees hum", at(2))).await;
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!(held[0].status, FactStatus::Superseded(bergen.id));
+    assert_eq!(held[1].status, FactStatus::Superseded(bees.id));
+    assert_eq!(holding(&store, "a").await, [bergen.text, bees.text]);
+}
+
+async fn a_fact_is_read_by_its_id_in_its_own_scope(store: Port) {
+    let told = tell(&store, "a", town("Oslo", 1)).await;
+    let newer = tell(&store, "a", town("Bergen", 2)).await;
+    let old = store.fact(&scope("a"), told.id).await.unwrap().unwrap();
+    assert_eq!(old.status, FactStatus::Superseded(newer.id), "also one that does not hold");
+    assert_eq!(store.fact(&scope("b"), told.id).await.unwrap(), None);
+}
+
+async fn a_rejected_value_never_holds_again(store: Port) {
+    state(&store, "a", keyed(town("Oslo", 1))).await;
+    tell(&store, "a", slot_retraction("user", "town", at(2))).await;
+    write(&store, "a", Write::Reject(vec![OSLO])).await;
+    for seconds in [1, 3] {
+        state(&store, "a", keyed(town("Oslo", seconds))).await;
+        assert_eq!(holding(&store, "a").await, [""; 0], "{seconds}");
+    }
+    state(&store, "a", town("Bergen", 4)).await;
+    state(&store, "a", keyed(town("Oslo", 5))).await;
+    let held = holding(&store, "a").await;
+    assert!(held.len() == 1 && held[0].contains("Bergen"), "{held:?}");
+}
+
+async fn a_rejected_value_without_a_rival_is_not_written(store: Port) {
+    write(&store, "a", Write::Reject(vec![OSLO])).await;
+    state(&store, "a", keyed(fact("I live in Oslo", at(1)))).await;
+    assert_eq!(facts(&store, &scope("a")).await, []);
+}
+
+async fn an_allowed_value_holds_again(store: Port) {
+    write(&store, "a", Write::Reject(vec![OSLO])).await;
+    write(&store, "a", Write::Reject(vec![OSLO])).await;
+    write(&store, "a", Write::Allow(vec![OSLO, RejectionKey::from_bytes([9; 16])])).await;
+    state(&store, "a", keyed(town("Oslo", 1))).await;
+    assert_eq!(holding(&store, "a").await.len(), 1);
+}
+
+async fn a_rejection_is_of_its_scope_alone(store: Port) {
+    write(&store, "a", Write::Reject(vec![OSLO])).await;
+    state(&store, "b", keyed(town("Oslo", 1))).await;
+    assert_eq!(holding(&store, "b").await.len(), 1);
+}
+
+async fn erasing_messages_leaves_what_was_told(store: Port) {
+    let said = say("Oslo it is").fact(town("Oslo", 1)).build();
+    let message = said.id;
+    put_one(&store, &scope("a"), "s1", said).await;
+    let told = tell(&store, "a", town("Bergen", 2)).await;
+    let restated = say("Bergen it is").fact(town("Bergen", 3)).build();
+    let second = restated.id;
+    put_one(&store, &scope("a"), "s1", restated).await;
+    erase(&store, &scope("a"), Erasure::Messages(vec![message, second])).await;
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!(held.len(), 1, "{held:?}");
+    assert_eq!((held[0].id, held[0].status, held[0].weight), (told.id, FactStatus::Active, 1.0));
+    assert_eq!((held[0].session.as_ref().map(SessionId::as_str), held[0].sources.len()), (None, 0));
+}
+
+async fn erasing_a_restatement_leaves_what_was_told_holding(store: Port) {
+    state(&store, "a", town("Oslo", 1)).await;
+    let told = tell(&store, "a", town("Bergen", 2)).await;
+    let restated = say("Bergen it is").fact(town("Bergen", 3)).build();
+    let message = restated.id;
+    put_one(&store, &scope("a"), "s1", restated).await;
+    erase(&store, &scope("a"), Erasure::Messages(vec![message])).await;
+    assert_eq!(holding(&store, "a").await, [told.text]);
+}
+
+async fn erasing_does_not_bring_a_rejected_value_back(store: Port) {
+    state(&store, "a", keyed(town("Oslo", 1))).await;
+    tell(&store, "a", slot_retraction("user", "town", at(2))).await;
+    write(&store, "a", Write::Reject(vec![OSLO])).await;
+    let again = say("Oslo").fact(keyed(town("Oslo", 3))).build();
+    put_one(&store, &scope("a"), "s1", again).await;
+    let third = say("Oslo").fact(keyed(town("Oslo", 4))).build();
+    let message = third.id;
+    put_one(&store, &scope("a"), "s1", third).await;
+    tell(&store, "a", retraction("Bees hum", at(2))).await;
+    erase(&store, &scope("a"), Erasure::Messages(vec![message])).await;
+    assert_eq!(holding(&store, "a").await, [""; 0]);
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!(held.iter().filter(|fact| fact.kind == FactKind::Retraction).count(), 2);
+}
+
+async fn erasing_a_scope_takes_what_was_told(store: Port) {
+    tell(&store, "a", town("Oslo", 1)).await;
+    write(&store, "a", Write::Reject(vec![OSLO])).await;
+    erase(&store, &scope("a"), Erasure::Scope { through: 0 }).await;
+    assert_eq!(facts(&store, &scope("a")).await, []);
+    state(&store, "a", keyed(town("Oslo", 1))).await;
+    assert_eq!(holding(&store, "a").await.len(), 1, "nothing is rejected any more");
+}

@@ -1,0 +1,37 @@
+//! Files that sessions refer to.
+
+use async_trait::async_trait;
+use throughline_core::ids::SessionId;
+use throughline_core::ports::FileRepo;
+use throughline_core::session::FileRef;
+use throughline_core::{Error, Result, Scope};
+
+use super::{MemoryStore, ScopeState};
+
+impl ScopeState {
+    pub(super) fn put_file(&mut self, file: &FileRef) -> Result<()> {
+        if !self.sessions.iter().any(|thread| thread.head.id == file.session) {
+            return Err(Error::not_found("no session under this id"));
+        }
+        self.files.insert(file.id, file.clone());
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl FileRepo for MemoryStore {
+    async fn files(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<FileRef>> {
+        Ok(self.read(scope, |held| {
+            let of_session = held.files.values().filter(|file| file.session == *session);
+            let mut found: Vec<FileRef> = of_session.cloned().collect();
+            found.sort_by_key(|file| std::cmp::Reverse((file.created_at, file.id)));
+            found.truncate(limit);
+            found
+        }))
+    }
+}

@@ -1,0 +1,187 @@
+//! What belongs to a tenant as a whole.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use throughline_core::access::{ApiKey, AuditEntry, KeyUser};
+use throughline_core::ids::{KeyId, SessionId, ShareId, TenantId, UserId};
+use throughline_core::page::{Page, PageRequest};
+use throughline_core::ports::{TenantBatch, TenantPrecondition, TenantRepo, TenantWrite};
+use throughline_core::scope::TenantSettings;
+use throughline_core::session::Share;
+use throughline_core::time::Timestamp;
+use throughline_core::{Error, Result, Scope};
+
+use super::MemoryStore;
+use super::sessions::page;
+
+/// Of all tenants, in the order in which they were first made, each with its ordinal.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tenants {
+    last: u64,
+    keys: Vec<(u64, ApiKey)>,
+    shares: Vec<(u64, Share)>,
+    settings: BTreeMap<TenantId, TenantSettings>,
+    audit: Vec<(TenantId, AuditEntry)>,
+}
+
+impl Tenants {
+    fn key(&self, id: KeyId) -> Option<&ApiKey> {
+        self.keys.iter().map(|(_, key)| key).find(|key| key.id == id)
+    }
+
+    fn holds(&self, tenant: &TenantId, precondition: TenantPrecondition) -> bool {
+        match precondition {
+            TenantPrecondition::NoKey(id) => self.key(id).is_none(),
+            TenantPrecondition::KeyVersion(id, version) => {
+                let own = self.key(id).filter(|key| key.tenant == *tenant);
+                own.is_some_and(|key| key.version == version)
+            }
+            TenantPrecondition::SettingsVersion(version) => {
+                self.settings.get(tenant).map_or(0, |settings| settings.version) == version
+            }
+        }
+    }
+
+    fn apply(&mut self, batch: &TenantBatch) -> Result<()> {
+        for precondition in &batch.preconditions {
+            if !self.holds(&batch.tenant, *precondition) {
+                return Err(Error::lost_race("another writer came first"));
+            }
+        }
+        batch.writes.iter().try_for_each(|write| self.write(&batch.tenant, write))
+    }
+
+    fn write(&mut self, tenant: &TenantId, write: &TenantWrite) -> Result<()> {
+        match write {
+            TenantWrite::PutKey(key) => self.put_key(tenant, key)?,
+            TenantWrite::PutSettings(settings) => {
+                self.settings.insert(tenant.clone(), TenantSettings::clone(settings));
+            }
+            TenantWrite::PutShare(share) => {
+                own(tenant, &share.owner.tenant)?;
+                let same = |held: &&mut (u64, Share)| {
+                    held.1.owner == share.owner && held.1.session == share.session
+                };
+                if let Some((_, held)) = self.shares.iter_mut().find(same) {
+                    held.members.clone_from(&share.members);
+                    held.writable = share.writable;
+                } else {
+                    self.last += 1;
+                    self.shares.push((self.last, Share::clone(share)));
+                }
+            }
+            TenantWrite::RemoveShare(id) => {
+                self.shares.retain(|(_, held)| held.owner.tenant != *tenant || held.id != *id);
+            }
+            TenantWrite::RemoveUser(user) => self.remove_user(tenant, user),
+            TenantWrite::Audit(entry) => self.audit.push((tenant.clone(), entry.clone())),
+        }
+        Ok(())
+    }
+
+    fn put_key(&mut self, tenant: &TenantId, key: &ApiKey) -> Result<()> {
+        own(tenant, &key.tenant)?;
+        let Some((_, held)) = self.keys.iter_mut().find(|(_, held)| held.id == key.id) else {
+            self.last += 1;
+            self.keys.push((self.last, key.clone()));
+            return Ok(());
+        };
+        if held.tenant != *tenant {
+            return Err(Error::conflict("a key of another tenant has this id: make another"));
+        }
+        let last_used_at = held.last_used_at.max(key.last_used_at);
+        *held = ApiKey { last_used_at, ..key.clone() };
+        Ok(())
+    }
+
+    fn remove_user(&mut self, tenant: &TenantId, user: &UserId) {
+        let bound = KeyUser::Is(user.clone());
+        self.keys.retain(|(_, key)| key.tenant != *tenant || key.user != bound);
+        let of_tenant = |share: &Share| share.owner.tenant == *tenant;
+        self.shares.retain(|(_, share)| !of_tenant(share) || share.owner.user != *user);
+        for (_, share) in self.shares.iter_mut().filter(|(_, share)| of_tenant(share)) {
+            share.members.remove(user);
+        }
+        self.shares.retain(|(_, share)| !of_tenant(share) || !share.members.is_empty());
+    }
+}
+
+fn own(tenant: &TenantId, of: &TenantId) -> Result<()> {
+    if tenant == of {
+        return Ok(());
+    }
+    Err(Error::invalid("a batch of one tenant changes nothing of another"))
+}
+
+#[async_trait]
+impl TenantRepo for MemoryStore {
+    async fn apply_tenant(&self, batch: TenantBatch) -> Result<()> {
+        let mut state = self.state();
+        let mut next = state.tenants.clone();
+        next.apply(&batch)?;
+        state.tenants = next;
+        Ok(())
+    }
+
+    async fn key(&self, id: KeyId) -> Result<Option<ApiKey>> {
+        Ok(self.state().tenants.key(id).cloned())
+    }
+
+    async fn has_keys(&self) -> Result<bool> {
+        Ok(!self.state().tenants.keys.is_empty())
+    }
+
+    async fn keys(&self, tenant: &TenantId, request: &PageRequest) -> Result<Page<ApiKey>> {
+        let state = self.state();
+        let own = state.tenants.keys.iter().filter(|(_, key)| key.tenant == *tenant);
+        Ok(page(own.cloned(), request))
+    }
+
+    async fn touch_key(&self, tenant: &TenantId, id: KeyId, at: Timestamp) -> Result<()> {
+        let mut state = self.state();
+        let mut keys = state.tenants.keys.iter_mut().map(|(_, key)| key);
+        if let Some(key) = keys.find(|key| key.id == id && key.tenant == *tenant) {
+            key.last_used_at = key.last_used_at.max(Some(at));
+        }
+        Ok(())
+    }
+
+    async fn settings(&self, tenant: &TenantId) -> Result<Option<TenantSettings>> {
+        Ok(self.state().tenants.settings.get(tenant).cloned())
+    }
+
+    async fn share(&self, tenant: &TenantId, id: ShareId) -> Result<Option<Share>> {
+        let state = self.state();
+        let mut shares = state.tenants.shares.iter().map(|(_, share)| share);
+        Ok(shares.find(|share| share.id == id && share.owner.tenant == *tenant).cloned())
+    }
+
+    async fn share_of(&self, owner: &Scope, session: &SessionId) -> Result<Option<Share>> {
+        let state = self.state();
+        let mut shares = state.tenants.shares.iter().map(|(_, share)| share);
+        Ok(shares.find(|share| share.owner == *owner && share.session == *session).cloned())
+    }
+
+    async fn shared_with(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+        request: &PageRequest,
+    ) -> Result<Page<Share>> {
+        let state = self.state();
+        let of_user = state
+            .tenants
+            .shares
+            .iter()
+            .filter(|(_, share)| share.owner.tenant == *tenant && share.members.contains(user));
+        Ok(page(of_user.cloned(), request))
+    }
+
+    async fn audit(&self, tenant: &TenantId, request: &PageRequest) -> Result<Page<AuditEntry>> {
+        let state = self.state();
+        let rows = (1..).zip(&state.tenants.audit).filter(|(_, (of, _))| of == tenant);
+        let rows = rows.map(|(ordinal, (_, entry)): (u64, _)| (ordinal, entry.clone()));
+        Ok(page(rows, request))
+    }
+}
