@@ -74,6 +74,8 @@ CREATE TABLE fact (
   weight         REAL NOT NULL,
   superseded_by  BLOB,
   observed_at    INTEGER NOT NULL,
+  -- Stated after its value was rejected: it never holds.
+  rejected       INTEGER NOT NULL,
   PRIMARY KEY (scope_id, number)
 ) STRICT, WITHOUT ROWID;
 
@@ -88,6 +90,10 @@ CREATE INDEX fact_standing ON fact (scope_id, observed_at, number)
 CREATE INDEX fact_superseded ON fact (scope_id, superseded_by, number)
   WHERE superseded_by IS NOT NULL;
 
+CREATE UNIQUE INDEX fact_by_id ON fact (scope_id, id);
+
+-- The source of a fact that was told directly bears the fact's own id, and the number of the last message
+-- then. Such a fact has no session: its number is 0.
 CREATE TABLE fact_source (
   scope_id       INTEGER NOT NULL,
   fact_number    INTEGER NOT NULL,
@@ -96,6 +102,13 @@ CREATE TABLE fact_source (
   PRIMARY KEY (scope_id, fact_number, message_seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX fact_source_by_message ON fact_source (message_id);
+
+-- Keyed hashes of values that were rejected: they tell nothing of them.
+CREATE TABLE rejection (
+  scope_id       INTEGER NOT NULL,
+  key            BLOB NOT NULL,
+  PRIMARY KEY (scope_id, key)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE entity (
   rowid          INTEGER PRIMARY KEY,
@@ -149,6 +162,34 @@ CREATE TABLE profile (
   version        INTEGER NOT NULL,
   updated_at     INTEGER NOT NULL
 ) STRICT;
+
+-- What sessions refer to; the files themselves are kept elsewhere.
+CREATE TABLE file_ref (
+  scope_id       INTEGER NOT NULL,
+  id             BLOB NOT NULL,
+  session_number INTEGER NOT NULL,
+  created_at     INTEGER NOT NULL,
+  message_id     BLOB,
+  kind           TEXT NOT NULL,
+  title          TEXT NOT NULL,
+  reference      TEXT,
+  metadata       TEXT,
+  PRIMARY KEY (scope_id, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX file_ref_recent ON file_ref (scope_id, session_number, created_at DESC, id DESC);
+CREATE INDEX file_ref_by_message ON file_ref (scope_id, message_id) WHERE message_id IS NOT NULL;
+
+-- What was answered to batches with an idempotency key: hashes of key and request, and the identities
+-- that messages were given.
+CREATE TABLE idempotency (
+  scope_id       INTEGER NOT NULL,
+  key            BLOB NOT NULL,
+  fingerprint    BLOB NOT NULL,
+  at             INTEGER NOT NULL,
+  applied        BLOB NOT NULL,
+  PRIMARY KEY (scope_id, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_by_age ON idempotency (scope_id, at);
 
 CREATE TABLE job (
   rowid          INTEGER PRIMARY KEY,
@@ -258,4 +299,81 @@ CREATE INDEX vector_block_by_scope
 CREATE TABLE vector_chunk (
   id             INTEGER PRIMARY KEY,
   vectors        BLOB NOT NULL
+) STRICT;
+
+-- What belongs to a tenant as a whole. Of a key its secret's hash is kept. Numbers are never used again,
+-- so that a cursor stays where it is.
+CREATE TABLE api_key (
+  number         INTEGER PRIMARY KEY AUTOINCREMENT,
+  id             INTEGER NOT NULL UNIQUE,
+  tenant         TEXT NOT NULL,
+  version        INTEGER NOT NULL,
+  created_at     INTEGER NOT NULL,
+  expires_at     INTEGER,
+  revoked_at     INTEGER,
+  last_used_at   INTEGER,
+  previous_until INTEGER,
+  rate_most      INTEGER,
+  rate_per       INTEGER,
+  hash           BLOB NOT NULL,
+  previous_hash  BLOB,
+  -- NULL is any user, and any workspace.
+  user_id        TEXT,
+  workspace      TEXT,
+  permissions    TEXT NOT NULL,
+  name           TEXT NOT NULL
+) STRICT;
+CREATE INDEX api_key_by_tenant ON api_key (tenant, number);
+CREATE INDEX api_key_by_user ON api_key (tenant, user_id) WHERE user_id IS NOT NULL;
+
+CREATE TABLE tenant_settings (
+  tenant         TEXT PRIMARY KEY,
+  version        INTEGER NOT NULL,
+  updated_at     INTEGER NOT NULL,
+  token_budget   INTEGER,
+  tier           TEXT,
+  flags          TEXT NOT NULL,
+  models         TEXT NOT NULL,
+  client_config  TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE share (
+  number         INTEGER PRIMARY KEY AUTOINCREMENT,
+  id             BLOB NOT NULL UNIQUE,
+  tenant         TEXT NOT NULL,
+  created_at     INTEGER NOT NULL,
+  writable       INTEGER NOT NULL,
+  user_id        TEXT NOT NULL,
+  workspace      TEXT NOT NULL,
+  session        TEXT NOT NULL,
+  UNIQUE (tenant, user_id, workspace, session)
+) STRICT;
+
+CREATE TABLE share_member (
+  tenant         TEXT NOT NULL,
+  user_id        TEXT NOT NULL,
+  share_id       BLOB NOT NULL,
+  PRIMARY KEY (tenant, user_id, share_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX share_member_by_share ON share_member (share_id);
+
+CREATE TABLE audit (
+  number         INTEGER PRIMARY KEY,
+  tenant         TEXT NOT NULL,
+  at             INTEGER NOT NULL,
+  key_id         INTEGER,
+  action         TEXT NOT NULL,
+  target         TEXT,
+  outcome        TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_by_tenant ON audit (tenant, number);
+
+-- Which entries of the ledger of erasures were applied here, and which ledger that is. The ledger itself
+-- lies beside the store and is in no backup of it.
+CREATE TABLE erasure_ledger (
+  id             BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE erasure_applied (
+  number         INTEGER PRIMARY KEY
 ) STRICT;

@@ -7,7 +7,7 @@ use throughline_core::ports::{
     Applied, AppliedMessage, IndexUnit, Namespace, Precondition, RecordKey, UnitKey, VectorSpace,
     Write, WriteBatch,
 };
-use throughline_core::session::PreparedMessage;
+use throughline_core::session::{FileRef, PreparedMessage};
 use throughline_core::time::Timestamp;
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
@@ -16,16 +16,16 @@ use crate::lexical::TailWriter;
 use crate::records::{At, Id, mapped, parsed};
 use crate::store::scope_columns;
 use crate::vectors::VectorWriter;
-use crate::{entities, facts, profiles, sessions, summaries, usage};
+use crate::{entities, erase, facts, files, idempotency, profiles, sessions, summaries, usage};
 
 /// Counters of the scope, read once and written once a batch.
-struct ScopeRow {
-    id: i64,
-    last_seq: u64,
+pub(crate) struct ScopeRow {
+    pub(crate) id: i64,
+    pub(crate) last_seq: u64,
     sessions: u64,
-    facts: u64,
-    messages: u64,
-    tokens: u64,
+    pub(crate) facts: u64,
+    pub(crate) messages: u64,
+    pub(crate) tokens: u64,
 }
 
 /// What one batch carries from write to write.
@@ -91,6 +91,13 @@ impl IndexWriter {
 
 /// Applies a batch. The caller rolls back when this fails.
 pub(crate) fn apply(connection: &Connection, batch: &WriteBatch) -> Result<Applied> {
+    // First of all, so that a repeat writes nothing and needs nothing to hold any more.
+    if let Some(asked) = &batch.idempotency
+        && let Some(answer) = idempotency::answer(connection, &batch.scope, asked, batch.now)?
+    {
+        return Ok(answer);
+    }
+    batch.check_erasure()?;
     let scope = mapped(open_scope(connection, batch), "apply")?;
     check_preconditions(connection, &scope, &batch.preconditions)?;
     check_vectors(batch)?;
@@ -109,6 +116,10 @@ pub(crate) fn apply(connection: &Connection, batch: &WriteBatch) -> Result<Appli
     let mut applied = Applied::default();
     for write in &batch.writes {
         transaction.write(write, batch.now, &mut applied)?;
+    }
+    if let Some(asked) = &batch.idempotency {
+        let id = transaction.scope.id;
+        mapped(idempotency::keep(connection, id, asked, batch.now, &applied), "apply")?;
     }
     mapped(transaction.close(batch.now), "apply")?;
     Ok(applied)
@@ -180,6 +191,33 @@ impl Transaction<'_> {
                 applied.messages.push(self.append(session, message)?);
                 Ok(())
             }
+            Write::OpenSession { session, created_at } => {
+                let before = self.scope.sessions;
+                self.use_session(session, *created_at)?;
+                let is_new = self.scope.sessions > before;
+                if let Some(session) = self.session.as_mut().filter(|_| is_new) {
+                    session.changed = true;
+                }
+                Ok(())
+            }
+            Write::PutFile(file) => self.put_file(file),
+            Write::PutFact(fact) => {
+                let (scope, facts) = (&mut self.scope, &mut self.facts);
+                mapped(
+                    facts::put(
+                        self.connection, scope.id, scope.last_seq, fact, &mut scope.facts, facts,
+                    ),
+                    "apply",
+                )?;
+                applied.facts.push(fact.id);
+                Ok(())
+            }
+            Write::Reject(keys) => {
+                mapped(facts::reject(self.connection, self.scope.id, keys), "apply")
+            }
+            Write::Allow(keys) => {
+                mapped(facts::allow(self.connection, self.scope.id, keys), "apply")
+            }
             Write::PutSummary(summary) => {
                 self.use_session(&summary.session, summary.from_at)?;
                 let Some(session) = &mut self.session else {
@@ -205,7 +243,26 @@ impl Transaction<'_> {
                     Err(Error::not_found("the job is not running: its lease may have passed"))
                 }
             }
+            Write::DropJob(id) => mapped(self.drop_job(Id(id.as_uuid())), "apply"),
+            Write::Erase { erasure, seed } => {
+                let erased = erase::erase(self.connection, &mut self.scope, erasure, *seed);
+                applied.erased.add(mapped(erased, "apply")?);
+                Ok(())
+            }
+            Write::NoteErasure(number) => mapped(erase::note(self.connection, *number), "apply"),
+            Write::DropScope => mapped(erase::drop_scope(self.connection, self.scope.id), "apply"),
         }
+    }
+
+    fn put_file(&self, file: &FileRef) -> Result<()> {
+        let held = match &self.session {
+            Some(session) if session.id == file.session => Ok(Some(session.number)),
+            _ => sessions::number(self.connection, self.scope.id, &file.session),
+        };
+        let number = mapped(held, "apply")?.ok_or_else(|| {
+            Error::not_found("no session under this id: open it before files are added to it")
+        })?;
+        mapped(files::put(self.connection, self.scope.id, number, file), "apply")
     }
 
     fn append(&mut self, id: &SessionId, message: &PreparedMessage) -> Result<AppliedMessage> {
@@ -346,6 +403,13 @@ impl Transaction<'_> {
             .prepare_cached("UPDATE job SET state = ?2, due_at = ?3, error = ?4 WHERE id = ?1")?
             .execute(params![id, state.as_str(), At(due_at), error])?;
         Ok(true)
+    }
+
+    fn drop_job(&self, id: Id) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached("DELETE FROM job WHERE id = ?1 AND scope_id = ?2")?
+            .execute(params![id, self.scope.id])
+            .map(|_| ())
     }
 
     fn close(mut self, now: Timestamp) -> rusqlite::Result<()> {

@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::types::{Value as SqlValue, ValueRef};
+use rusqlite::{Connection, OptionalExtension};
+use throughline_core::ids::TenantId;
 use throughline_core::ports::{
-    Archive, ArchiveSource, Row, Rows, ScopeCounters, Table, Value, ValueKind,
+    Archive, ArchiveSource, Holder, Row, Rows, ScopeCounters, TENANT_TABLES, Table, Value,
+    ValueKind,
 };
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Error, Result};
 use tokio::sync::mpsc;
 
 use crate::connection::{SqliteOptions, open_writer};
@@ -52,7 +54,15 @@ impl SqliteArchive {
     }
 }
 
-/// What is read of a table, and in which order, for the scope `?1`.
+/// What the rows of a holder bear, as it is bound to a statement; `None` for a scope that is not there.
+fn bearing(connection: &Connection, of: &Holder) -> rusqlite::Result<Option<SqlValue>> {
+    Ok(match of {
+        Holder::Scope(scope) => scope_id(connection, scope)?.map(SqlValue::Integer),
+        Holder::Tenant(tenant) => Some(SqlValue::Text(tenant.as_str().to_owned())),
+    })
+}
+
+/// What is read of a table, and in which order, for the holder `?1`.
 fn select(table: &Table) -> String {
     let columns: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
     let key = columns[..table.key].join(", ");
@@ -71,9 +81,16 @@ fn select(table: &Table) -> String {
             format!("SELECT {} FROM job WHERE scope_id = ?1 ORDER BY rowid", columns.join(", "))
         }
         name => {
-            let order = if key.is_empty() { "1" } else { &key };
+            let of_tenant = TENANT_TABLES.iter().any(|table| table.name == name);
+            let holder = if of_tenant { "tenant" } else { "scope_id" };
+            let order = match name {
+                // In the order in which they were made.
+                "api_key" | "share" | "audit" => "number",
+                _ if key.is_empty() => "1",
+                _ => &key,
+            };
             format!(
-                "SELECT {} FROM {name} WHERE scope_id = ?1 ORDER BY {order}",
+                "SELECT {} FROM {name} WHERE {holder} = ?1 ORDER BY {order}",
                 columns.join(", ")
             )
         }
@@ -119,13 +136,13 @@ fn size(row: &Row) -> usize {
 /// Sends the records of a table page by page, until the other end wants no more.
 fn send_rows(
     connection: &Connection,
-    scope: &Scope,
+    of: &Holder,
     table: &Table,
     pages: &mpsc::Sender<Result<Vec<Row>>>,
 ) -> rusqlite::Result<()> {
-    let Some(scope_id) = scope_id(connection, scope)? else { return Ok(()) };
+    let Some(bearing) = bearing(connection, of)? else { return Ok(()) };
     let mut statement = connection.prepare_cached(&select(table))?;
-    let mut rows = statement.query([scope_id])?;
+    let mut rows = statement.query([bearing])?;
     let (mut page, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
         let row = read_row(row, table)?;
@@ -146,7 +163,8 @@ fn send_rows(
 
 #[async_trait]
 impl Archive for SqliteArchive {
-    async fn counters(&self, scope: &Scope) -> Result<Option<ScopeCounters>> {
+    async fn counters(&self, of: &Holder) -> Result<Option<ScopeCounters>> {
+        let Holder::Scope(scope) = of else { return Ok(Some(ScopeCounters::default())) };
         let scope = scope.clone();
         self.read(move |connection| {
             let Some(id) = scope_id(connection, &scope)? else { return Ok(None) };
@@ -168,24 +186,24 @@ impl Archive for SqliteArchive {
         .await
     }
 
-    async fn count(&self, scope: &Scope, table: &'static Table) -> Result<u64> {
-        let scope = scope.clone();
+    async fn count(&self, of: &Holder, table: &'static Table) -> Result<u64> {
+        let of = of.clone();
         self.read(move |connection| {
-            let Some(id) = scope_id(connection, &scope)? else { return Ok(0) };
+            let Some(bearing) = bearing(connection, &of)? else { return Ok(0) };
             connection
                 .prepare_cached(&format!("SELECT count(*) FROM ({})", select(table)))?
-                .query_row(params![id], |row| row.get(0))
+                .query_row([bearing], |row| row.get(0))
         })
         .await
     }
 
-    fn rows<'a>(&'a self, scope: &'a Scope, table: &'static Table) -> Rows<'a> {
+    fn rows<'a>(&'a self, of: &'a Holder, table: &'static Table) -> Rows<'a> {
         // Read ahead by a page, on a thread of its own.
         let (sender, receiver) = mpsc::channel(1);
-        let (connection, scope) = (Arc::clone(&self.connection), scope.clone());
+        let (connection, of) = (Arc::clone(&self.connection), of.clone());
         tokio::task::spawn_blocking(move || {
             let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Err(error) = mapped(send_rows(&connection, &scope, table, &sender), "archive") {
+            if let Err(error) = mapped(send_rows(&connection, &of, table, &sender), "archive") {
                 let _ = sender.blocking_send(Err(error));
             }
         });
@@ -199,12 +217,21 @@ impl Archive for SqliteArchive {
 
 #[async_trait]
 impl ArchiveSource for SqliteArchive {
-    async fn scopes(&self) -> Result<Vec<Scope>> {
+    async fn holders(&self) -> Result<Vec<Holder>> {
         self.read(|connection| {
-            connection
-                .prepare("SELECT tenant, user, workspace FROM scope ORDER BY id")?
-                .query_map([], |row| read_scope_columns(row, 0))?
-                .collect()
+            let mut scopes =
+                connection.prepare("SELECT tenant, user, workspace FROM scope ORDER BY id")?;
+            let scopes =
+                scopes.query_map([], |row| read_scope_columns(row, 0).map(Holder::Scope))?;
+            let named =
+                TENANT_TABLES.iter().map(|table| format!("SELECT tenant FROM {}", table.name));
+            let named = named.collect::<Vec<_>>().join(" UNION ");
+            let mut tenants = connection.prepare(&named)?;
+            let tenants = tenants.query_map([], |row| {
+                let tenant = TenantId::new(row.get_ref(0)?.as_str()?).map_err(stored_wrongly)?;
+                Ok(Holder::Tenant(tenant))
+            })?;
+            scopes.chain(tenants).collect()
         })
         .await
     }
@@ -214,13 +241,16 @@ impl ArchiveSource for SqliteArchive {
 mod tests {
     use std::collections::BTreeSet;
 
-    use throughline_core::ports::TABLES;
+    use throughline_core::ports::{TABLES, TENANT_TABLES};
 
     use super::*;
 
-    /// Tables that do not move: scopes have a call of their own, and vectors are made again.
-    const STAY: [&str; 6] =
-        ["scope", "vector_space", "vector_state", "vector_tail", "vector_block", "vector_chunk"];
+    /// Tables that do not move as such: scopes and erasures have calls of their own, and vectors are made
+    /// again.
+    const STAY: [&str; 8] = [
+        "scope", "vector_space", "vector_state", "vector_tail", "vector_block", "vector_chunk",
+        "erasure_ledger", "erasure_applied",
+    ];
 
     /// What a later migration adds has to be told here, or it would be left behind.
     #[test]
@@ -238,13 +268,17 @@ mod tests {
         let moved = tables
             .iter()
             .filter(|name| !STAY.contains(&name.as_str()) && !name.starts_with("sqlite_"));
-        let told: BTreeSet<&str> = TABLES.iter().map(|table| table.name).collect();
+        let all = || TABLES.iter().chain(TENANT_TABLES);
+        let told: BTreeSet<&str> = all().map(|table| table.name).collect();
         assert_eq!(moved.map(String::as_str).collect::<BTreeSet<_>>(), told);
-        for table in TABLES {
+        for table in all() {
             let mut columns =
                 names(&format!("SELECT name FROM pragma_table_info('{}')", table.name));
-            for own in ["rowid", "scope_id"] {
-                columns.remove(own);
+            for own in ["rowid", "number", "scope_id", "tenant"] {
+                // The number of a session or a fact is its identity, and moves.
+                if !table.columns.iter().any(|(name, _)| *name == own) {
+                    columns.remove(own);
+                }
             }
             let mut told: BTreeSet<String> =
                 table.columns.iter().map(|(name, _)| (*name).to_owned()).collect();

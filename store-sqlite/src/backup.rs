@@ -5,13 +5,14 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use tempfile::NamedTempFile;
+use throughline_core::ports::ErasureState;
 use throughline_core::{Error, ErrorKind, Result};
 
 use crate::connection::{
     SqliteOptions, driver_error, io_error, latest_schema, open_reader, schema_version, take_turn,
 };
-use crate::health;
 use crate::store::SqliteStore;
+use crate::{erase, health};
 
 /// How far a backup is, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +90,16 @@ pub fn restore(
     let _old = close_old(options)?;
     part.persist(to).map_err(|error| io_error(error.error, to))?;
     flush_folder(to)
+}
+
+/// Which entries of which ledger a backup has applied: what tells whether it may be restored beside a
+/// ledger.
+///
+/// # Errors
+/// As [`restore`], for the backup.
+pub fn erasures_of(from: &Path) -> Result<ErasureState> {
+    let source = open_backup(from)?;
+    erase::state(&source).map_err(|error| driver_error(error, "restore"))
 }
 
 /// Opens a backup and makes sure that it is one that can be restored.
@@ -214,7 +225,7 @@ fn copy(source: &Connection, part: &Path, progress: &mut dyn FnMut(BackupProgres
 }
 
 /// A rename is durable once its directory is.
-fn flush_folder(path: &Path) -> Result<()> {
+pub(crate) fn flush_folder(path: &Path) -> Result<()> {
     let folder = folder_of(path);
     std::fs::File::open(folder)
         .and_then(|folder| folder.sync_all())

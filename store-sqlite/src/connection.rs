@@ -133,6 +133,11 @@ pub(crate) fn open_reader(options: &SqliteOptions) -> Result<Connection> {
     Ok(connection)
 }
 
+/// Opens a connection beside the writer's, of a file that is there.
+pub(crate) fn open_unbound(options: &SqliteOptions) -> Result<Connection> {
+    open(options, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
 fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = match &options.vfs {

@@ -3,7 +3,9 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use throughline_core::fact::{Fact, FactKind, FactStatus, NewFact, StatementKey, SupersededFact};
+use throughline_core::fact::{
+    Fact, FactKind, FactStatus, NewFact, RejectionKey, StatementKey, SupersededFact,
+};
 use throughline_core::ids::{FactId, MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, SOURCES_READ, UnitKey};
@@ -15,7 +17,7 @@ use crate::records::{At, Bits, Id, bounded, parsed, stored_wrongly};
 use crate::store::SqliteStore;
 
 /// Between tags; a tag has no control character.
-const TAG_SEPARATOR: char = '\u{1f}';
+pub(crate) const TAG_SEPARATOR: char = '\u{1f}';
 
 /// Where a derived row comes from.
 #[derive(Debug)]
@@ -45,8 +47,13 @@ pub(crate) fn add(
 ) -> rusqlite::Result<()> {
     let slot = fact.slot().map(|slot| Bits(slot.to_bits()));
     let statement = Bits(fact.statement().to_bits());
+    let rejected = is_rejected(connection, source.scope_id, &fact.rejection)?;
+    let held = active(connection, source.scope_id, slot, statement)?;
     let mut superseded_by = None;
-    if let Some(held) = active(connection, source.scope_id, slot, statement)? {
+    if rejected {
+        let Some(held) = held else { return Ok(()) };
+        superseded_by = Some(held.id);
+    } else if let Some(held) = held {
         if fact.restates(held.kind, held.statement) {
             connection
                 .prepare_cached(
@@ -58,41 +65,157 @@ pub(crate) fn add(
         }
         // Of two that were stated at the same time, the one that was made later.
         if (fact.observed_at, fact.id.as_uuid()) >= (held.observed_at, held.id.0) {
-            connection
-                .prepare_cached(
-                    "UPDATE fact SET superseded_by = ?3 WHERE scope_id = ?1 AND number = ?2",
-                )?
-                .execute(params![source.scope_id, held.number, Id(fact.id.as_uuid())])?;
+            supersede(connection, source.scope_id, held.number, fact.id)?;
         } else {
             superseded_by = Some(held.id);
         }
     }
     *last_number += 1;
     let number = u32::try_from(*last_number).unwrap_or(u32::MAX);
+    let row = FactRow {
+        scope_id: source.scope_id,
+        session_number: source.session_number,
+        number,
+        weight: 1.0,
+        superseded_by,
+        rejected,
+    };
+    insert(connection, &row, fact)?;
+    index.add(connection, UnitKey::fact(number), &fact.unit)?;
+    add_source(connection, source, number)
+}
+
+/// Adds a fact that was told directly, in place of what holds.
+pub(crate) fn put(
+    connection: &Connection,
+    scope_id: i64,
+    last_seq: u64,
+    fact: &NewFact,
+    last_number: &mut u64,
+    index: &mut IndexWriter,
+) -> rusqlite::Result<()> {
+    let slot = fact.slot().map(|slot| Bits(slot.to_bits()));
+    let statement = Bits(fact.statement().to_bits());
+    let mut fact = fact.clone();
+    if let Some(held) = active(connection, scope_id, slot, statement)? {
+        fact.observed_at = fact.observed_at.max(held.observed_at);
+        supersede(connection, scope_id, held.number, fact.id)?;
+    }
+    *last_number += 1;
+    let number = u32::try_from(*last_number).unwrap_or(u32::MAX);
+    let row = FactRow {
+        scope_id,
+        session_number: 0,
+        number,
+        weight: 1.0,
+        superseded_by: None,
+        rejected: false,
+    };
+    insert(connection, &row, &fact)?;
+    index.add(connection, UnitKey::fact(number), &fact.unit)?;
+    let (session_number, message) = (0, Id(fact.id.as_uuid()));
+    let source = Source { scope_id, session_number, message, message_seq: last_seq };
+    add_source(connection, &source, number)
+}
+
+/// Keeps keys of rejected values.
+pub(crate) fn reject(
+    connection: &Connection,
+    scope_id: i64,
+    keys: &[RejectionKey],
+) -> rusqlite::Result<()> {
+    let mut put = connection.prepare_cached(
+        "INSERT INTO rejection (scope_id, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    )?;
+    for key in keys {
+        put.execute(params![scope_id, key.as_bytes()])?;
+    }
+    Ok(())
+}
+
+/// Keeps them no longer.
+pub(crate) fn allow(
+    connection: &Connection,
+    scope_id: i64,
+    keys: &[RejectionKey],
+) -> rusqlite::Result<()> {
+    let mut remove =
+        connection.prepare_cached("DELETE FROM rejection WHERE scope_id = ?1 AND key = ?2")?;
+    for key in keys {
+        remove.execute(params![scope_id, key.as_bytes()])?;
+    }
+    Ok(())
+}
+
+fn is_rejected(
+    connection: &Connection,
+    scope_id: i64,
+    keys: &[RejectionKey],
+) -> rusqlite::Result<bool> {
+    let mut found =
+        connection.prepare_cached("SELECT 1 FROM rejection WHERE scope_id = ?1 AND key = ?2")?;
+    for key in keys {
+        if found.exists(params![scope_id, key.as_bytes()])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn supersede(
+    connection: &Connection,
+    scope_id: i64,
+    number: u32,
+    by: FactId,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE fact SET superseded_by = ?3 WHERE scope_id = ?1 AND number = ?2")?
+        .execute(params![scope_id, number, Id(by.as_uuid())])
+        .map(|_| ())
+}
+
+/// What the row of a fact has beside what was stated.
+pub(crate) struct FactRow {
+    pub(crate) scope_id: i64,
+    pub(crate) session_number: u32,
+    pub(crate) number: u32,
+    pub(crate) weight: f64,
+    pub(crate) superseded_by: Option<Id>,
+    pub(crate) rejected: bool,
+}
+
+/// Adds the row of a fact.
+pub(crate) fn insert(
+    connection: &Connection,
+    row: &FactRow,
+    fact: &NewFact,
+) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO fact (scope_id, number, id, session_number, kind, text, subject,
-               attribute, value, tags, slot, statement, weight, superseded_by, observed_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 1, ?13, ?14)",
+               attribute, value, tags, slot, statement, weight, superseded_by, observed_at,
+               rejected)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         )?
         .execute(params![
-            source.scope_id,
-            number,
+            row.scope_id,
+            row.number,
             Id(fact.id.as_uuid()),
-            source.session_number,
+            row.session_number,
             fact.kind.as_str(),
             fact.text,
             fact.subject,
             fact.attribute,
             fact.value,
             fact.tags.join(&TAG_SEPARATOR.to_string()),
-            slot,
-            statement,
-            superseded_by,
-            At(fact.observed_at)
-        ])?;
-    index.add(connection, UnitKey::fact(number), &fact.unit)?;
-    add_source(connection, source, number)
+            fact.slot().map(|slot| Bits(slot.to_bits())),
+            Bits(fact.statement().to_bits()),
+            row.weight,
+            row.superseded_by,
+            At(fact.observed_at),
+            row.rejected
+        ])
+        .map(|_| ())
 }
 
 fn active(
@@ -142,8 +265,10 @@ fn add_source(connection: &Connection, source: &Source, number: u32) -> rusqlite
 fn said_in(connection: &Connection, scope_id: i64, number: u32) -> rusqlite::Result<Vec<u64>> {
     let mut said: Vec<u64> = connection
         .prepare_cached(
-            "SELECT message_seq FROM fact_source WHERE scope_id = ?1 AND fact_number = ?2
-             ORDER BY message_seq DESC LIMIT ?3",
+            "SELECT s.message_seq FROM fact_source s
+             JOIN fact f ON f.scope_id = s.scope_id AND f.number = s.fact_number
+             WHERE s.scope_id = ?1 AND s.fact_number = ?2 AND s.message_id <> f.id
+             ORDER BY s.message_seq DESC LIMIT ?3",
         )?
         .query_map(params![scope_id, number, SOURCES_READ], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
@@ -161,20 +286,26 @@ fn read_fact(connection: &Connection, scope_id: i64, row: &Row<'_>) -> rusqlite:
         Some(id) => FactStatus::Superseded(FactId::from_uuid(id.0)),
         None => FactStatus::Active,
     };
+    let id: Id = row.get(1)?;
     let mut sources: Vec<MessageId> = connection
         .prepare_cached(
-            "SELECT message_id FROM fact_source WHERE scope_id = ?1 AND fact_number = ?2
+            "SELECT message_id FROM fact_source
+             WHERE scope_id = ?1 AND fact_number = ?2 AND message_id <> ?4
              ORDER BY message_seq DESC LIMIT ?3",
         )?
-        .query_map(params![scope_id, number, SOURCES_READ], |row| {
+        .query_map(params![scope_id, number, SOURCES_READ, id], |row| {
             Ok(MessageId::from(row.get::<_, Id>(0)?))
         })?
         .collect::<rusqlite::Result<_>>()?;
     sources.reverse();
     Ok(Fact {
-        id: FactId::from_uuid(row.get::<_, Id>(1)?.0),
+        id: FactId::from_uuid(id.0),
         number,
-        session: SessionId::new(row.get::<_, String>(2)?).map_err(stored_wrongly)?,
+        session: row
+            .get::<_, Option<String>>(2)?
+            .map(SessionId::new)
+            .transpose()
+            .map_err(stored_wrongly)?,
         kind: parsed(row.get_ref(3)?.as_str()?)?,
         text: row.get(4)?,
         subject: row.get(5)?,
@@ -201,7 +332,7 @@ fn list(
     connection
         .prepare_cached(&format!(
             "SELECT {FACT_COLUMNS} FROM fact f
-             JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
+             LEFT JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
              WHERE f.scope_id = ?1 AND {clause} LIMIT ?2"
         ))?
         .query_map(params![scope_id, bounded(limit)], |row| read_fact(connection, scope_id, row))?
@@ -228,7 +359,7 @@ fn superseded(
     )?;
     let mut one = connection.prepare_cached(&format!(
         "SELECT {FACT_COLUMNS} FROM fact f
-         JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
+         LEFT JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
          WHERE f.scope_id = ?1 AND f.number = ?2"
     ))?;
     let mut read = |number: u32| {
@@ -268,7 +399,7 @@ impl FactRepo for SqliteStore {
             .read_scope(scope, move |connection, scope_id| {
                 let mut statement = connection.prepare_cached(&format!(
                     "SELECT {FACT_COLUMNS} FROM fact f
-                     JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
+                     LEFT JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
                      WHERE f.scope_id = ?1 AND f.number = ?2 AND f.superseded_by IS NULL
                        AND f.kind <> 'retraction'"
                 ))?;
@@ -283,6 +414,32 @@ impl FactRepo for SqliteStore {
             })
             .await?;
         Ok(found.unwrap_or_default())
+    }
+
+    async fn is_rejected(&self, scope: &Scope, keys: &[RejectionKey]) -> Result<bool> {
+        let keys = keys.to_vec();
+        let found = self
+            .read_scope(scope, move |connection, scope_id| is_rejected(connection, scope_id, &keys))
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn fact(&self, scope: &Scope, id: FactId) -> Result<Option<Fact>> {
+        let found = self
+            .read_scope(scope, move |connection, scope_id| {
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT {FACT_COLUMNS} FROM fact f
+                         LEFT JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
+                         WHERE f.scope_id = ?1 AND f.id = ?2"
+                    ))?
+                    .query_row(params![scope_id, Id(id.as_uuid())], |row| {
+                        read_fact(connection, scope_id, row)
+                    })
+                    .optional()
+            })
+            .await?;
+        Ok(found.flatten())
     }
 
     async fn ledger(&self, scope: &Scope, limits: LedgerLimits) -> Result<Ledger> {
@@ -305,7 +462,7 @@ impl FactRepo for SqliteStore {
                 connection
                     .prepare_cached(&format!(
                         "SELECT {FACT_COLUMNS} FROM fact f
-                         JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
+                         LEFT JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
                          WHERE f.scope_id = ?1 AND f.number > ?2 ORDER BY f.number LIMIT ?3"
                     ))?
                     .query_map(params![scope_id, bounded(after), bounded(limit + 1)], |row| {

@@ -4,7 +4,7 @@
 //! it: for each term the postings are merged into the term's last block. A query reads the blocks
 //! of its terms and looks through the tail, so its cost follows the scope.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -12,7 +12,7 @@ use throughline_core::ports::{
     IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
 };
 use throughline_core::text::{
-    FOLD_AT, PostingBlock, SETTLED_POSTINGS, decode_postings, extend_postings,
+    FOLD_AT, PostingBlock, SETTLED_POSTINGS, decode_postings, extend_postings, remove_postings,
 };
 use throughline_core::{Result, Scope};
 
@@ -149,6 +149,84 @@ fn fold(connection: &Connection, scope_id: i64, namespace: i64) -> rusqlite::Res
         .prepare_cached("DELETE FROM lex_tail WHERE scope_id = ?1 AND namespace = ?2")?
         .execute((scope_id, namespace))
         .map(|_| ())
+}
+
+/// Takes units out of tail and blocks. They are those that were indexed: their terms tell the lists in
+/// which they are.
+pub(crate) fn remove(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: Namespace,
+    units: &[(UnitKey, IndexUnit)],
+) -> rusqlite::Result<()> {
+    let namespace = namespace_code(namespace);
+    let Some((mut held, mut tail)) = stats(connection, scope_id, namespace)? else {
+        return Ok(());
+    };
+    let mut from_tail = connection.prepare_cached(
+        "DELETE FROM lex_tail WHERE scope_id = ?1 AND namespace = ?2 AND key = ?3",
+    )?;
+    let mut in_blocks: BTreeMap<TermId, Vec<UnitKey>> = BTreeMap::new();
+    for (key, unit) in units {
+        held.units = held.units.saturating_sub(1);
+        held.length = held.length.saturating_sub(unit.length.into());
+        if from_tail.execute(params![scope_id, namespace, Bits(key.to_bits())])? > 0 {
+            tail = tail.saturating_sub(1);
+            continue;
+        }
+        for (term, _) in &unit.terms {
+            in_blocks.entry(*term).or_default().push(*key);
+        }
+    }
+    for (term, mut keys) in in_blocks {
+        keys.sort_unstable();
+        thin(connection, scope_id, namespace, term, &keys)?;
+    }
+    connection
+        .prepare_cached(
+            "UPDATE lex_stats SET units = ?3, length = ?4, tail = ?5
+             WHERE scope_id = ?1 AND namespace = ?2",
+        )?
+        .execute(params![scope_id, namespace, held.units, held.length, tail])
+        .map(|_| ())
+}
+
+/// Takes keys out of the blocks of a term.
+fn thin(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: i64,
+    term: TermId,
+    keys: &[UnitKey],
+) -> rusqlite::Result<()> {
+    let term = Bits(term.to_bits());
+    let blocks: Vec<PostingBlock> = connection
+        .prepare_cached(
+            "SELECT block, before, postings, data FROM lex_block
+             WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3 ORDER BY block",
+        )?
+        .query_map(params![scope_id, namespace, term], |row| {
+            let (number, before) = (row.get(0)?, row.get(1)?);
+            Ok(PostingBlock { number, before, postings: row.get(2)?, data: row.get(3)? })
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let thinned = remove_postings(&blocks, keys).map_err(stored_wrongly)?;
+    let mut delete = connection.prepare_cached(
+        "DELETE FROM lex_block
+         WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3 AND block = ?4",
+    )?;
+    for number in thinned.emptied {
+        delete.execute(params![scope_id, namespace, term, number])?;
+    }
+    let mut put = connection.prepare_cached(
+        "UPDATE lex_block SET before = ?5, postings = ?6, data = coalesce(?7, data)
+         WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3 AND block = ?4",
+    )?;
+    for PostingBlock { number, before, postings, data } in thinned.changed {
+        let data = Some(data).filter(|data| !data.is_empty());
+        put.execute(params![scope_id, namespace, term, number, before, postings, data])?;
+    }
+    Ok(())
 }
 
 fn for_tail(

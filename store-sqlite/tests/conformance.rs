@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use throughline_store_sqlite::{SqliteOptions, SqliteStore};
+use throughline_store_sqlite::{SqliteLedger, SqliteOptions, SqliteStore};
 use throughline_testkit::conformance;
 
 /// Holds every vector of a table's stores.
@@ -53,4 +53,15 @@ async fn the_sqlite_vector_index_conforms_where_vectors_are_read_one_by_one() {
 async fn the_sqlite_store_conforms_as_an_index() {
     let directory = tempfile::tempdir().unwrap();
     conformance::embedded_index(fresh(directory.path(), 100_000, CACHE), &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_sqlite_ledger_conforms() {
+    let directory = tempfile::tempdir().unwrap();
+    let opened = AtomicU32::new(0);
+    let make = async || {
+        let n = opened.fetch_add(1, Ordering::Relaxed);
+        SqliteLedger::open(&directory.path().join(format!("{n}.db"))).unwrap()
+    };
+    conformance::ledger(make, &[]).await;
 }

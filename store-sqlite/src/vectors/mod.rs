@@ -33,7 +33,7 @@ use codes::{Best, Query, differing, hits};
 use place::{Place, known_space, space_id};
 use write::{State, keep_only};
 
-pub(crate) use write::VectorWriter;
+pub(crate) use write::{VectorWriter, clear};
 
 /// Vectors whose bytes are compared for each one asked for: bytes are coarser than values.
 const RESCORED: usize = 2;
@@ -262,6 +262,26 @@ fn keys(
     Ok(found)
 }
 
+/// Takes keys out of every space.
+pub(crate) fn remove_everywhere(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: Namespace,
+    keys: &[UnitKey],
+) -> rusqlite::Result<()> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    for space in spaces(connection)? {
+        let mut writer = VectorWriter::open(connection, scope_id, &space, namespace)?;
+        if !writer.is_new() {
+            writer.remove(connection, keys)?;
+            writer.close(connection)?;
+        }
+    }
+    Ok(())
+}
+
 #[async_trait]
 impl VectorIndex for SqliteStore {
     async fn upsert(
@@ -298,17 +318,10 @@ impl VectorIndex for SqliteStore {
     async fn remove(&self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) -> Result<()> {
         let (scope, keys) = (scope.clone(), keys.to_vec());
         let work = move |connection: &Connection| -> rusqlite::Result<()> {
-            let Some(scope_id) = scope_id(connection, &scope)? else {
-                return Ok(());
-            };
-            for space in spaces(connection)? {
-                let mut writer = VectorWriter::open(connection, scope_id, &space, namespace)?;
-                if !writer.is_new() {
-                    writer.remove(connection, &keys)?;
-                    writer.close(connection)?;
-                }
+            match scope_id(connection, &scope)? {
+                Some(scope_id) => remove_everywhere(connection, scope_id, namespace, &keys),
+                None => Ok(()),
             }
-            Ok(())
         };
         self.inner.writer.run(move |connection| mapped(work(connection), "remove")).await
     }

@@ -89,30 +89,53 @@ impl VectorWriter {
             "DELETE FROM vector_tail
              WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3 AND key = ?4",
         )?;
-        let mut around = connection.prepare_cached(
-            "SELECT id FROM vector_block WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3
-             AND first_key <= ?4 AND last_key >= ?4",
-        )?;
+        let mut blocked: Vec<UnitKey> = Vec::new();
         for key in keys {
             let row = params![scope_id, space_id, namespace, Bits(key.to_bits())];
             if from_tail.execute(row)? > 0 {
                 self.state.tail -= 1;
                 self.changed = true;
+            } else {
+                blocked.push(*key);
+            }
+        }
+        blocked.sort_unstable();
+        self.remove_from_blocks(connection, &blocked)
+    }
+
+    /// Takes keys, sorted, out of the blocks, each of which is written once.
+    fn remove_from_blocks(
+        &mut self,
+        connection: &Connection,
+        keys: &[UnitKey],
+    ) -> rusqlite::Result<()> {
+        let (Some(first), Some(last)) = (keys.first(), keys.last()) else {
+            return Ok(());
+        };
+        let Place { scope_id, space_id, namespace } = self.place;
+        let (first, last) = (Bits(first.to_bits()), Bits(last.to_bits()));
+        let around: Vec<i64> = connection
+            .prepare_cached(
+                "SELECT id FROM vector_block WHERE scope_id = ?1 AND space_id = ?2
+                 AND namespace = ?3 AND first_key <= ?5 AND last_key >= ?4",
+            )?
+            .query_map(params![scope_id, space_id, namespace, first, last], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        for id in around {
+            let mut block = Block::read(connection, id)?;
+            let goes = |key: &UnitKey| keys.binary_search(key).is_ok();
+            let gone: Vec<UnitKey> = block.keys.iter().copied().filter(goes).collect();
+            if gone.is_empty() {
                 continue;
             }
-            let blocks: Vec<i64> =
-                around.query_map(row, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-            for id in blocks {
-                let mut block = Block::read(connection, id)?;
-                block.read_vectors(connection, id)?;
-                if !block.take_out(*key) {
-                    continue;
-                }
-                Block::delete(connection, id)?;
-                block.insert(connection, self.place)?;
+            block.read_vectors(connection, id)?;
+            for key in gone {
+                block.take_out(key);
                 self.state.blocked -= 1;
-                self.changed = true;
             }
+            Block::delete(connection, id)?;
+            block.insert(connection, self.place)?;
+            self.changed = true;
         }
         Ok(())
     }
@@ -169,6 +192,25 @@ impl VectorWriter {
             .execute(self.place.columns())
             .map(|_| ())
     }
+}
+
+/// Removes the vectors of a scope in every space, and keeps how far they reach: what is numbered above is
+/// all that waits.
+pub(crate) fn clear(connection: &Connection, scope_id: i64) -> rusqlite::Result<()> {
+    let blocks: Vec<i64> = connection
+        .prepare_cached("SELECT id FROM vector_block WHERE scope_id = ?1")?
+        .query_map([scope_id], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for id in blocks {
+        Block::delete(connection, id)?;
+    }
+    for sql in [
+        "DELETE FROM vector_tail WHERE scope_id = ?1",
+        "UPDATE vector_state SET tail = 0, blocked = 0 WHERE scope_id = ?1",
+    ] {
+        connection.prepare_cached(sql)?.execute([scope_id])?;
+    }
+    Ok(())
 }
 
 /// Removes what a scope holds in every space but one, or in all.
