@@ -3,6 +3,8 @@
 -- transaction the rows of its own scope only, so that a query that forgets it returns nothing. The large
 -- tables are partitioned by it.
 --
+-- `tenant` is the key of a tenant, and bounds a transaction in the same way.
+--
 -- The numbers of migrations are those of the SQLite store's.
 
 CREATE EXTENSION IF NOT EXISTS vector;
@@ -15,6 +17,14 @@ CREATE FUNCTION throughline_scope() RETURNS uuid LANGUAGE sql STABLE PARALLEL SA
 -- they hold.
 CREATE FUNCTION throughline_worker() RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
   RETURN coalesce(current_setting('throughline.worker', true), '') = 'on';
+
+-- The tenant of this transaction, where it is about what belongs to a tenant as a whole.
+CREATE FUNCTION throughline_tenant() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE
+  RETURN nullif(current_setting('throughline.tenant', true), '')::uuid;
+
+-- The id of the key that a caller of this transaction presented.
+CREATE FUNCTION throughline_key() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+  RETURN nullif(current_setting('throughline.key', true), '')::bigint;
 
 CREATE TABLE scope (
   key              uuid PRIMARY KEY,
@@ -78,6 +88,8 @@ CREATE TABLE fact (
   slot             bigint,
   statement        bigint NOT NULL,
   observed_at      bigint NOT NULL,
+  -- 1 where it was stated after its value was rejected: it never holds.
+  rejected         bigint NOT NULL,
   id               uuid NOT NULL,
   superseded_by    uuid,
   weight           double precision NOT NULL,
@@ -98,7 +110,10 @@ CREATE UNIQUE INDEX fact_by_statement
 CREATE INDEX fact_standing ON fact (scope, observed_at, number)
   WHERE kind IN ('instruction', 'preference') AND superseded_by IS NULL;
 CREATE INDEX fact_superseded ON fact (scope, superseded_by, number) WHERE superseded_by IS NOT NULL;
+CREATE UNIQUE INDEX fact_by_id ON fact (scope, id);
 
+-- The source of a fact that was told directly bears the fact's own id, and the number of the last message
+-- then. Such a fact has no session: its number is 0.
 CREATE TABLE fact_source (
   scope            uuid NOT NULL,
   fact_number      bigint NOT NULL,
@@ -107,6 +122,13 @@ CREATE TABLE fact_source (
   PRIMARY KEY (scope, fact_number, message_seq)
 ) PARTITION BY HASH (scope);
 CREATE INDEX fact_source_by_message ON fact_source (scope, message_id);
+
+-- Keyed hashes of values that were rejected: they tell nothing of them.
+CREATE TABLE rejection (
+  scope            uuid NOT NULL,
+  key              bytea NOT NULL,
+  PRIMARY KEY (scope, key)
+);
 
 CREATE TABLE entity (
   scope            uuid NOT NULL,
@@ -160,6 +182,33 @@ CREATE TABLE profile (
   rules            text COLLATE "C" NOT NULL,
   card             text COLLATE "C" NOT NULL
 );
+
+-- What sessions refer to; the files themselves are kept elsewhere.
+CREATE TABLE file_ref (
+  scope            uuid NOT NULL,
+  id               uuid NOT NULL,
+  session_number   bigint NOT NULL,
+  created_at       bigint NOT NULL,
+  message_id       uuid,
+  kind             text COLLATE "C" NOT NULL,
+  title            text COLLATE "C" NOT NULL,
+  reference        text COLLATE "C",
+  metadata         text COLLATE "C",
+  PRIMARY KEY (scope, id)
+);
+CREATE INDEX file_ref_recent ON file_ref (scope, session_number, created_at DESC, id DESC);
+
+-- What was answered to batches with an idempotency key: hashes of key and request, and the identities
+-- that messages were given.
+CREATE TABLE idempotency (
+  scope            uuid NOT NULL,
+  at               bigint NOT NULL,
+  key              bytea NOT NULL,
+  fingerprint      bytea NOT NULL,
+  applied          bytea NOT NULL,
+  PRIMARY KEY (scope, key)
+) PARTITION BY HASH (scope);
+CREATE INDEX idempotency_by_age ON idempotency (scope, at);
 
 -- A job names its tenant, user and workspace, so that a worker learns whose rows it may touch.
 CREATE TABLE job (
@@ -250,6 +299,103 @@ CREATE TABLE embedding (
   PRIMARY KEY (scope, space_id, namespace, key)
 ) PARTITION BY HASH (scope);
 
+-- What belongs to a tenant as a whole, by the key of the tenant. Whoever changes any of it holds the
+-- tenant's row. `keys` counts its rows of api_key: that is how a worker learns whether there is any key at
+-- all, and sees none.
+CREATE TABLE tenant (
+  key              uuid PRIMARY KEY,
+  name             text COLLATE "C" NOT NULL,
+  keys             bigint NOT NULL DEFAULT 0
+);
+CREATE INDEX tenant_with_keys ON tenant (key) WHERE keys > 0;
+
+-- Of a key its secret's hash is kept. No user is any user, no workspace any workspace.
+CREATE TABLE api_key (
+  tenant           uuid NOT NULL,
+  number           bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  id               bigint PRIMARY KEY,
+  version          bigint NOT NULL,
+  created_at       bigint NOT NULL,
+  expires_at       bigint,
+  revoked_at       bigint,
+  last_used_at     bigint,
+  previous_until   bigint,
+  rate_most        bigint,
+  rate_per         bigint,
+  hash             bytea NOT NULL,
+  previous_hash    bytea,
+  user_id          text COLLATE "C",
+  workspace        text COLLATE "C",
+  permissions      text COLLATE "C" NOT NULL,
+  name             text COLLATE "C" NOT NULL,
+  UNIQUE (tenant, id)
+) WITH (fillfactor = 70);
+CREATE INDEX api_key_by_tenant ON api_key (tenant, number);
+CREATE INDEX api_key_by_user ON api_key (tenant, user_id) WHERE user_id IS NOT NULL;
+
+CREATE TABLE tenant_settings (
+  tenant           uuid PRIMARY KEY,
+  version          bigint NOT NULL,
+  updated_at       bigint NOT NULL,
+  token_budget     bigint,
+  tier             text COLLATE "C",
+  flags            text COLLATE "C" NOT NULL,
+  models           text COLLATE "C" NOT NULL,
+  client_config    text COLLATE "C" NOT NULL
+);
+
+CREATE TABLE share (
+  tenant           uuid NOT NULL,
+  number           bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  id               uuid NOT NULL,
+  created_at       bigint NOT NULL,
+  writable         bigint NOT NULL,
+  user_id          text COLLATE "C" NOT NULL,
+  workspace        text COLLATE "C" NOT NULL,
+  session          text COLLATE "C" NOT NULL,
+  PRIMARY KEY (tenant, id),
+  UNIQUE (tenant, user_id, workspace, session)
+);
+
+CREATE TABLE share_member (
+  tenant           uuid NOT NULL,
+  share_id         uuid NOT NULL,
+  user_id          text COLLATE "C" NOT NULL,
+  PRIMARY KEY (tenant, user_id, share_id)
+);
+CREATE INDEX share_member_by_share ON share_member (tenant, share_id);
+
+CREATE TABLE audit (
+  tenant           uuid NOT NULL,
+  number           bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  at               bigint NOT NULL,
+  key_id           bigint,
+  action           text COLLATE "C" NOT NULL,
+  target           text COLLATE "C",
+  outcome          text COLLATE "C" NOT NULL,
+  PRIMARY KEY (tenant, number)
+);
+
+-- Rate limits: what was taken of a bucket and not refilled yet, by a hash of its key and rate. It is worth
+-- no write to the log: after a crash every bucket is full.
+CREATE UNLOGGED TABLE rate_bucket (
+  key              uuid PRIMARY KEY,
+  taken            bigint NOT NULL,
+  at               bigint NOT NULL,
+  full_at          bigint NOT NULL,
+  -- What the last call was told: microseconds until it would be admitted, 0 if it was.
+  wait             bigint NOT NULL
+) WITH (fillfactor = 50);
+
+-- Which entries of the ledger of erasures were applied here, and which ledger that is. The ledger itself
+-- is in a schema of its own, which no dump of the store takes along, or on another server.
+CREATE TABLE erasure_ledger (
+  id               uuid PRIMARY KEY
+);
+CREATE TABLE erasure_applied (
+  number           bigint PRIMARY KEY
+);
+
 -- Sixteen partitions of each large table, and the rule that a row shows to its own scope alone. A
 -- partition by itself shows nothing to anyone.
 DO $$
@@ -257,7 +403,7 @@ DECLARE
   parent text;
 BEGIN
   FOREACH parent IN ARRAY ARRAY['message', 'fact', 'fact_source', 'entity', 'entity_source',
-    'summary_line', 'lex_tail', 'lex_block', 'embedding']
+    'summary_line', 'idempotency', 'lex_tail', 'lex_block', 'embedding']
   LOOP
     FOR part IN 0..15 LOOP
       EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS 16, REMAINDER %s)',
@@ -268,15 +414,32 @@ BEGIN
         parent || '_' || lpad(part::text, 2, '0'));
     END LOOP;
   END LOOP;
-  FOREACH parent IN ARRAY ARRAY['session', 'message', 'fact', 'fact_source', 'entity',
-    'entity_source', 'summary', 'summary_line', 'profile', 'usage_day', 'lex_stats', 'lex_tail',
-    'lex_block', 'vector_state', 'embedding']
+  FOREACH parent IN ARRAY ARRAY['session', 'message', 'fact', 'fact_source', 'rejection',
+    'entity', 'entity_source', 'summary', 'summary_line', 'profile', 'file_ref', 'idempotency',
+    'usage_day', 'lex_stats', 'lex_tail', 'lex_block', 'vector_state', 'embedding']
   LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', parent);
     EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', parent);
     EXECUTE format('CREATE POLICY own_scope ON %I USING (scope = throughline_scope())', parent);
   END LOOP;
+  FOREACH parent IN ARRAY ARRAY['api_key', 'tenant_settings', 'share', 'share_member', 'audit']
+  LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', parent);
+    EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', parent);
+    EXECUTE format('CREATE POLICY own_tenant ON %I USING (tenant = throughline_tenant())', parent);
+  END LOOP;
 END $$;
+
+-- Who presents a key does not say whose it is: the one row with its id shows, and the name of its tenant.
+-- Nobody can list keys that way, for 2^64 ids would have to be asked for one by one.
+CREATE POLICY presented ON api_key FOR SELECT USING (id = throughline_key());
+
+ALTER TABLE tenant ENABLE ROW LEVEL SECURITY;
+ALTER TABLE tenant FORCE ROW LEVEL SECURITY;
+CREATE POLICY own_tenant ON tenant USING (key = throughline_tenant());
+CREATE POLICY of_presented ON tenant FOR SELECT
+  USING (key = (SELECT k.tenant FROM api_key k WHERE k.id = throughline_key()));
+CREATE POLICY worker_reads ON tenant FOR SELECT USING (throughline_worker());
 
 ALTER TABLE scope ENABLE ROW LEVEL SECURITY;
 ALTER TABLE scope FORCE ROW LEVEL SECURITY;

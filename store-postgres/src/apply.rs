@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
+use futures_util::future::BoxFuture;
 use sqlx::Row;
+use throughline_core::fact::NewFact;
 use throughline_core::ids::SessionId;
 use throughline_core::job::{NewJob, Outcome, after_attempt};
 use throughline_core::ports::{
@@ -23,15 +25,15 @@ use crate::sessions::{Held, Placed};
 use crate::store::{Bounded, PostgresStore};
 use crate::timed::Timed;
 use crate::vectors::VectorWriter;
-use crate::{entities, jobs, profiles, sessions, summaries, usage};
+use crate::{entities, erase, files, idempotency, jobs, profiles, sessions, summaries, usage};
 
 /// Counters of the scope, read and locked first and written last.
-struct ScopeRow {
-    last_seq: u64,
+pub(crate) struct ScopeRow {
+    pub(crate) last_seq: u64,
     sessions: u64,
-    facts: u64,
-    messages: u64,
-    tokens: u64,
+    pub(crate) facts: u64,
+    pub(crate) messages: u64,
+    pub(crate) tokens: u64,
 }
 
 /// What one batch carries from write to write.
@@ -52,6 +54,7 @@ struct Transaction<'b> {
 
 pub(crate) async fn apply(store: &PostgresStore, batch: &WriteBatch) -> Result<Applied> {
     check_vectors(batch)?;
+    batch.check_erasure()?;
     let mut write = store.write(&batch.scope).await?;
     match decide(&mut write, batch).await {
         Ok(applied) => write.commit().await.map(|()| applied),
@@ -67,6 +70,12 @@ async fn decide(write: &mut Bounded, batch: &WriteBatch) -> Result<Applied> {
     let scope = write.key;
     let connection = write.connection();
     let counters = mapped(lock_scope(connection, scope, batch).await, "apply")?;
+    // First of all, so that a repeat writes nothing and needs nothing to hold any more.
+    if let Some(asked) = &batch.idempotency
+        && let Some(answer) = idempotency::answer(connection, scope, asked, batch.now).await?
+    {
+        return Ok(answer);
+    }
     let mut transaction =
         mapped(Transaction::open(connection, scope, counters, batch).await, "apply")?;
     transaction.check_preconditions(connection, &batch.preconditions).await?;
@@ -75,6 +84,10 @@ async fn decide(write: &mut Bounded, batch: &WriteBatch) -> Result<Applied> {
         transaction.write(connection, write, &mut applied).await?;
     }
     mapped(transaction.close(connection).await, "apply")?;
+    if let Some(asked) = &batch.idempotency {
+        let kept = idempotency::keep(connection, scope, asked, batch.now, &applied).await;
+        mapped(kept, "apply")?;
+    }
     Ok(applied)
 }
 
@@ -117,13 +130,10 @@ fn check_vectors(batch: &WriteBatch) -> Result<()> {
     let Some(space) = &batch.space else {
         return Ok(());
     };
-    for message in appended(batch).map(|(_, message)| message) {
-        let facts = message.facts.iter().map(|fact| &fact.unit);
-        for unit in message.units.iter().chain(facts) {
-            if let Some(vector) = &unit.vector {
-                space.check(vector)?;
-            }
-        }
+    let units = appended(batch).flat_map(|(_, message)| &message.units);
+    let units = units.chain(stated(batch).map(|fact| &fact.unit));
+    for vector in units.filter_map(|unit| unit.vector.as_ref()) {
+        space.check(vector)?;
     }
     Ok(())
 }
@@ -135,6 +145,15 @@ fn appended(batch: &WriteBatch) -> impl Iterator<Item = (&SessionId, &PreparedMe
     })
 }
 
+/// The facts of its messages, and those that are told directly.
+fn stated(batch: &WriteBatch) -> impl Iterator<Item = &NewFact> {
+    batch.writes.iter().flat_map(|write| match write {
+        Write::AppendMessage { message, .. } => message.facts.as_slice(),
+        Write::PutFact(fact) => std::slice::from_ref(&**fact),
+        _ => &[],
+    })
+}
+
 impl<'b> Transaction<'b> {
     /// Reads what the batch will need.
     async fn open(
@@ -143,8 +162,10 @@ impl<'b> Transaction<'b> {
         counters: ScopeRow,
         batch: &'b WriteBatch,
     ) -> sqlx::Result<Self> {
-        let summarized = batch.writes.iter().filter_map(|write| match write {
+        let named = batch.writes.iter().filter_map(|write| match write {
             Write::PutSummary(summary) => Some(&summary.session),
+            Write::OpenSession { session, .. } => Some(session),
+            Write::PutFile(file) => Some(&file.session),
             _ => None,
         });
         let guarded = batch.preconditions.iter().filter_map(|precondition| match precondition {
@@ -152,7 +173,7 @@ impl<'b> Transaction<'b> {
             | Precondition::IfVersion(RecordKey::Session(id), _) => Some(id),
             _ => None,
         });
-        let wanted = appended(batch).map(|(session, _)| session).chain(summarized).chain(guarded);
+        let wanted = appended(batch).map(|(session, _)| session).chain(named).chain(guarded);
         let mut wanted: Vec<&str> = wanted.map(SessionId::as_str).collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -169,16 +190,16 @@ impl<'b> Transaction<'b> {
             })
             .unzip();
         let held = sessions::held(connection, scope, &numbers, &external_ids).await?;
-        let facts = appended(batch).flat_map(|(_, message)| &message.facts);
-        let facts = FactWriter::open(connection, scope, counters.facts, facts).await?;
-        let words = if appended(batch).next().is_some() {
+        let facts = FactWriter::open(connection, scope, counters.facts, stated(batch)).await?;
+        let has_units = appended(batch).next().is_some() || stated(batch).next().is_some();
+        let words = if has_units {
             TailWriter::open(connection, scope).await?
         } else {
             TailWriter::unused()
         };
         let lasts = [counters.last_seq, counters.facts];
         let vectors = match &batch.space {
-            Some(space) if appended(batch).next().is_some() => {
+            Some(space) if has_units => {
                 Some(VectorWriter::open(connection, scope, space, lasts).await?)
             }
             _ => None,
@@ -234,6 +255,29 @@ impl<'b> Transaction<'b> {
                 applied.messages.push(self.append(session, message)?);
                 Ok(())
             }
+            Write::OpenSession { session, created_at } => {
+                if !self.sessions.contains_key(session) {
+                    self.session(session, *created_at)?;
+                    self.change(session);
+                }
+                Ok(())
+            }
+            Write::PutFile(file) => {
+                let held = self.sessions.get(&file.session).ok_or_else(|| {
+                    Error::not_found(
+                        "no session under this id: open it before files are added to it",
+                    )
+                })?;
+                mapped(files::put(connection, self.scope, held.number, file).await, "apply")
+            }
+            Write::PutFact(fact) => {
+                let number = self.facts.put(self.counters.last_seq, fact);
+                self.index_fact(number, fact);
+                applied.facts.push(fact.id);
+                Ok(())
+            }
+            Write::Reject(keys) => mapped(self.facts.reject(connection, keys).await, "apply"),
+            Write::Allow(keys) => mapped(self.facts.allow(connection, keys).await, "apply"),
             Write::PutSummary(summary) => {
                 let session = self.session(&summary.session, summary.from_at)?;
                 session.summarized = summary.covered;
@@ -257,6 +301,25 @@ impl<'b> Transaction<'b> {
                     Err(Error::not_found("the job is not running: its lease may have passed"))
                 }
             }
+            Write::DropJob(id) => {
+                let dropped = sqlx::query("DELETE FROM job WHERE id = $1 AND scope = $2")
+                    .bind(id.as_uuid())
+                    .bind(self.scope)
+                    .execute(connection);
+                mapped(dropped.await.map(|_| ()), "apply")
+            }
+            Write::Erase { erasure, seed } => {
+                let scope = (self.scope, &mut self.counters);
+                let erasing: BoxFuture<'_, _> =
+                    Box::pin(erase::erase(connection, scope, erasure, *seed));
+                let erased = erasing.await;
+                applied.erased.add(mapped(erased, "apply")?);
+                Ok(())
+            }
+            Write::NoteErasure(number) => {
+                mapped(erase::note(connection, &[*number]).await, "apply")
+            }
+            Write::DropScope => mapped(erase::drop_scope(connection, self.scope).await, "apply"),
         }
     }
 
@@ -318,14 +381,9 @@ impl<'b> Transaction<'b> {
         let source = Source { session_number, message: message.id.as_uuid(), seq };
         for fact in &message.facts {
             if let Some(added) = self.facts.add(source, fact) {
-                let key = UnitKey::fact(added);
-                self.words[1].add(key, &fact.unit);
-                if let (Some([_, vectors]), Some(vector)) = (&mut self.vectors, &fact.unit.vector) {
-                    vectors.add(key, vector);
-                }
+                self.index_fact(added, fact);
             }
         }
-        self.counters.facts = self.facts.last_number();
         let seen = message.entities.iter();
         let at = message.created_at;
         self.entities.extend(seen.map(|entity| entities::Seen { source, entity, at }));
@@ -359,6 +417,16 @@ impl<'b> Transaction<'b> {
             if let (Some([vectors, _]), Some(vector)) = (&mut self.vectors, &unit.vector) {
                 vectors.add(key, vector);
             }
+        }
+    }
+
+    /// Adds a new fact to the indexes.
+    fn index_fact(&mut self, number: u32, fact: &NewFact) {
+        let key = UnitKey::fact(number);
+        self.counters.facts = self.facts.last_number();
+        self.words[1].add(key, &fact.unit);
+        if let (Some([_, vectors]), Some(vector)) = (&mut self.vectors, &fact.unit.vector) {
+            vectors.add(key, vector);
         }
     }
 

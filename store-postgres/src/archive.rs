@@ -11,13 +11,13 @@ use serde_json::{Map, Value as Json};
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row as _};
 use throughline_core::ports::{
-    Archive, ArchiveTarget, Row, Rows, ScopeCounters, TABLES, Table, Value, ValueKind,
+    Archive, ArchiveTarget, Holder, Row, Rows, ScopeCounters, Table, Value, ValueKind,
 };
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Error, Result};
 use uuid::Uuid;
 
 use crate::connection::mapped;
-use crate::records::{bounded, number, scope_parts};
+use crate::records::{bounded, number, scope_parts, tenant_key};
 use crate::store::{Bounded, PostgresStore};
 use crate::timed::Timed;
 
@@ -43,28 +43,37 @@ fn columns(table: &Table, form: impl Fn(&str, &str) -> String) -> String {
     columns.collect::<Vec<_>>().join(", ")
 }
 
-fn insert(table: &Table) -> String {
+/// The column that tells whose a row is.
+fn owner(of: &Holder) -> &'static str {
+    match of {
+        Holder::Scope(_) => "scope",
+        Holder::Tenant(_) => "tenant",
+    }
+}
+
+fn insert(of: &Holder, table: &Table) -> String {
     format!(
-        "INSERT INTO {name} (scope, {columns}) SELECT $1, r.*
+        "INSERT INTO {name} ({owner}, {columns}) SELECT $1, r.*
          FROM json_to_recordset($2::text::json) AS r ({typed})",
         name = table.name,
+        owner = owner(of),
         columns = columns(table, |name, _| name.to_owned()),
         typed = columns(table, |name, of| format!("{name} {of}")),
     )
 }
 
 /// The key is made by us, of letters and digits: a cursor takes no values of its own.
-fn select(table: &Table, key: Uuid) -> String {
+fn select(of: &Holder, table: &Table, key: Uuid) -> String {
     let columns = columns(table, |name, of| format!("{name}::{of}"));
-    format!("SELECT {columns} FROM {} WHERE scope = '{key}'", table.name)
+    format!("SELECT {columns} FROM {} WHERE {} = '{key}'", table.name, owner(of))
 }
 
-/// All rows of a scope lie in one partition, so that a place there is one row.
-fn delete(table: &Table, key: Uuid) -> String {
-    let name = table.name;
+/// All rows of a holder lie in one partition, so that a place there is one row.
+fn delete(of: &Holder, table: &Table, key: Uuid) -> String {
+    let (name, owner) = (table.name, owner(of));
     format!(
-        "DELETE FROM {name} WHERE scope = '{key}' AND ctid IN (
-           SELECT ctid FROM {name} WHERE scope = '{key}' LIMIT {REMOVED})"
+        "DELETE FROM {name} WHERE {owner} = '{key}' AND ctid IN (
+           SELECT ctid FROM {name} WHERE {owner} = '{key}' LIMIT {REMOVED})"
     )
 }
 
@@ -115,9 +124,15 @@ fn read_row(row: &PgRow, table: &Table) -> sqlx::Result<Row> {
     table.columns.iter().enumerate().map(value).collect()
 }
 
-async fn fetch(read: &mut Bounded, table: &Table, first: bool) -> sqlx::Result<Vec<Row>> {
+async fn fetch(
+    read: &mut Bounded,
+    of: &Holder,
+    table: &Table,
+    first: bool,
+) -> sqlx::Result<Vec<Row>> {
     if first {
-        let declare = format!("DECLARE records NO SCROLL CURSOR FOR {}", select(table, read.key));
+        let select = select(of, table, read.key);
+        let declare = format!("DECLARE records NO SCROLL CURSOR FOR {select}");
         run(read.connection(), declare).await?;
     }
     let fetch = AssertSqlSafe(format!("FETCH {PAGE} FROM records"));
@@ -133,31 +148,48 @@ async fn run(connection: &mut Timed, statement: String) -> sqlx::Result<u64> {
 }
 
 impl PostgresStore {
+    async fn read_of(&self, of: &Holder) -> Result<Bounded> {
+        match of {
+            Holder::Scope(scope) => self.read(scope).await,
+            Holder::Tenant(tenant) => self.read_tenant(tenant_key(tenant)).await,
+        }
+    }
+
+    async fn write_of(&self, of: &Holder) -> Result<Bounded> {
+        match of {
+            Holder::Scope(scope) => self.write(scope).await,
+            Holder::Tenant(tenant) => self.write_tenant(tenant_key(tenant)).await,
+        }
+    }
+
     async fn page(
         &self,
-        scope: &Scope,
+        of: &Holder,
         table: &Table,
         read: Option<Bounded>,
     ) -> Result<Option<(Vec<Row>, Bounded)>> {
         let (mut read, first) = match read {
             Some(read) => (read, false),
-            None => (self.read(scope).await?, true),
+            None => (self.read_of(of).await?, true),
         };
-        let rows = mapped(fetch(&mut read, table, first).await, "archive")?;
+        let rows = mapped(fetch(&mut read, of, table, first).await, "archive")?;
         Ok((!rows.is_empty()).then_some((rows, read)))
     }
 }
 
 #[async_trait]
 impl Archive for PostgresStore {
-    async fn counters(&self, scope: &Scope) -> Result<Option<ScopeCounters>> {
-        let mut read = self.read(scope).await?;
-        let row = sqlx::query(
-            "SELECT last_seq, sessions, facts, messages, tokens FROM scope WHERE key = $1",
-        )
-        .bind(read.key)
-        .fetch_optional(read.connection())
-        .await;
+    async fn counters(&self, of: &Holder) -> Result<Option<ScopeCounters>> {
+        let mut read = self.read_of(of).await?;
+        let select = match of {
+            Holder::Scope(_) => {
+                "SELECT last_seq, sessions, facts, messages, tokens FROM scope WHERE key = $1"
+            }
+            Holder::Tenant(_) => {
+                "SELECT 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint FROM tenant WHERE key = $1"
+            }
+        };
+        let row = sqlx::query(select).bind(read.key).fetch_optional(read.connection()).await;
         let counters = |row: PgRow| {
             Ok(ScopeCounters {
                 last_seq: number(row.try_get(0)?)?,
@@ -170,9 +202,9 @@ impl Archive for PostgresStore {
         mapped(row.and_then(|row| row.map(counters).transpose()), "archive")
     }
 
-    async fn count(&self, scope: &Scope, table: &'static Table) -> Result<u64> {
-        let mut read = self.read(scope).await?;
-        let count = format!("SELECT count(*) FROM {} WHERE scope = $1", table.name);
+    async fn count(&self, of: &Holder, table: &'static Table) -> Result<u64> {
+        let mut read = self.read_of(of).await?;
+        let count = format!("SELECT count(*) FROM {} WHERE {} = $1", table.name, owner(of));
         let count = sqlx::query_scalar::<_, i64>(AssertSqlSafe(count))
             .bind(read.key)
             .fetch_one(read.connection())
@@ -180,9 +212,9 @@ impl Archive for PostgresStore {
         mapped(count.and_then(number), "archive")
     }
 
-    fn rows<'a>(&'a self, scope: &'a Scope, table: &'static Table) -> Rows<'a> {
+    fn rows<'a>(&'a self, of: &'a Holder, table: &'static Table) -> Rows<'a> {
         stream::try_unfold(None, move |read| async move {
-            let page = self.page(scope, table, read).await?;
+            let page = self.page(of, table, read).await?;
             Ok(page.map(|(rows, read)| (rows, Some(read))))
         })
         .boxed()
@@ -191,11 +223,11 @@ impl Archive for PostgresStore {
 
 #[async_trait]
 impl ArchiveTarget for PostgresStore {
-    async fn put(&self, scope: &Scope, table: &'static Table, rows: &[Row]) -> Result<()> {
+    async fn put(&self, of: &Holder, table: &'static Table, rows: &[Row]) -> Result<()> {
         let records = rows.iter().map(|row| to_json(table, row)).collect::<Result<Vec<_>>>()?;
-        let mut write = self.write(scope).await?;
+        let mut write = self.write_of(of).await?;
         let key = write.key;
-        let put = sqlx::query(AssertSqlSafe(insert(table)))
+        let put = sqlx::query(AssertSqlSafe(insert(of, table)))
             .bind(key)
             .bind(Json::Array(records).to_string())
             .execute(write.connection())
@@ -204,11 +236,11 @@ impl ArchiveTarget for PostgresStore {
         write.commit().await
     }
 
-    async fn clear(&self, scope: &Scope) -> Result<()> {
-        for table in TABLES {
+    async fn clear(&self, of: &Holder) -> Result<()> {
+        for table in of.tables() {
             loop {
-                let mut write = self.write(scope).await?;
-                let delete = delete(table, write.key);
+                let mut write = self.write_of(of).await?;
+                let delete = delete(of, table, write.key);
                 let removed = mapped(run(write.connection(), delete).await, "archive")?;
                 write.commit().await?;
                 if removed == 0 {
@@ -219,26 +251,34 @@ impl ArchiveTarget for PostgresStore {
         Ok(())
     }
 
-    async fn open_scope(&self, scope: &Scope, counters: &ScopeCounters) -> Result<()> {
-        let mut write = self.write(scope).await?;
-        let [tenant, user, workspace] = scope_parts(scope);
-        let opened = sqlx::query(
-            "INSERT INTO scope (key, tenant, user_id, workspace, last_seq, sessions, facts, messages,
-               tokens)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-        )
-        .bind(write.key)
-        .bind(tenant)
-        .bind(user)
-        .bind(workspace)
-        .bind(bounded(counters.last_seq))
-        .bind(bounded(counters.sessions))
-        .bind(bounded(counters.facts))
-        .bind(bounded(counters.messages))
-        .bind(bounded(counters.tokens))
-        .execute(write.connection())
-        .await;
-        mapped(opened, "archive")?;
+    async fn open_holder(&self, of: &Holder, counters: &ScopeCounters) -> Result<()> {
+        let mut write = self.write_of(of).await?;
+        let opened = match of {
+            Holder::Scope(scope) => {
+                let [tenant, user, workspace] = scope_parts(scope);
+                sqlx::query(
+                    "INSERT INTO scope (key, tenant, user_id, workspace, last_seq, sessions, facts,
+                       messages, tokens)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+                )
+                .bind(write.key)
+                .bind(tenant)
+                .bind(user)
+                .bind(workspace)
+                .bind(bounded(counters.last_seq))
+                .bind(bounded(counters.sessions))
+                .bind(bounded(counters.facts))
+                .bind(bounded(counters.messages))
+                .bind(bounded(counters.tokens))
+            }
+            Holder::Tenant(tenant) => sqlx::query(
+                "INSERT INTO tenant (key, name, keys)
+                 VALUES ($1, $2, (SELECT count(*) FROM api_key WHERE tenant = $1))",
+            )
+            .bind(write.key)
+            .bind(tenant.as_str()),
+        };
+        mapped(opened.execute(write.connection()).await, "archive")?;
         write.commit().await
     }
 }

@@ -1,12 +1,15 @@
 //! The facts ledger: strengthening and superseding are decided under the scope's lock, so that writers
 //! in any order end in the same state.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use throughline_core::fact::{Fact, FactKind, FactStatus, NewFact, StatementKey, SupersededFact};
+use throughline_core::erase::DerivedFact;
+use throughline_core::fact::{
+    Fact, FactKind, FactStatus, NewFact, RejectionKey, StatementKey, SupersededFact,
+};
 use throughline_core::ids::{FactId, MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, SOURCES_READ};
@@ -21,7 +24,7 @@ use crate::store::PostgresStore;
 use crate::timed::Timed;
 
 /// Between tags; a tag has no control character.
-const TAG_SEPARATOR: char = '\u{1f}';
+pub(crate) const TAG_SEPARATOR: char = '\u{1f}';
 
 /// The active fact of a slot, or of a statement outside any slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,8 +51,16 @@ struct Met<'b> {
     observed_at: Timestamp,
     restated: u32,
     superseded_by: Option<Uuid>,
+    rejected: bool,
     /// Made by this batch, in this session.
     new: Option<(&'b NewFact, u32)>,
+}
+
+/// What a new fact has beside what was stated.
+struct Stated {
+    observed_at: Timestamp,
+    superseded_by: Option<Uuid>,
+    rejected: bool,
 }
 
 /// Adds the facts of one batch.
@@ -59,10 +70,12 @@ pub(crate) struct FactWriter<'b> {
     met: Vec<Met<'b>>,
     active: HashMap<Place, usize>,
     sources: Vec<(u64, Source)>,
+    /// Those keys of its facts that are rejected.
+    rejected: HashSet<RejectionKey>,
 }
 
 impl<'b> FactWriter<'b> {
-    /// Reads the active facts that those of the batch may meet.
+    /// Reads the active facts that those of the batch may meet, and which of their keys are rejected.
     pub(crate) async fn open(
         connection: &mut Timed,
         scope: Uuid,
@@ -75,9 +88,12 @@ impl<'b> FactWriter<'b> {
             met: Vec::new(),
             active: HashMap::new(),
             sources: Vec::new(),
+            rejected: HashSet::new(),
         };
         let (mut slots, mut statements) = (Vec::new(), Vec::new());
+        let mut keys: Vec<RejectionKey> = Vec::new();
         for fact in facts {
+            keys.extend(&fact.rejection);
             match Place::of(fact) {
                 Place::Slot(bits) => slots.push(bits),
                 Place::Statement(bits) => statements.push(bits),
@@ -86,6 +102,7 @@ impl<'b> FactWriter<'b> {
         if slots.is_empty() && statements.is_empty() {
             return Ok(writer);
         }
+        writer.rejected = rejected(connection, scope, &keys).await?;
         let rows = sqlx::query(
             "SELECT slot, statement, number, id, kind, observed_at FROM fact
              WHERE scope = $1 AND slot = ANY($2) AND superseded_by IS NULL
@@ -113,6 +130,7 @@ impl<'b> FactWriter<'b> {
                 observed_at: at(row.try_get(5)?),
                 restated: 0,
                 superseded_by: None,
+                rejected: false,
                 new: None,
             });
         }
@@ -124,12 +142,16 @@ impl<'b> FactWriter<'b> {
     }
 
     /// Adds a fact, or strengthens the active one that states the same; an equal slot with another
-    /// value is superseded by whichever was observed later. Returns the number of a fact that is new.
+    /// value is superseded by whichever was observed later. One that is rejected never holds, and where
+    /// nothing holds instead it is not written. Returns the number of a fact that is new.
     pub(crate) fn add(&mut self, source: Source, fact: &'b NewFact) -> Option<u32> {
         let place = Place::of(fact);
+        let rejected = fact.rejection.iter().any(|key| self.rejected.contains(key));
         let mut superseded_by = None;
         let held = self.active.get(&place).and_then(|at| self.met.get_mut(*at));
-        if let Some(held) = held {
+        if rejected {
+            superseded_by = Some(held?.id);
+        } else if let Some(held) = held {
             if fact.restates(held.kind, held.statement) {
                 held.restated += 1;
                 held.observed_at = held.observed_at.max(fact.observed_at);
@@ -143,22 +165,74 @@ impl<'b> FactWriter<'b> {
                 superseded_by = Some(held.id);
             }
         }
+        let at = Stated { observed_at: fact.observed_at, superseded_by, rejected };
+        Some(self.insert(source, fact, at))
+    }
+
+    /// Adds a fact that was told directly, in place of what holds. Returns its number.
+    pub(crate) fn put(&mut self, last_seq: u64, fact: &'b NewFact) -> u32 {
+        let mut observed_at = fact.observed_at;
+        let held = self.active.get(&Place::of(fact)).and_then(|at| self.met.get_mut(*at));
+        if let Some(held) = held {
+            observed_at = observed_at.max(held.observed_at);
+            held.superseded_by = Some(fact.id.as_uuid());
+        }
+        let source = Source { session_number: 0, message: fact.id.as_uuid(), seq: last_seq };
+        self.insert(source, fact, Stated { observed_at, superseded_by: None, rejected: false })
+    }
+
+    fn insert(&mut self, source: Source, fact: &'b NewFact, stated: Stated) -> u32 {
+        let Stated { observed_at, superseded_by, rejected } = stated;
         self.last_number += 1;
         if superseded_by.is_none() {
-            self.active.insert(place, self.met.len());
+            self.active.insert(Place::of(fact), self.met.len());
         }
         self.met.push(Met {
             number: self.last_number,
             id: fact.id.as_uuid(),
             statement: fact.statement(),
             kind: fact.kind,
-            observed_at: fact.observed_at,
+            observed_at,
             restated: 0,
             superseded_by,
+            rejected,
             new: Some((fact, source.session_number)),
         });
         self.sources.push((self.last_number, source));
-        Some(u32::try_from(self.last_number).unwrap_or(u32::MAX))
+        u32::try_from(self.last_number).unwrap_or(u32::MAX)
+    }
+
+    /// Keeps keys of rejected values, also for the rest of the batch.
+    pub(crate) async fn reject(
+        &mut self,
+        connection: &mut Timed,
+        keys: &[RejectionKey],
+    ) -> sqlx::Result<()> {
+        self.rejected.extend(keys);
+        sqlx::query(
+            "INSERT INTO rejection (scope, key) SELECT $1, * FROM unnest($2::bytea[])
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(self.scope)
+        .bind(bytes(keys))
+        .execute(connection)
+        .await
+        .map(|_| ())
+    }
+
+    /// Keeps them no longer.
+    pub(crate) async fn allow(
+        &mut self,
+        connection: &mut Timed,
+        keys: &[RejectionKey],
+    ) -> sqlx::Result<()> {
+        self.rejected.retain(|key| !keys.contains(key));
+        sqlx::query("DELETE FROM rejection WHERE scope = $1 AND key = ANY($2)")
+            .bind(self.scope)
+            .bind(bytes(keys))
+            .execute(connection)
+            .await
+            .map(|_| ())
     }
 
     /// Writes what was decided: first what frees a slot, then what takes it.
@@ -203,6 +277,53 @@ impl<'b> FactWriter<'b> {
     }
 }
 
+fn bytes(keys: &[RejectionKey]) -> Vec<&[u8]> {
+    keys.iter().map(|key| key.as_bytes().as_slice()).collect()
+}
+
+/// Those of the keys that are rejected.
+async fn rejected(
+    connection: &mut Timed,
+    scope: Uuid,
+    keys: &[RejectionKey],
+) -> sqlx::Result<HashSet<RejectionKey>> {
+    if keys.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let found: Vec<Vec<u8>> =
+        sqlx::query_scalar("SELECT key FROM rejection WHERE scope = $1 AND key = ANY($2)")
+            .bind(scope)
+            .bind(bytes(keys))
+            .fetch_all(connection)
+            .await?;
+    let key = |found: Vec<u8>| {
+        let bytes = found.try_into().map_err(|_| stored_wrongly("a key of other than 16 bytes"))?;
+        Ok(RejectionKey::from_bytes(bytes))
+    };
+    found.into_iter().map(key).collect()
+}
+
+/// Adds facts that an erasure had read anew, from this number on.
+pub(crate) async fn insert_derived(
+    connection: &mut Timed,
+    scope: Uuid,
+    first: u64,
+    derived: &[DerivedFact],
+) -> sqlx::Result<()> {
+    let met = derived.iter().zip(first..).map(|(derived, number)| Met {
+        number,
+        id: derived.fact.id.as_uuid(),
+        statement: derived.fact.statement(),
+        kind: derived.fact.kind,
+        observed_at: derived.fact.observed_at,
+        restated: (derived.weight as u32).saturating_sub(1),
+        superseded_by: derived.superseded_by.map(|id| id.as_uuid()),
+        rejected: false,
+        new: Some((&derived.fact, derived.session_number)),
+    });
+    insert(connection, scope, &met.collect::<Vec<_>>()).await
+}
+
 async fn insert(connection: &mut Timed, scope: Uuid, met: &[Met<'_>]) -> sqlx::Result<()> {
     let new: Vec<(&Met<'_>, &NewFact, u32)> =
         met.iter().filter_map(|met| met.new.map(|(fact, session)| (met, fact, session))).collect();
@@ -216,11 +337,11 @@ async fn insert(connection: &mut Timed, scope: Uuid, met: &[Met<'_>]) -> sqlx::R
     let tags =
         new.iter().map(|(_, fact, _)| fact.tags.join(TAG_SEPARATOR.encode_utf8(&mut [0; 4])));
     sqlx::query(
-        "INSERT INTO fact (scope, number, session_number, slot, statement, observed_at, id,
+        "INSERT INTO fact (scope, number, session_number, slot, statement, observed_at, rejected, id,
            superseded_by, weight, kind, text, subject, attribute, value, tags)
          SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-           $7::uuid[], $8::uuid[], $9::double precision[], $10::text[], $11::text[], $12::text[],
-           $13::text[], $14::text[], $15::text[])",
+           $7::bigint[], $8::uuid[], $9::uuid[], $10::double precision[], $11::text[], $12::text[],
+           $13::text[], $14::text[], $15::text[], $16::text[])",
     )
     .bind(scope)
     .bind(new.iter().map(|(met, ..)| bounded(met.number)).collect::<Vec<i64>>())
@@ -230,6 +351,7 @@ async fn insert(connection: &mut Timed, scope: Uuid, met: &[Met<'_>]) -> sqlx::R
         new.iter().map(|(met, ..)| met.statement.to_bits().cast_signed()).collect::<Vec<i64>>(),
     )
     .bind(new.iter().map(|(met, ..)| met.observed_at.as_micros()).collect::<Vec<i64>>())
+    .bind(new.iter().map(|(met, ..)| i64::from(met.rejected)).collect::<Vec<i64>>())
     .bind(new.iter().map(|(met, ..)| met.id).collect::<Vec<Uuid>>())
     .bind(new.iter().map(|(met, ..)| met.superseded_by).collect::<Vec<Option<Uuid>>>())
     .bind(new.iter().map(|(met, ..)| f64::from(met.restated + 1)).collect::<Vec<f64>>())
@@ -247,13 +369,15 @@ async fn insert(connection: &mut Timed, scope: Uuid, met: &[Met<'_>]) -> sqlx::R
 /// The literal in [`fact_columns`].
 const _: () = assert!(SOURCES_READ == 16);
 
+/// The last messages that state the fact `f`. What tells that it was told directly is none.
 macro_rules! last_sources {
     ($column:literal) => {
         concat!(
             "ARRAY(SELECT l.",
             $column,
             " FROM (SELECT message_id, message_seq FROM fact_source
-               WHERE scope = $1 AND fact_number = f.number ORDER BY message_seq DESC LIMIT 16) l
+               WHERE scope = $1 AND fact_number = f.number AND message_id <> f.id
+               ORDER BY message_seq DESC LIMIT 16) l
              ORDER BY l.message_seq)"
         )
     };
@@ -272,7 +396,7 @@ macro_rules! select_facts {
             " ORDER BY ",
             $order,
             $limit,
-            ") f JOIN session s ON s.scope = $1 AND s.number = f.session_number ORDER BY ",
+            ") f LEFT JOIN session s ON s.scope = $1 AND s.number = f.session_number ORDER BY ",
             $order
         )
     };
@@ -288,7 +412,11 @@ fn read_fact(row: &PgRow) -> sqlx::Result<Fact> {
     Ok(Fact {
         id: FactId::from_uuid(row.try_get(1)?),
         number: number(row.try_get(0)?)?,
-        session: SessionId::new(row.try_get::<String, _>(2)?).map_err(stored_wrongly)?,
+        session: row
+            .try_get::<Option<String>, _>(2)?
+            .map(SessionId::new)
+            .transpose()
+            .map_err(stored_wrongly)?,
         kind: parsed(row.try_get(3)?)?,
         text: row.try_get(4)?,
         subject: row.try_get(5)?,
@@ -419,6 +547,23 @@ impl FactRepo for PostgresStore {
         let holds =
             |fact: &&Fact| fact.status == FactStatus::Active && fact.kind != FactKind::Retraction;
         Ok(wanted.iter().filter_map(|number| found.get(number).filter(holds).cloned()).collect())
+    }
+
+    async fn is_rejected(&self, scope: &Scope, keys: &[RejectionKey]) -> Result<bool> {
+        let mut read = self.read(scope).await?;
+        let key = read.key;
+        let found = rejected(read.connection(), key, keys).await;
+        Ok(!mapped(found, "is_rejected")?.is_empty())
+    }
+
+    async fn fact(&self, scope: &Scope, id: FactId) -> Result<Option<Fact>> {
+        let mut read = self.read(scope).await?;
+        let row = sqlx::query(select_facts!("f.id = $2", "f.number", ""))
+            .bind(read.key)
+            .bind(id.as_uuid())
+            .fetch_optional(read.connection())
+            .await;
+        mapped(row.and_then(|row| row.as_ref().map(read_fact).transpose()), "fact")
     }
 
     async fn ledger(&self, scope: &Scope, limits: LedgerLimits) -> Result<Ledger> {

@@ -4,7 +4,7 @@
 //! of a scope holds [`FOLD_AT`] units, the batch that fills it folds it. Here a fold is three statements,
 //! and the tail is looked through by the server, which sends what has a term of the question.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use sqlx::Row;
@@ -12,7 +12,7 @@ use throughline_core::ports::{
     IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
 };
 use throughline_core::text::{
-    FOLD_AT, PostingBlock, SETTLED_POSTINGS, decode_postings, extend_postings,
+    FOLD_AT, PostingBlock, SETTLED_POSTINGS, decode_postings, extend_postings, remove_postings,
 };
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
@@ -171,6 +171,123 @@ async fn fold(connection: &mut Timed, scope: Uuid, namespace: i64) -> sqlx::Resu
     .bind(column(|block| block.before))
     .bind(column(|block| block.postings))
     .bind(blocks.iter().map(|(_, block)| block.data.as_slice()).collect::<Vec<&[u8]>>())
+    .execute(connection)
+    .await
+    .map(|_| ())
+}
+
+/// Takes units out of tail and blocks. They are those that were indexed: their terms tell the lists in
+/// which they are.
+pub(crate) async fn remove(
+    connection: &mut Timed,
+    scope: Uuid,
+    namespace: Namespace,
+    units: &[(UnitKey, IndexUnit)],
+) -> sqlx::Result<()> {
+    if units.is_empty() {
+        return Ok(());
+    }
+    let namespace = namespace_code(namespace);
+    let keys: Vec<i64> = units.iter().map(|(key, _)| key.to_bits().cast_signed()).collect();
+    let from_tail: Vec<i64> = sqlx::query_scalar(
+        "DELETE FROM lex_tail WHERE scope = $1 AND namespace = $2 AND key = ANY($3) RETURNING key",
+    )
+    .bind(scope)
+    .bind(namespace)
+    .bind(keys)
+    .fetch_all(&mut *connection)
+    .await?;
+    let in_tail: HashSet<i64> = from_tail.iter().copied().collect();
+    let mut in_blocks: HashMap<i64, Vec<UnitKey>> = HashMap::new();
+    for (key, unit) in units {
+        if !in_tail.contains(&key.to_bits().cast_signed()) {
+            for (term, _) in &unit.terms {
+                in_blocks.entry(term.to_bits().cast_signed()).or_default().push(*key);
+            }
+        }
+    }
+    thin(connection, scope, namespace, in_blocks).await?;
+    let length: u64 = units.iter().map(|(_, unit)| u64::from(unit.length)).sum();
+    sqlx::query(
+        "UPDATE lex_stats SET units = greatest(units - $3, 0), length = greatest(length - $4, 0),
+           tail = greatest(tail - $5, 0)
+         WHERE scope = $1 AND namespace = $2",
+    )
+    .bind(scope)
+    .bind(namespace)
+    .bind(bounded(units.len()))
+    .bind(bounded(length))
+    .bind(bounded(in_tail.len()))
+    .execute(connection)
+    .await
+    .map(|_| ())
+}
+
+/// Takes keys out of the blocks of their terms.
+async fn thin(
+    connection: &mut Timed,
+    scope: Uuid,
+    namespace: i64,
+    mut of_terms: HashMap<i64, Vec<UnitKey>>,
+) -> sqlx::Result<()> {
+    if of_terms.is_empty() {
+        return Ok(());
+    }
+    let rows = sqlx::query(
+        "SELECT term, block, before, postings, data FROM lex_block
+         WHERE scope = $1 AND namespace = $2 AND term = ANY($3) ORDER BY term, block",
+    )
+    .bind(scope)
+    .bind(namespace)
+    .bind(of_terms.keys().copied().collect::<Vec<i64>>())
+    .fetch_all(&mut *connection)
+    .await?;
+    let mut lists: HashMap<i64, Vec<PostingBlock>> = HashMap::new();
+    for row in &rows {
+        lists.entry(row.try_get(0)?).or_default().push(PostingBlock {
+            number: number(row.try_get(1)?)?,
+            before: number(row.try_get(2)?)?,
+            postings: number(row.try_get(3)?)?,
+            data: row.try_get(4)?,
+        });
+    }
+    let (mut gone, mut changed) = (Vec::new(), Vec::new());
+    for (term, blocks) in lists {
+        let mut keys = of_terms.remove(&term).unwrap_or_default();
+        keys.sort_unstable();
+        let thinned = remove_postings(&blocks, &keys).map_err(stored_wrongly)?;
+        gone.extend(thinned.emptied.into_iter().map(|block| (term, bounded(block))));
+        changed.extend(thinned.changed.into_iter().map(|block| (term, block)));
+    }
+    let (terms, blocks): (Vec<i64>, Vec<i64>) = gone.into_iter().unzip();
+    sqlx::query(
+        "DELETE FROM lex_block b USING unnest($3::bigint[], $4::bigint[]) AS g (term, block)
+         WHERE b.scope = $1 AND b.namespace = $2 AND b.term = g.term AND b.block = g.block",
+    )
+    .bind(scope)
+    .bind(namespace)
+    .bind(terms)
+    .bind(blocks)
+    .execute(&mut *connection)
+    .await?;
+    let column = |of: fn(&PostingBlock) -> u64| {
+        changed.iter().map(|(_, block)| bounded(of(block))).collect::<Vec<i64>>()
+    };
+    let data = changed.iter().map(|(_, block)| Some(&*block.data).filter(|data| !data.is_empty()));
+    sqlx::query(
+        "UPDATE lex_block b SET before = c.before, postings = c.postings,
+           data = coalesce(c.data, b.data)
+         FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[])
+           AS c (term, block, before, postings, data)
+         WHERE b.scope = $1 AND b.namespace = $2 AND b.term = c.term AND b.block = c.block",
+    )
+    .bind(scope)
+    .bind(namespace)
+    .bind(changed.iter().map(|(term, _)| *term).collect::<Vec<i64>>())
+    .bind(column(|block| block.number))
+    .bind(column(|block| block.before))
+    .bind(column(|block| block.postings))
+    .bind(data.collect::<Vec<Option<&[u8]>>>())
     .execute(connection)
     .await
     .map(|_| ())

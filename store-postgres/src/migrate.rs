@@ -72,7 +72,7 @@ async fn run(connection: &mut PgConnection, options: &PostgresOptions) -> Result
     connection.unlock().await.map_err(migration_error)
 }
 
-async fn connect(options: &PostgresOptions) -> Result<PgConnection> {
+pub(crate) async fn connect(options: &PostgresOptions) -> Result<PgConnection> {
     let connect: PgConnectOptions = parse(options.direct(), options.direct_key(), true)?;
     let connecting = tokio::time::timeout(options.connect_timeout, connect.connect());
     match connecting.await {

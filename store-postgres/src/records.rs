@@ -1,6 +1,7 @@
 //! How values are kept in columns: numbers of all kinds as `bigint`, ids as `uuid`.
 
 use throughline_core::Scope;
+use throughline_core::ids::TenantId;
 use throughline_core::ports::Namespace;
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
@@ -8,8 +9,17 @@ use uuid::Uuid;
 /// The key of a scope: a hash of its parts, each with its length, so that no two scopes share one and
 /// none has to be looked up.
 pub(crate) fn scope_key(scope: &Scope) -> Uuid {
+    key_of(&scope_parts(scope))
+}
+
+/// The key of a tenant, made as that of a scope.
+pub(crate) fn tenant_key(tenant: &TenantId) -> Uuid {
+    key_of(&[tenant.as_str()])
+}
+
+fn key_of(parts: &[&str]) -> Uuid {
     let mut hasher = blake3::Hasher::new();
-    for part in scope_parts(scope) {
+    for part in parts {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sqlx::Row;
 use sqlx::postgres::{PgPool, PgRow};
+use throughline_core::ids::KeyId;
 use throughline_core::ports::{Applied, Health, Store, WriteBatch};
 use throughline_core::{Error, Result, Scope};
 use uuid::Uuid;
@@ -13,8 +14,10 @@ use crate::clock::Skew;
 use crate::connection::{PostgresOptions, is_broken, mapped, pool};
 use crate::listen::Listening;
 use crate::migrate::migrate;
+use crate::rate_limiter::Admissions;
 use crate::records::scope_key;
 use crate::replica::Replica;
+use crate::tenant::key_bits;
 use crate::timed::{Timed, drop_idle};
 use crate::{apply, health};
 
@@ -34,6 +37,7 @@ pub(crate) struct Inner {
     pub(crate) replica: Option<Replica>,
     pub(crate) listening: Listening,
     pub(crate) skew: Skew,
+    pub(crate) admissions: Admissions,
 }
 
 /// A snapshot, as a transaction begins one.
@@ -43,7 +47,11 @@ pub(crate) const SNAPSHOT: &str = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
     Scope(Uuid),
-    /// Scopes and jobs, none of their content.
+    /// What belongs to a tenant as a whole.
+    Tenant(Uuid),
+    /// One key and the name of its tenant: what a caller presented.
+    Key(KeyId),
+    /// Scopes, tenants and jobs, none of their content.
     Worker,
 }
 
@@ -57,7 +65,9 @@ impl PostgresStore {
         let pool = pool(&options, &options.url, "postgres.url")?;
         let replica = Replica::of(&options)?;
         let (listening, skew) = (Listening::default(), Skew::default());
-        Ok(Self { inner: Arc::new(Inner { options, pool, replica, listening, skew }) })
+        let admissions = Admissions::default();
+        let inner = Inner { options, pool, replica, listening, skew, admissions };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Connects, brings the schema up to date, and makes sure that row-level security binds the role.
@@ -100,6 +110,8 @@ impl PostgresStore {
         let timeout = self.inner.options.statement_timeout.as_millis();
         let bound = match bound {
             Bound::Scope(key) => format!("SET LOCAL throughline.scope = '{key}'"),
+            Bound::Tenant(key) => format!("SET LOCAL throughline.tenant = '{key}'"),
+            Bound::Key(id) => format!("SET LOCAL throughline.key = '{}'", key_bits(id)),
             Bound::Worker => "SET LOCAL throughline.worker = 'on'".to_owned(),
         };
         format!(
@@ -144,15 +156,37 @@ impl PostgresStore {
     /// A snapshot of one scope.
     pub(crate) async fn read(&self, scope: &Scope) -> Result<Bounded> {
         let key = scope_key(scope);
-        let begun = self.begin(&self.inner.pool, SNAPSHOT, Bound::Scope(key)).await;
-        Ok(Bounded { connection: mapped(begun, "read")?, key })
+        self.read_bound(Bound::Scope(key), key).await
     }
 
     /// A transaction of one scope that writes.
     pub(crate) async fn write(&self, scope: &Scope) -> Result<Bounded> {
         let key = scope_key(scope);
-        let begun =
-            self.begin(&self.inner.pool, "ISOLATION LEVEL READ COMMITTED", Bound::Scope(key)).await;
+        self.write_bound(Bound::Scope(key), key).await
+    }
+
+    /// A snapshot of what belongs to a tenant as a whole.
+    pub(crate) async fn read_tenant(&self, key: Uuid) -> Result<Bounded> {
+        self.read_bound(Bound::Tenant(key), key).await
+    }
+
+    /// A transaction that writes what belongs to a tenant as a whole.
+    pub(crate) async fn write_tenant(&self, key: Uuid) -> Result<Bounded> {
+        self.write_bound(Bound::Tenant(key), key).await
+    }
+
+    /// A snapshot of one key, whosever it is.
+    pub(crate) async fn read_key(&self, id: KeyId) -> Result<Bounded> {
+        self.read_bound(Bound::Key(id), Uuid::nil()).await
+    }
+
+    async fn read_bound(&self, bound: Bound, key: Uuid) -> Result<Bounded> {
+        let begun = self.begin(&self.inner.pool, SNAPSHOT, bound).await;
+        Ok(Bounded { connection: mapped(begun, "read")?, key })
+    }
+
+    async fn write_bound(&self, bound: Bound, key: Uuid) -> Result<Bounded> {
+        let begun = self.begin(&self.inner.pool, "ISOLATION LEVEL READ COMMITTED", bound).await;
         Ok(Bounded { connection: mapped(begun, "write")?, key })
     }
 
@@ -164,10 +198,10 @@ impl PostgresStore {
     }
 }
 
-/// A transaction within which only one scope is visible. Dropped, it is rolled back.
+/// A transaction within which only one scope, or one tenant, is visible. Dropped, it is rolled back.
 pub(crate) struct Bounded {
     connection: Timed,
-    /// The key of the scope.
+    /// The key of the scope or the tenant.
     pub(crate) key: Uuid,
 }
 

@@ -312,6 +312,31 @@ impl Question<'_> {
     }
 }
 
+/// Takes keys out of every space.
+pub(crate) async fn remove_keys(
+    connection: &mut Timed,
+    scope: Uuid,
+    namespace: Namespace,
+    keys: &[UnitKey],
+) -> sqlx::Result<()> {
+    let keys: Vec<i64> = keys.iter().map(|key| key.to_bits().cast_signed()).collect();
+    sqlx::query(
+        "WITH gone AS (
+           DELETE FROM embedding WHERE scope = $1 AND namespace = $2 AND key = ANY($3)
+           RETURNING space_id
+         )
+         UPDATE vector_state s SET vectors = s.vectors - g.count
+         FROM (SELECT space_id, count(*) FROM gone GROUP BY space_id) g
+         WHERE s.scope = $1 AND s.namespace = $2 AND s.space_id = g.space_id",
+    )
+    .bind(scope)
+    .bind(namespace_code(namespace))
+    .bind(keys)
+    .execute(connection)
+    .await
+    .map(|_| ())
+}
+
 /// Counts the scope's version up, for replicas; holds its row, as every batch does first.
 async fn change(connection: &mut Timed, scope: Uuid) -> sqlx::Result<()> {
     let changed = sqlx::query("UPDATE scope SET version = version + 1 WHERE key = $1").bind(scope);
@@ -345,24 +370,10 @@ impl VectorIndex for PostgresStore {
     }
 
     async fn remove(&self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) -> Result<()> {
-        let keys: Vec<i64> = keys.iter().map(|key| key.to_bits().cast_signed()).collect();
         let mut write = self.write(scope).await?;
-        let (scope, namespace) = (write.key, namespace_code(namespace));
+        let scope = write.key;
         mapped(change(write.connection(), scope).await, "remove")?;
-        let removed = sqlx::query(
-            "WITH gone AS (
-               DELETE FROM embedding WHERE scope = $1 AND namespace = $2 AND key = ANY($3)
-               RETURNING space_id
-             )
-             UPDATE vector_state s SET vectors = s.vectors - g.count
-             FROM (SELECT space_id, count(*) FROM gone GROUP BY space_id) g
-             WHERE s.scope = $1 AND s.namespace = $2 AND s.space_id = g.space_id",
-        )
-        .bind(scope)
-        .bind(namespace)
-        .bind(keys)
-        .execute(write.connection())
-        .await;
+        let removed = remove_keys(write.connection(), scope, namespace, keys).await;
         mapped(removed, "remove")?;
         write.commit().await
     }

@@ -11,9 +11,10 @@ use std::collections::BTreeSet;
 
 use futures_util::TryStreamExt;
 use sqlx::ConnectOptions;
-use throughline_core::Scope;
+use throughline_core::ids::TenantId;
 use throughline_core::ports::{
-    Archive, ArchiveTarget, Row, ScopeCounters, TABLES, Table, Value, ValueKind,
+    Archive, ArchiveTarget, Holder, Row, ScopeCounters, TABLES, TENANT_TABLES, Table, TenantRepo,
+    Value, ValueKind,
 };
 use throughline_store_postgres::PostgresStore;
 use throughline_testkit::build::{id, scope};
@@ -47,8 +48,8 @@ fn records(table: &Table) -> Vec<Row> {
     (0..if table.key == 0 { 1 } else { 2 }).map(row).collect()
 }
 
-async fn held(store: &PostgresStore, scope: &Scope, table: &'static Table) -> Vec<Row> {
-    let pages: Vec<Vec<Row>> = store.rows(scope, table).try_collect().await.unwrap();
+async fn held(store: &PostgresStore, of: &Holder, table: &'static Table) -> Vec<Row> {
+    let pages: Vec<Vec<Row>> = store.rows(of, table).try_collect().await.unwrap();
     let mut rows: Vec<Row> = pages.into_iter().flatten().collect();
     rows.sort_by_key(|row| format!("{row:?}"));
     rows
@@ -58,34 +59,44 @@ async fn held(store: &PostgresStore, scope: &Scope, table: &'static Table) -> Ve
 async fn records_arrive_as_they_were() {
     let server = Server::start("archive").await;
     let store = PostgresStore::open(server.options()).await.unwrap();
-    let (ours, theirs) = (scope("ours"), scope("theirs"));
-    for table in TABLES {
-        let mut rows = records(table);
-        store.put(&ours, table, &rows).await.unwrap();
-        rows.sort_by_key(|row| format!("{row:?}"));
-        assert_eq!(held(&store, &ours, table).await, rows, "{}", table.name);
-        assert_eq!(store.count(&ours, table).await.unwrap(), rows.len() as u64);
-        assert_eq!(store.count(&theirs, table).await.unwrap(), 0, "{}", table.name);
-        assert!(held(&store, &theirs, table).await.is_empty());
-    }
-    assert_eq!(store.counters(&ours).await.unwrap(), None, "not there before it is opened");
+    let tenant = |name| Holder::Tenant(TenantId::new(name).unwrap());
     let counters = ScopeCounters { last_seq: 1, sessions: 2, facts: 3, messages: 4, tokens: 5 };
-    store.open_scope(&ours, &counters).await.unwrap();
-    assert_eq!(store.counters(&ours).await.unwrap(), Some(counters));
-    store.clear(&theirs).await.unwrap();
-    for table in TABLES {
-        assert!(store.count(&ours, table).await.unwrap() > 0, "{}", table.name);
+    for (ours, theirs, counters) in [
+        (Holder::Scope(scope("ours")), Holder::Scope(scope("theirs")), counters),
+        (tenant("ours"), tenant("theirs"), ScopeCounters::default()),
+    ] {
+        for table in ours.tables() {
+            let mut rows = records(table);
+            store.put(&ours, table, &rows).await.unwrap();
+            rows.sort_by_key(|row| format!("{row:?}"));
+            assert_eq!(held(&store, &ours, table).await, rows, "{}", table.name);
+            assert_eq!(store.count(&ours, table).await.unwrap(), rows.len() as u64);
+            assert_eq!(store.count(&theirs, table).await.unwrap(), 0, "{}", table.name);
+            assert!(held(&store, &theirs, table).await.is_empty());
+        }
+        assert_eq!(store.counters(&ours).await.unwrap(), None, "not there before it is opened");
+        store.open_holder(&ours, &counters).await.unwrap();
+        assert_eq!(store.counters(&ours).await.unwrap(), Some(counters));
+        store.clear(&theirs).await.unwrap();
+        for table in ours.tables() {
+            assert!(store.count(&ours, table).await.unwrap() > 0, "{}", table.name);
+        }
+        store.clear(&ours).await.unwrap();
+        for table in ours.tables() {
+            assert_eq!(store.count(&ours, table).await.unwrap(), 0, "{}", table.name);
+        }
     }
-    store.clear(&ours).await.unwrap();
-    for table in TABLES {
-        assert_eq!(store.count(&ours, table).await.unwrap(), 0, "{}", table.name);
-    }
+    assert!(store.has_keys().await.unwrap(), "a tenant that was opened counts its keys");
     server.end().await;
 }
 
-/// Tables and columns that do not move: scopes have a call of their own, jobs are numbered anew, and
-/// vectors are made again.
-const STAY: [&str; 5] = ["scope", "vector_space", "vector_state", "embedding", "_sqlx_migrations"];
+/// Tables and columns that do not move: scopes and tenants have a call of their own, what is listed
+/// in order is numbered anew, vectors are made again, and limits begin anew; erasures are told by their
+/// ledger, which moves by itself.
+const STAY: [&str; 9] = [
+    "scope", "tenant", "vector_space", "vector_state", "embedding", "rate_bucket",
+    "erasure_ledger", "erasure_applied", "_sqlx_migrations",
+];
 
 #[tokio::test]
 async fn every_column_moves() {
@@ -95,7 +106,7 @@ async fn every_column_moves() {
         "SELECT c.relname || '.' || a.attname FROM pg_class c
          JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
          WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
-           AND NOT c.relispartition AND c.relname <> ALL($1) AND a.attname <> 'scope'",
+           AND NOT c.relispartition AND c.relname <> ALL($1) AND a.attname NOT IN ('scope', 'tenant')",
     )
     .bind(STAY)
     .fetch_all(&mut connection)
@@ -104,8 +115,9 @@ async fn every_column_moves() {
     let column = |table: &Table, name: &str| format!("{}.{name}", table.name);
     let told: BTreeSet<String> = TABLES
         .iter()
+        .chain(TENANT_TABLES)
         .flat_map(|table| table.columns.iter().map(|(name, _)| column(table, name)))
-        .chain(["job.number".to_owned()])
+        .chain(["job", "api_key", "share", "audit"].map(|table| format!("{table}.number")))
         .collect();
     assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), told);
     server.end().await;

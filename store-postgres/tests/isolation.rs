@@ -12,30 +12,42 @@ mod support;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Row};
 use throughline_core::Scope;
+use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permissions};
 use throughline_core::entity::EntityKind;
+use throughline_core::fact::RejectionKey;
+use throughline_core::ids::{FileRefId, KeyId, ShareId, UserId};
 use throughline_core::ports::{
-    Namespace, Store, UnitKey, VectorIndex, VectorItem, VectorSpace, Write,
+    Idempotency, Namespace, Store, TenantBatch, TenantRepo, TenantWrite, UnitKey, VectorIndex,
+    VectorItem, VectorSpace, Write,
 };
 use throughline_core::scope::Profile;
+use throughline_core::session::{FileKind, FileRef, Share};
 use throughline_store_postgres::PostgresStore;
-use throughline_testkit::build::{append, at, batch, job, say, scope, slot_fact, summary};
+use throughline_testkit::build::{
+    append, at, batch, id, job, say, scope, session, slot_fact, summary,
+};
 
 use support::Server;
 
 /// Tables that hold nothing of a scope, each with the reason.
-const OF_NO_SCOPE: [(&str, &str); 2] = [
+const OF_NO_SCOPE: [(&str, &str); 5] = [
     ("_sqlx_migrations", "which migrations were applied: the service may look and not write"),
+    ("rate_bucket", "counts under hashes of keys, which no scope owns"),
     ("vector_space", "names and dimensions of embedding models, which all scopes share"),
+    ("erasure_ledger", "the id of the ledger that the store goes by"),
+    ("erasure_applied", "numbers of entries of the ledger"),
 ];
-/// What a worker sees of every scope: whose rows and how many vectors there are, and what is to be done, none
+/// What a worker sees of every scope: whose rows, how many vectors and keys there are, and what is to be done, none
 /// of the content.
-const OF_WORKERS: [&str; 3] = ["scope", "job", "vector_state"];
+const OF_WORKERS: [&str; 4] = ["scope", "job", "vector_state", "tenant"];
 
-/// A table of ours: its name, whether it is a partition, and the column that holds the scope.
+/// A table of ours: its name, whether it is a partition, whether its rows are of a tenant as a whole, and
+/// the column that holds the scope or the tenant.
 #[derive(Debug)]
 struct Table {
     name: String,
     partition: bool,
+    of_tenant: bool,
     column: &'static str,
 }
 
@@ -43,14 +55,14 @@ struct Table {
 async fn fill(store: &PostgresStore, scope: &Scope) {
     let said = say("Ana lives in Porto").external("m1").entity(EntityKind::Url, "https://porto.pt");
     let said = said.fact(slot_fact("ana", "home", "Porto", at(0))).build();
-    let id = said.id;
+    let first_said = said.id;
     let mut first = batch(scope);
     first.writes.push(append("s", said));
     first.writes.push(Write::EnqueueJob(job("summarize", "s")));
     let profile =
         Profile { rules: "be brief".into(), card: String::new(), version: 1, updated_at: at(0) };
     first.writes.push(Write::PutProfile(profile));
-    first.writes.push(Write::PutSummary(Box::new(summary("s", 1, 1, &[id]))));
+    first.writes.push(Write::PutSummary(Box::new(summary("s", 1, 1, &[first_said]))));
     store.apply(first).await.unwrap();
     // Enough units that the tail is folded into blocks, and one that is not.
     for count in [511, 1] {
@@ -59,8 +71,64 @@ async fn fill(store: &PostgresStore, scope: &Scope) {
         store.apply(more).await.unwrap();
     }
     let space = VectorSpace { id: "flat".to_owned(), dimensions: 2 };
+    let asked = Idempotency { key: [1; 16], fingerprint: [2; 16] };
+    let file = FileRef {
+        id: FileRefId::from_uuid(id()),
+        session: session("s"),
+        message: None,
+        kind: FileKind::Uploaded,
+        title: "porto.pdf".to_owned(),
+        reference: None,
+        metadata: None,
+        created_at: at(0),
+    };
+    let once = batch(scope).with(Write::PutFile(Box::new(file))).with_idempotency(Some(asked));
+    let once = once.with(Write::Reject(vec![RejectionKey::from_bytes([3; 16])]));
+    store.apply(once).await.unwrap();
+    fill_tenant(store, scope).await;
     let item = VectorItem { key: UnitKey::message(1, 0), vector: vec![1.0, 0.0] };
     store.upsert(scope, Namespace::Message, &space, &[item], 1).await.unwrap();
+}
+
+/// Rows in every table of the scope's tenant.
+async fn fill_tenant(store: &PostgresStore, scope: &Scope) {
+    let key = ApiKey {
+        id: KeyId::from_bits(scope.tenant.as_str().len() as u64),
+        tenant: scope.tenant.clone(),
+        user: KeyUser::Any,
+        workspace: None,
+        permissions: Permissions::ALL,
+        name: "a laptop".to_owned(),
+        rate: None,
+        created_at: at(0),
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+        hash: [7; 32],
+        previous: None,
+        version: 1,
+    };
+    let share = Share {
+        id: ShareId::from_uuid(id()),
+        owner: scope.clone(),
+        session: session("s"),
+        members: [UserId::new("bo").unwrap()].into(),
+        writable: false,
+        created_at: at(0),
+    };
+    let entry = AuditEntry {
+        at: at(0),
+        key: Some(key.id),
+        action: "key.create".to_owned(),
+        target: None,
+        outcome: "done".to_owned(),
+    };
+    let all = TenantBatch::new(scope.tenant.clone())
+        .with(TenantWrite::PutKey(Box::new(key)))
+        .with(TenantWrite::PutSettings(Box::default()))
+        .with(TenantWrite::PutShare(Box::new(share)))
+        .with(TenantWrite::Audit(entry));
+    store.apply_tenant(all).await.unwrap();
 }
 
 /// Every table and partition, from the catalog: a new one is in the test from its first day.
@@ -68,7 +136,9 @@ async fn tables(owner: &mut PgConnection) -> Vec<Table> {
     let rows = sqlx::query(
         "SELECT c.relname::text, c.relispartition, c.relrowsecurity AND c.relforcerowsecurity,
            EXISTS (SELECT FROM pg_attribute a
-             WHERE a.attrelid = c.oid AND a.attname = 'scope' AND NOT a.attisdropped)
+             WHERE a.attrelid = c.oid AND a.attname = 'scope' AND NOT a.attisdropped),
+           EXISTS (SELECT FROM pg_attribute a
+             WHERE a.attrelid = c.oid AND a.attname = 'tenant' AND NOT a.attisdropped)
          FROM pg_class c
          WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'm', 'f', 'v')
            AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
@@ -76,15 +146,21 @@ async fn tables(owner: &mut PgConnection) -> Vec<Table> {
     );
     let mut tables = Vec::new();
     for row in rows.fetch_all(owner).await.unwrap() {
-        let (name, partition, secured, scoped): (String, bool, bool, bool) =
-            (row.get(0), row.get(1), row.get(2), row.get(3));
+        let (name, partition, secured, scoped, tenanted): (String, bool, bool, bool, bool) =
+            (row.get(0), row.get(1), row.get(2), row.get(3), row.get(4));
         if OF_NO_SCOPE.iter().any(|(free, _)| *free == name) {
             continue;
         }
         assert!(secured, "the table `{name}` has no forced row-level security");
-        assert!(scoped || name == "scope", "the table `{name}` has no scope: declare why");
-        let column = if name == "scope" { "key" } else { "scope" };
-        tables.push(Table { name, partition, column });
+        let itself = name == "scope" || name == "tenant";
+        assert!(scoped || tenanted || itself, "the table `{name}` has no scope: declare why");
+        let of_tenant = !scoped && name != "scope";
+        let column = match (itself, of_tenant) {
+            (true, _) => "key",
+            (false, true) => "tenant",
+            (false, false) => "scope",
+        };
+        tables.push(Table { name, partition, of_tenant, column });
     }
     assert!(tables.len() > 9 * 16 + 15, "{}", tables.len());
     tables
@@ -105,8 +181,8 @@ struct Set {
     tables: Vec<Table>,
     owner: PgConnection,
     service: PgConnection,
-    /// Keys of the two scopes that have rows.
-    keys: [String; 2],
+    /// Keys of the two scopes and of the two tenants that have rows.
+    keys: [[String; 2]; 2],
 }
 
 /// A database with two tenants' rows in every table.
@@ -120,27 +196,35 @@ async fn set(name: &str) -> Set {
     let service: PgConnectOptions = server.options().url.parse().unwrap();
     let mut service = service.connect().await.unwrap();
     service.execute("BEGIN").await.unwrap();
-    let keys: Vec<String> = sqlx::query_scalar("SELECT key::text FROM scope ORDER BY number")
-        .fetch_all(&mut owner)
-        .await
-        .unwrap();
+    let mut keys = Vec::new();
+    for of in [
+        "SELECT key::text FROM scope ORDER BY tenant",
+        "SELECT key::text FROM tenant ORDER BY name",
+    ] {
+        let both: Vec<String> = sqlx::query_scalar(of).fetch_all(&mut owner).await.unwrap();
+        keys.push(both.try_into().unwrap());
+    }
+    let keys: [[String; 2]; 2] = keys.try_into().unwrap();
     let tables = tables(&mut owner).await;
     for table in tables.iter().filter(|table| !table.partition) {
-        for key in &keys {
+        for key in &keys[usize::from(table.of_tenant)] {
             let rows =
                 format!("SELECT count(*) FROM {} WHERE {} = '{key}'", table.name, table.column);
             assert!(count(&mut owner, rows).await > 0, "the test fills `{}`", table.name);
         }
     }
-    Set { server, tables, owner, service, keys: keys.try_into().unwrap() }
+    Set { server, tables, owner, service, keys }
 }
 
 #[tokio::test]
 async fn a_transaction_without_a_scope_sees_nothing_changes_nothing_and_adds_nothing() {
     let Set { server, tables, mut owner, mut service, keys } = set("noscope").await;
     // Not set, set to nothing, and a worker, who may see some tables and no row of the others.
-    for settings in ["", "SET LOCAL throughline.scope = ''", "SET LOCAL throughline.worker = 'on'"]
-    {
+    for settings in [
+        "",
+        "SET LOCAL throughline.scope = ''; SET LOCAL throughline.tenant = ''; SET LOCAL throughline.key = ''",
+        "SET LOCAL throughline.worker = 'on'",
+    ] {
         let worker = settings.contains("worker");
         for table in &tables {
             let Table { name, column, .. } = table;
@@ -164,7 +248,9 @@ async fn a_transaction_without_a_scope_sees_nothing_changes_nothing_and_adds_not
                 let changed = count(&mut service, changed).await;
                 assert_eq!(changed, 0, "changed in `{name}`, `{settings}`");
             }
-            for key in [&keys[0], "00000000-0000-0000-0000-000000000000"] {
+            for key in
+                [&keys[usize::from(table.of_tenant)][0], "00000000-0000-0000-0000-000000000000"]
+            {
                 refused(&mut owner, &mut service, table, key).await;
             }
         }
@@ -174,11 +260,16 @@ async fn a_transaction_without_a_scope_sees_nothing_changes_nothing_and_adds_not
 
 #[tokio::test]
 async fn a_transaction_of_a_scope_sees_and_changes_its_own_rows_and_no_others() {
-    let Set { server, tables, mut owner, mut service, keys: [ana, other] } = set("twoscopes").await;
-    for (own, foreign) in [(&ana, &other), (&other, &ana)] {
-        let settings = format!("SET LOCAL throughline.scope = '{own}'");
+    let Set { server, tables, mut owner, mut service, keys } = set("twoscopes").await;
+    for (own, foreign) in [(0, 1), (1, 0)] {
+        let settings = format!(
+            "SET LOCAL throughline.scope = '{}'; SET LOCAL throughline.tenant = '{}'",
+            keys[0][own], keys[1][own]
+        );
         for table in &tables {
-            let Table { name, partition, column } = table;
+            let Table { name, partition, of_tenant, column } = table;
+            let of = &keys[usize::from(*of_tenant)];
+            let (own, foreign) = (&of[own], &of[foreign]);
             begin(&mut service, &settings).await;
             let rows = format!("SELECT count(*) FROM {name}");
             let seen = count(&mut service, rows.clone()).await;
@@ -201,6 +292,33 @@ async fn a_transaction_of_a_scope_sees_and_changes_its_own_rows_and_no_others() 
                 assert!(error.contains("row-level security"), "`{name}`: {error}");
             }
         }
+    }
+    server.end().await;
+}
+
+#[tokio::test]
+async fn a_presented_key_shows_itself_and_the_name_of_its_tenant_and_nothing_else() {
+    let Set { server, tables, mut service, keys, .. } = set("presented").await;
+    let id = "acme".len();
+    let settings = format!("SET LOCAL throughline.key = '{id}'");
+    for Table { name, column, .. } in &tables {
+        begin(&mut service, &settings).await;
+        let seen = count(&mut service, format!("SELECT count(*) FROM {name}")).await;
+        let shown = name == "api_key" || name == "tenant";
+        assert_eq!(seen, i64::from(shown), "rows of `{name}`");
+        let own = format!("SELECT count(*) FROM {name} WHERE {column} = '{}'", keys[1][0]);
+        assert_eq!(count(&mut service, own).await, i64::from(shown), "the tenant of `{name}`");
+        for change in
+            [format!("DELETE FROM {name}"), format!("UPDATE {name} SET {column} = {column}")]
+        {
+            let changed = service.execute(AssertSqlSafe(change)).await.unwrap();
+            assert_eq!(changed.rows_affected(), 0, "changed in `{name}`");
+        }
+    }
+    begin(&mut service, "SET LOCAL throughline.key = '77'").await;
+    for name in ["api_key", "tenant"] {
+        let seen = count(&mut service, format!("SELECT count(*) FROM {name}")).await;
+        assert_eq!(seen, 0, "rows of `{name}` for an id that no key has");
     }
     server.end().await;
 }
@@ -241,7 +359,7 @@ async fn the_service_owns_nothing_and_passes_by_nothing() {
 /// The service may not insert a row of the scope `key`: a copy of one that is there, so that nothing but
 /// row-level security refuses it.
 async fn refused(owner: &mut PgConnection, service: &mut PgConnection, table: &Table, key: &str) {
-    let Table { name, partition, column } = table;
+    let Table { name, partition, column, .. } = table;
     let parent = if *partition { name.rsplit_once('_').unwrap().0 } else { name };
     let row: String = sqlx::query_scalar(AssertSqlSafe(format!(
         "SELECT (to_jsonb(t) || jsonb_build_object('{column}', '{key}'))::text FROM {parent} t LIMIT 1"

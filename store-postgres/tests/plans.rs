@@ -207,7 +207,9 @@ async fn ask(store: &PostgresStore, scope: &Scope, n: usize) {
     store.messages_by_external_id(scope, &session("s0"), &ids).await.unwrap();
     let of_text = PageRequest::first(20).unwrap();
     assert_eq!(store.messages(scope, &session("s2"), &of_text).await.unwrap().items.len(), 20);
-    assert_eq!(store.facts(scope, &of_text).await.unwrap().items.len(), 20);
+    let stated = store.facts(scope, &of_text).await.unwrap().items;
+    assert_eq!(stated.len(), 20);
+    assert!(store.fact(scope, stated[7].id).await.unwrap().is_some());
     let claimed = store.claim_jobs(&["kind3"], at(5), Duration::from_secs(60), 2).await.unwrap();
     assert_eq!(claimed.len(), 2);
     // A turn that meets a slot that is taken and an external id that is not.
@@ -286,6 +288,7 @@ async fn hot_questions_are_answered_by_their_index_from_one_partition() {
         // Put in order by the few numbers that are asked for.
         sorted(expected("f.number = ANY($2)", "fact", "_pkey")),
         expected("f.number > $2", "fact", "_pkey"),
+        expected("f.id = $2", "fact", "_scope_id_"),
         expected(
             "SELECT seq, session_number, position, content FROM message",
             "message",

@@ -10,9 +10,10 @@ use throughline_store_postgres::{PostgresOptions, PostgresStore};
 use super::support::{Server, execute};
 
 /// Every table that a scenario may have written to, children of others first.
-const TABLES: &str = "scope, session, message, fact, fact_source, entity, entity_source, summary, \
-    summary_line, profile, job, usage_day, lex_stats, lex_tail, lex_block, vector_state, embedding, \
-    vector_space";
+const TABLES: &str = "scope, session, message, fact, fact_source, rejection, entity, entity_source, \
+    summary, summary_line, profile, file_ref, idempotency, job, usage_day, lex_stats, lex_tail, \
+    lex_block, vector_state, embedding, vector_space, tenant, api_key, tenant_settings, share, \
+    share_member, audit, rate_bucket, erasure_ledger, erasure_applied";
 
 /// A store on the database, emptied: making another takes a second, with all its partitions.
 pub(crate) async fn fresh(server: &Server, options: PostgresOptions) -> PostgresStore {

@@ -1,0 +1,81 @@
+//! Files that sessions refer to.
+
+use async_trait::async_trait;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use throughline_core::ids::{FileRefId, MessageId, SessionId};
+use throughline_core::ports::FileRepo;
+use throughline_core::session::FileRef;
+use throughline_core::{Result, Scope};
+use uuid::Uuid;
+
+use crate::connection::mapped;
+use crate::records::{at, bounded, parsed};
+use crate::sessions::session_number;
+use crate::store::PostgresStore;
+use crate::timed::Timed;
+
+pub(crate) async fn put(
+    connection: &mut Timed,
+    scope: Uuid,
+    session_number: u32,
+    file: &FileRef,
+) -> sqlx::Result<()> {
+    sqlx::query(
+        "INSERT INTO file_ref (scope, id, session_number, created_at, message_id, kind, title,
+           reference, metadata)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+         ON CONFLICT (scope, id) DO UPDATE SET session_number = $3, created_at = $4,
+           message_id = $5, kind = $6, title = $7, reference = $8, metadata = $9",
+    )
+    .bind(scope)
+    .bind(file.id.as_uuid())
+    .bind(i64::from(session_number))
+    .bind(file.created_at.as_micros())
+    .bind(file.message.map(|id| id.as_uuid()))
+    .bind(file.kind.as_str())
+    .bind(&file.title)
+    .bind(&file.reference)
+    .bind(&file.metadata)
+    .execute(connection)
+    .await
+    .map(|_| ())
+}
+
+fn read_file(row: &PgRow, session: &SessionId) -> sqlx::Result<FileRef> {
+    Ok(FileRef {
+        id: FileRefId::from_uuid(row.try_get(0)?),
+        session: session.clone(),
+        created_at: at(row.try_get(1)?),
+        message: row.try_get::<Option<Uuid>, _>(2)?.map(MessageId::from_uuid),
+        kind: parsed(row.try_get(3)?)?,
+        title: row.try_get(4)?,
+        reference: row.try_get(5)?,
+        metadata: row.try_get(6)?,
+    })
+}
+
+#[async_trait]
+impl FileRepo for PostgresStore {
+    async fn files(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        limit: usize,
+    ) -> Result<Vec<FileRef>> {
+        let mut read = self.read(scope).await?;
+        let rows = sqlx::query(concat!(
+            "SELECT id, created_at, message_id, kind, title, reference, metadata FROM file_ref
+             WHERE scope = $1 AND session_number = ",
+            session_number!(),
+            " ORDER BY created_at DESC, id DESC LIMIT $3"
+        ))
+        .bind(read.key)
+        .bind(session.as_str())
+        .bind(bounded(limit))
+        .fetch_all(read.connection())
+        .await;
+        let files = |rows: Vec<PgRow>| rows.iter().map(|row| read_file(row, session)).collect();
+        mapped(rows.and_then(files), "files")
+    }
+}
