@@ -19,6 +19,9 @@ use crate::cache::RedisCache;
 /// How long a head is kept that nobody asks for: a conversation that pauses longer is read again.
 const KEPT: Duration = Duration::from_secs(900);
 
+/// The tag of every head of a scope, by which erasure forgets them.
+const HEADS: &str = "heads";
+
 /// The form of [`HeadRecord`]: raised when it changes.
 const FORM: u32 = 1;
 
@@ -46,8 +49,11 @@ impl HotHeads for RedisCache {
         let bytes = serde_json::to_vec(&HeadRecord::of(head))
             .map_err(|error| Error::internal("a head has no JSON form").with_source(error))?;
         let key = key(&head.session.id, head.session.version, limits);
-        // Under its session's tag, by which erasure forgets it.
-        Cache::put(self, scope, &key, &bytes, KEPT, &[head.session.id.as_str()]).await
+        Cache::put(self, scope, &key, &bytes, KEPT, &[HEADS]).await
+    }
+
+    async fn forget(&self, scope: &Scope) -> Result<()> {
+        self.invalidate(scope, HEADS).await
     }
 }
 
