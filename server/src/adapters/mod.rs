@@ -1,9 +1,15 @@
-//! The small ports that need no crate of their own: clock, ids, tokenizer.
+//! The small ports that need no crate of their own: clock, ids, secrets, tokenizer, limits.
 
 mod clock;
+mod limiter;
+mod metered;
 mod patient;
+mod secrets;
 mod tokenizer;
 
 pub use clock::{Corrected, SystemClock, UuidV7};
+pub use limiter::InProcessLimiter;
+pub use metered::{metered, metered_index};
 pub use patient::Patient;
+pub use secrets::OsSecrets;
 pub use tokenizer::O200k;

@@ -164,7 +164,7 @@ impl<'a> Names<'a> {
 
 /// A directory that holds a crate or documents, whether it still exists or not.
 fn is_area(top: &str) -> bool {
-    matches!(top, "core" | "testkit" | "server" | "xtask" | "docs" | "e2e")
+    matches!(top, "core" | "testkit" | "server" | "xtask" | "docs" | "deploy" | "e2e")
         || top.starts_with("store-")
         || top.starts_with("provider-")
 }

@@ -10,6 +10,7 @@ mod documents;
 mod leaks;
 mod manifests;
 mod markdown;
+mod metrics;
 mod migrations;
 mod packages;
 mod scan;
@@ -59,6 +60,7 @@ const RULES: &[Rule] = &[
     Rule { name: "sources", check: sources::check },
     Rule { name: "manifests", check: manifests::check },
     Rule { name: "leaks", check: leaks::check },
+    Rule { name: "metrics", check: metrics::check },
     Rule { name: "migrations", check: migrations::check },
 ];
 
