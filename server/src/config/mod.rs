@@ -3,17 +3,25 @@
 //! Unknown keys are errors that suggest the nearest one; `explain` tells which layer a value is
 //! from.
 
+mod http;
+mod otel;
+mod schema;
 mod secret;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use figment::error::Kind;
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::{Dict, Value};
 use figment::{Figment, Source};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use throughline_core::{Error, Result, Scope};
 
+pub use http::{HttpConfig, JobsConfig};
+pub use otel::OtelConfig;
+pub use schema::{reference, schema};
 pub use secret::Secret;
 
 /// The file that is read when no other is named.
@@ -28,7 +36,7 @@ const MAX_TIMEOUT_MS: u64 = 3_600_000;
 const MAX_CACHE_MB: u64 = 1 << 20;
 
 /// Everything that can be configured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Where the embedded store and everything beside it live; created with mode 0700.
@@ -40,6 +48,13 @@ pub struct Config {
     pub vector_index: VectorIndexKind,
     /// What replicas share for a while.
     pub cache: CacheKind,
+    /// Address that `serve` listens on. One that other machines reach needs keys.
+    #[serde(deserialize_with = "text")]
+    pub listen: String,
+    /// The HTTP interface.
+    pub http: HttpConfig,
+    /// Background work.
+    pub jobs: JobsConfig,
     /// Whose memory the command line works on.
     pub identity: Identity,
     /// What tells which texts are near in meaning.
@@ -59,10 +74,14 @@ pub struct Config {
     pub redis: RedisConfig,
     /// What is logged, and how.
     pub log: LogConfig,
+    /// Where spans go.
+    pub otel: OtelConfig,
 }
 
 /// The stores that can be named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreKind {
     /// One SQLite file in the data directory.
@@ -72,7 +91,7 @@ pub enum StoreKind {
 }
 
 /// The vector indexes that can be named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum VectorIndexKind {
     /// The store itself.
@@ -82,7 +101,7 @@ pub enum VectorIndexKind {
 }
 
 /// The caches that can be named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKind {
     /// None: everything is read from the store.
@@ -92,7 +111,7 @@ pub enum CacheKind {
 }
 
 /// The embedders that can be named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EmbedderKind {
     /// Static token vectors, in the binary: microseconds a text.
@@ -104,7 +123,7 @@ pub enum EmbedderKind {
 }
 
 /// Settings of the static table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StaticConfig {
     /// A table that `cargo xtask distill` wrote; empty for the one in the binary.
@@ -113,7 +132,7 @@ pub struct StaticConfig {
 }
 
 /// Settings of the transformer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MiniLmConfig {
     /// Folder of its files, which `throughline model fetch` fills; empty for `models/minilm` in the
@@ -125,7 +144,7 @@ pub struct MiniLmConfig {
 }
 
 /// The local user: whoever can read the data directory acts as this one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// Tenant.
@@ -140,7 +159,7 @@ pub struct Identity {
 }
 
 /// Settings of the embedded store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SqliteConfig {
     /// When a commit counts as done.
@@ -156,7 +175,7 @@ pub struct SqliteConfig {
 }
 
 /// When a commit counts as done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// On the disk: no power loss takes it back.
@@ -166,7 +185,7 @@ pub enum Durability {
 }
 
 /// Settings of the store on Postgres.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresConfig {
     /// `postgres://user:password@host:port/database`, of an ordinary role.
@@ -175,6 +194,9 @@ pub struct PostgresConfig {
     pub direct_url: Secret,
     /// Of a replica, with the role of `url`, for what a turn reads most of; empty for none.
     pub replica_url: Secret,
+    /// Of a database for the ledger of erasures, with a role that may create a schema; empty for a schema
+    /// of the store's own. What holds it must not be restored with the store: docs/ERASURE.md.
+    pub erasures_url: Secret,
     /// Most connections of a process, to each of the two.
     pub connections: u32,
     /// How long to wait for a connection, in milliseconds.
@@ -188,7 +210,7 @@ pub struct PostgresConfig {
 }
 
 /// Settings of the vector index on Qdrant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QdrantConfig {
     /// Where its gRPC interface is.
@@ -204,7 +226,7 @@ pub struct QdrantConfig {
 }
 
 /// Settings of the cache on Redis.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RedisConfig {
     /// `redis://user:password@host:port/database`.
@@ -217,7 +239,7 @@ pub struct RedisConfig {
 }
 
 /// Settings of the log, which goes to standard error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogConfig {
     /// A level or filter directives, such as `info` or `throughline_core=debug`.
@@ -227,7 +249,7 @@ pub struct LogConfig {
 }
 
 /// The form of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     /// For a person.
@@ -243,6 +265,9 @@ impl Default for Config {
             store: StoreKind::Sqlite,
             vector_index: VectorIndexKind::Store,
             cache: CacheKind::None,
+            listen: "127.0.0.1:7447".into(),
+            http: HttpConfig::default(),
+            jobs: JobsConfig { tenant_per_hour: 0 },
             identity: Identity {
                 tenant: "local".into(),
                 user: "local".into(),
@@ -262,6 +287,7 @@ impl Default for Config {
                 url: Secret::default(),
                 direct_url: Secret::default(),
                 replica_url: Secret::default(),
+                erasures_url: Secret::default(),
                 connections: 16,
                 connect_timeout_ms: 5_000,
                 statement_timeout_ms: 30_000,
@@ -280,6 +306,7 @@ impl Default for Config {
                 timeout_ms: 500,
             },
             log: LogConfig { level: "warn".into(), format: LogFormat::Human },
+            otel: OtelConfig::default(),
         }
     }
 }
@@ -336,7 +363,14 @@ impl Config {
         whole("sqlite.vector_cache_mb", self.sqlite.vector_cache_mb, 0, MAX_CACHE_MB)?;
         whole("minilm.timeout_ms", self.minilm.timeout_ms, 1, MAX_TIMEOUT_MS)?;
         whole("postgres.connections", self.postgres.connections.into(), 1, 1_000)?;
+        whole("http.requests_per_minute", self.http.requests_per_minute.into(), 0, 100_000)?;
+        whole("jobs.tenant_per_hour", self.jobs.tenant_per_hour.into(), 0, 100_000)?;
+        whole("http.max_in_flight", self.http.max_in_flight as u64, 1, 65_536)?;
+        whole("http.max_body_mb", self.http.max_body_mb as u64, 1, 1_024)?;
+        self.listen_address()?;
         for (key, value) in [
+            ("http.timeout_ms", self.http.timeout_ms),
+            ("http.drain_ms", self.http.drain_ms),
             ("postgres.connect_timeout_ms", self.postgres.connect_timeout_ms),
             ("postgres.statement_timeout_ms", self.postgres.statement_timeout_ms),
             ("qdrant.timeout_ms", self.qdrant.timeout_ms),
@@ -348,11 +382,14 @@ impl Config {
             ("postgres.url", &mut self.postgres.url),
             ("postgres.direct_url", &mut self.postgres.direct_url),
             ("postgres.replica_url", &mut self.postgres.replica_url),
+            ("postgres.erasures_url", &mut self.postgres.erasures_url),
             ("qdrant.api_key", &mut self.qdrant.api_key),
             ("redis.url", &mut self.redis.url),
+            ("otel.headers", &mut self.otel.headers),
         ] {
             secret.resolve(key)?;
         }
+        self.otel.check()?;
         if self.store == StoreKind::Postgres {
             self.require_postgres()?;
         }
@@ -368,6 +405,19 @@ impl Config {
     /// `InvalidInput` that names the key.
     pub fn require_postgres(&self) -> Result<()> {
         require("postgres.url", &self.postgres.url, cfg!(feature = "postgres"))
+    }
+
+    /// The address to listen on.
+    ///
+    /// # Errors
+    /// `InvalidInput` that says what one looks like.
+    pub fn listen_address(&self) -> Result<SocketAddr> {
+        self.listen.parse().map_err(|_| {
+            Error::invalid(
+                "configuration key `listen` must be an address with a port, such as \
+                 127.0.0.1:7447 or 0.0.0.0:7447",
+            )
+        })
     }
 
     /// Folder of the transformer's files.
@@ -494,9 +544,11 @@ fn leaf_keys(prefix: &str, value: &Value) -> Vec<String> {
 fn show(value: &Value) -> String {
     match value {
         Value::String(_, text) => format!("{text:?}"),
-        Value::Num(_, number) => {
-            number.to_u128().map_or_else(|| format!("{number:?}"), |number| number.to_string())
-        }
+        Value::Num(_, number) => match (number.to_u128(), number.to_f64()) {
+            (Some(whole), _) => whole.to_string(),
+            (None, Some(decimal)) => format!("{decimal:?}"),
+            (None, None) => format!("{number:?}"),
+        },
         Value::Bool(_, flag) => flag.to_string(),
         other => format!("{other:?}"),
     }

@@ -1,9 +1,15 @@
 //! A setting that must not be shown.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::path::PathBuf;
 
+use figment::value::Value;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use throughline_core::{Error, Result};
+
+use super::{Layers, explain_error, leaf_keys};
 
 /// What stands for a secret wherever it is shown.
 const SHOWN: &str = "(secret)";
@@ -68,5 +74,31 @@ impl Serialize for Secret {
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         super::text(deserializer).map(Self)
+    }
+}
+
+impl JsonSchema for Secret {
+    fn schema_name() -> Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+impl Layers {
+    /// The files that settings refer to as secrets, by key. They need not exist.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the layers cannot be read.
+    pub fn secret_files(&self) -> Result<Vec<(String, PathBuf)>> {
+        let value: Value = self.figment()?.extract().map_err(|error| explain_error(&error))?;
+        let file = |key: String| {
+            let found = value.clone().find(&key)?;
+            let path = found.as_str()?.strip_prefix(FILE)?.into();
+            Some((key, path))
+        };
+        Ok(leaf_keys("", &value).into_iter().filter_map(file).collect())
     }
 }

@@ -27,6 +27,10 @@ fn later_layers_win_and_are_named() {
     assert_eq!(layer("sqlite.readers"), "flag");
     assert!(layer("sqlite.durability").ends_with(".toml"));
     assert_eq!(layer("data_dir"), "default");
+    let value = |key: &str| {
+        explained.iter().find(|line| line.key == key).map(|line| line.value.clone()).unwrap()
+    };
+    assert_eq!((value("sqlite.readers"), value("otel.sample_ratio")), ("8".into(), "1.0".into()));
 }
 
 #[test]
@@ -50,6 +54,12 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("embedder = \"glove\"\n", "static"),
         ("[minilm]\ntimeout_ms = 0\n", "must be 1 to"),
         ("[static]\ntabel = \"x\"\n", "did you mean `table`?"),
+        ("[otel]\nsample_ratio = 1.5\n", "`otel.sample_ratio` must be 0 to 1"),
+        ("[otel]\nheaders = \"no-value\"\n", "`otel.headers` must be name=value"),
+        #[cfg(feature = "otel")]
+        ("[otel]\nendpoint = \"collector:4317\"\n", "`otel.endpoint` must be an address of HTTP"),
+        #[cfg(not(feature = "otel"))]
+        ("[otel]\nendpoint = \"http://127.0.0.1:4318\"\n", "built with `--features otel`"),
         ("not toml", ""),
     ];
     for (text, expected) in table {
@@ -78,11 +88,17 @@ fn secrets_are_read_and_never_shown() {
     for url in ["postgres://u:s3cret@host/db", &reference] {
         let (layers, _file) = with_file(
             "store = \"postgres\"\n",
-            &[("postgres.url", url), ("redis.url", url), ("postgres.replica_url", url)],
+            &[
+                ("postgres.url", url),
+                ("redis.url", url),
+                ("postgres.replica_url", url),
+                ("otel.headers", "key=s3cret"),
+            ],
         );
         let config = layers.load().unwrap();
         assert_eq!(config.postgres.replica_url, config.postgres.url);
         assert_eq!(config.postgres.url.expose(), "postgres://u:s3cret@host/db");
+        assert_eq!(config.otel.header_pairs().unwrap(), [("key", "s3cret")]);
         let shown = format!("{config:?} {:?}", layers.explain().unwrap());
         assert!(!shown.contains("s3cret") && shown.contains("(secret)"), "{shown}");
     }

@@ -136,7 +136,7 @@ pub(super) fn samples(text: &str) -> Result<ImportFile, Problem> {
         samples.push(sample);
     }
     let sessions = samples.iter().flat_map(|sample| sample.sessions.clone()).collect();
-    Ok(ImportFile { sessions, samples })
+    Ok(ImportFile { sessions, samples, skipped: super::Skipped::default() })
 }
 
 fn read_sample(sample: FileSample) -> Result<Sample, (String, String)> {

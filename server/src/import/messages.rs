@@ -237,6 +237,11 @@ impl Sessions {
         Ok(())
     }
 
+    /// Whether a session has a message of this id.
+    pub(super) fn holds(&self, session: &SessionId, id: &ExternalId) -> bool {
+        self.at.get(session).is_some_and(|at| self.seen.contains_key(&(*at, id.clone())))
+    }
+
     fn id_of_content(
         &mut self,
         at: usize,
@@ -270,6 +275,7 @@ impl Sessions {
         if self.order.is_empty() {
             return Err(Problem::new(None, "", "the file has no messages"));
         }
-        Ok(ImportFile { sessions: self.order, samples: Vec::new() })
+        let skipped = super::Skipped::default();
+        Ok(ImportFile { sessions: self.order, samples: Vec::new(), skipped })
     }
 }

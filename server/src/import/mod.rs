@@ -1,23 +1,34 @@
 //! Files of conversations: read and checked whole before the first message is written.
 //!
-//! Three forms are told apart by their content: JSON lines of messages, samples in the format of
-//! `eval` (`[{sample_id, sessions, qa}]`), and an OpenAI-style array of messages.
+//! Forms are told apart by their content: JSON lines of messages, samples in the format of
+//! `eval` (`[{sample_id, sessions, qa}]`), an OpenAI-style array of messages, exports of ChatGPT, and session
+//! logs of Claude Code. docs/IMPORTING.md describes them.
 
+mod chatgpt;
+mod claude_code;
 mod dataset;
+mod folder;
+mod foreign;
+mod form;
 mod messages;
 mod run;
 
-use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Cursor, Seek};
 use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use throughline_core::ids::SessionId;
 use throughline_core::session::NewMessage;
+use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
 
 pub use dataset::{Question, Sample};
+pub use folder::files_in;
+pub use foreign::Skipped;
+pub use form::Format;
 pub use run::{ImportReport, import};
+
+use form::Form;
 
 /// The messages of one session of a file, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,22 +46,41 @@ pub struct ImportFile {
     pub sessions: Vec<ImportSession>,
     /// Its samples, where it is in the format of `eval`.
     pub samples: Vec<Sample>,
+    /// What of it is no message, where another program wrote it.
+    pub skipped: Skipped,
 }
 
-/// Reads a file in any of the three forms. `session` names the session of messages that name none;
-/// without it the file's name does.
+/// How a file is to be read; by default, as its content tells.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// Names the session of messages that name none; without it the file's name does.
+    pub session: Option<SessionId>,
+    /// The form, where the content misleads.
+    pub format: Option<Format>,
+    /// The time, for logs that are being written; without it they count as ended.
+    pub now: Option<Timestamp>,
+}
+
+/// Reads a file in any of the forms.
 ///
 /// # Errors
 /// `InvalidInput` that names file, line and field; nothing of the file is to be used then.
-pub fn read_file(path: &Path, session: Option<&SessionId>) -> Result<ImportFile> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| Error::not_found(format!("{}: {error}", path.display())))?;
+pub fn read_file(path: &Path, reading: &Reading) -> Result<ImportFile> {
+    let missing = |error| Error::not_found(format!("{}: {error}", path.display()));
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("import").to_owned();
-    let default = match session {
+    let default = match &reading.session {
         Some(session) => session.clone(),
         None => SessionId::new(stem)?,
     };
-    parse(&bytes, &default).map_err(|problem| problem.of(&path.display().to_string()))
+    let file = std::fs::File::open(path).map_err(missing)?;
+    let read = if file.metadata().is_ok_and(|file| file.is_file()) {
+        parse(BufReader::new(file), reading, &default)
+    } else {
+        // A pipe gives its bytes once.
+        let bytes = std::fs::read(path).map_err(missing)?;
+        parse(Cursor::new(bytes), reading, &default)
+    };
+    read.map_err(|problem| problem.of(&path.display().to_string()))
 }
 
 /// Reads bytes that are not a file of the user's; `name` stands for the file.
@@ -58,7 +88,8 @@ pub fn read_file(path: &Path, session: Option<&SessionId>) -> Result<ImportFile>
 /// # Errors
 /// As [`read_file`].
 pub fn read_bytes(bytes: &[u8], name: &str) -> Result<ImportFile> {
-    parse(bytes, &SessionId::new("import")?).map_err(|problem| problem.of(name))
+    let default = SessionId::new("import")?;
+    parse(Cursor::new(bytes), &Reading::default(), &default).map_err(|problem| problem.of(name))
 }
 
 /// What is wrong with a file, and where.
@@ -82,52 +113,53 @@ impl Problem {
     }
 }
 
-fn parse(bytes: &[u8], default: &SessionId) -> std::result::Result<ImportFile, Problem> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = line_of(bytes, error.valid_up_to());
+fn parse(
+    mut source: impl BufRead + Seek,
+    reading: &Reading,
+    default: &SessionId,
+) -> std::result::Result<ImportFile, Problem> {
+    let unreadable = |error| Problem::new(None, "", format!("cannot be read: {error}"));
+    let form = form::tell(&mut source, reading.format).map_err(unreadable)?;
+    match form {
+        Form::ChatgptArchive => return chatgpt::archive(source),
+        Form::Chatgpt => return chatgpt::conversations(source),
+        Form::ClaudeCode => return claude_code::log(source, default, reading.now),
+        Form::Lines | Form::Array | Form::Samples => {}
+    }
+    let mut bytes = Vec::new();
+    source.read_to_end(&mut bytes).map_err(unreadable)?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let line = line_of(&bytes, error.valid_up_to());
         Problem::new(Some(line), "", "not UTF-8: save the file with that encoding")
     })?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let first = text.trim_start();
-    if first.is_empty() {
+    if text.trim_start().is_empty() {
         return Err(Problem::new(None, "", "the file is empty"));
     }
-    if first.starts_with('[') {
-        // Only the first element's keys tell the form; its values are read by the form.
-        let head: Vec<HashMap<&str, &RawValue>> = json(text, 0).unwrap_or_default();
-        let is_samples = |sample: &HashMap<&str, &RawValue>| {
-            sample.contains_key("sessions") || sample.contains_key("sample_id")
-        };
-        return match head.first() {
-            Some(sample) if is_samples(sample) => dataset::samples(text),
-            _ => messages::array(text, default),
-        };
+    match form {
+        Form::Samples => dataset::samples(text),
+        Form::Array => messages::array(text, default),
+        _ => messages::lines(text, default),
     }
-    let wrapped = first.lines().next().is_some_and(|line| {
-        !line.contains("\"role\"") || line.trim_start().starts_with("{\"messages\"")
-    });
-    if wrapped && first.contains("\"messages\"") {
-        return messages::array(text, default);
-    }
-    messages::lines(text, default)
 }
 
 /// Parses JSON; an error names line and field.
 fn json<'t, T: Deserialize<'t>>(text: &'t str, before: usize) -> std::result::Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let path = error.path().to_string();
-        let inner = error.into_inner();
-        let field = if matches!(path.as_str(), "." | "?") { String::new() } else { path };
-        // serde_json ends its message with the position, which we put in front.
-        let message = inner.to_string();
-        let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-        Problem::new(Some(before + inner.line().max(1)), field, message)
-    })?;
+    let value = serde_path_to_error::deserialize(&mut reader)
+        .map_err(|error| problem_at(&error.path().to_string(), error.inner(), before))?;
     reader.end().map_err(|error| {
         Problem::new(Some(before + error.line().max(1)), "", "something follows the JSON value")
     })?;
     Ok(value)
+}
+
+/// What is wrong with JSON that begins after `before` lines, at a path in it.
+fn problem_at(path: &str, error: &serde_json::Error, before: usize) -> Problem {
+    let field = if matches!(path, "." | "?") { "" } else { path };
+    // serde_json ends its message with the position, which we put in front.
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or_default().to_owned();
+    Problem::new(Some(before + error.line().max(1)), field, message)
 }
 
 fn line_of(bytes: &[u8], offset: usize) -> usize {

@@ -3,7 +3,11 @@
 use super::*;
 
 fn read(text: &str) -> std::result::Result<ImportFile, Problem> {
-    parse(text.as_bytes(), &SessionId::new("file").unwrap())
+    read_as(text.as_bytes(), &Reading::default())
+}
+
+fn read_as(bytes: &[u8], reading: &Reading) -> std::result::Result<ImportFile, Problem> {
+    parse(Cursor::new(bytes), reading, &SessionId::new("file").unwrap())
 }
 
 #[test]
@@ -89,7 +93,7 @@ fn problems_name_line_and_field() {
         assert_eq!(problem.field, *field, "{shown}: {problem:?}");
         assert!(problem.message.contains(message), "{shown}: {problem:?}");
     }
-    let latin = parse(b"{}\n{\"role\":\"\xe9\"}", &SessionId::new("f").unwrap()).unwrap_err();
+    let latin = read_as(b"{}\n{\"role\":\"\xe9\"}", &Reading::default()).unwrap_err();
     assert_eq!(latin.line, Some(2));
     assert!(latin.message.contains("UTF-8"));
 }

@@ -1,0 +1,174 @@
+//! What the store tells once it is open, and what works beside it.
+
+use std::time::{Duration, Instant};
+
+use throughline_core::embedding::EmbeddingService;
+use throughline_core::job::JobState;
+use throughline_core::page::{MAX_PAGE, PageRequest};
+use throughline_core::ports::{Clock, Health};
+use throughline_core::time::Timestamp;
+use throughline_core::{ErrorKind, Result, Scope};
+
+use super::super::output::grouped;
+use super::Checks;
+use crate::adapters::SystemClock;
+use crate::compose::{self, Engine};
+use crate::config::{Config, StoreKind};
+
+/// Scopes that are looked at one by one: enough for an installation of one machine.
+const SCOPES: usize = 2 * MAX_PAGE;
+/// By how much a clock may be wrong.
+const SKEW: Duration = Duration::from_secs(5);
+/// Before this program was written: 2026-01-01. A clock that shows less was never set.
+const WRITTEN: Timestamp = Timestamp::from_micros(1_767_225_600_000_000);
+
+/// Opens the store, which must be there, and asks it.
+pub(super) async fn check(checks: &mut Checks, config: &Config, deep: bool) {
+    embedder(checks, config).await;
+    let engine = match Engine::open_existing(config).await {
+        Ok(engine) => engine,
+        // Where there is no data directory, that was told.
+        Err(error) if error.kind() == ErrorKind::NotFound && !config.data_dir.is_dir() => return,
+        Err(error) => return checks.failed("store", &error),
+    };
+    match engine.health(deep).await {
+        Ok(all) => {
+            let kinds = std::iter::once(("store", ErrorKind::Corrupt))
+                .chain(std::iter::repeat(("beside the store", ErrorKind::Unavailable)));
+            for (health, (name, kind)) in all.into_iter().zip(kinds) {
+                healthy(checks, name, kind, &health);
+            }
+        }
+        Err(error) => checks.failed("store", &error),
+    }
+    clock(checks, config, &engine);
+    match scopes(&engine).await {
+        Ok(scopes) => {
+            if let Some(embeddings) = &engine.embeddings {
+                waiting(checks, embeddings, &scopes).await;
+            }
+            if let Err(error) = jobs(checks, &engine, &scopes).await {
+                checks.failed("jobs", &error);
+            }
+        }
+        Err(error) => checks.failed("scopes", &error),
+    }
+}
+
+fn healthy(checks: &mut Checks, name: &'static str, kind: ErrorKind, health: &Health) {
+    let Health { backend, schema_version, problems } = health;
+    if problems.is_empty() {
+        let schema = match schema_version {
+            0 => String::new(),
+            version => format!(", schema {version}"),
+        };
+        checks.ok(name, format!("{backend}{schema}"));
+    }
+    for problem in problems {
+        checks.problem(name, kind, format!("{backend}: {problem}"));
+    }
+}
+
+/// Loads what embeds, and embeds something.
+async fn embedder(checks: &mut Checks, config: &Config) {
+    let embedder = match compose::load_embedder(config) {
+        Ok(Some(embedder)) => embedder,
+        Ok(None) => return checks.ok("embedder", "none: recall goes by words alone"),
+        Err(error) => return checks.failed("embedder", &error),
+    };
+    let begun = Instant::now();
+    match embedder.embed(&["Where is the depot?"]).await {
+        Ok(_) => {
+            let took = begun.elapsed().as_micros();
+            checks.ok("embedder", format!("answers in {took} microseconds"));
+        }
+        Err(error) => checks.failed("embedder", &error),
+    }
+}
+
+/// Replicas go by the server's clock; a file goes by its machine's.
+fn clock(checks: &mut Checks, config: &Config, engine: &Engine) {
+    let machine = SystemClock.now();
+    let apart = engine.clock.now().as_micros().abs_diff(machine.as_micros());
+    let skew = Duration::from_micros(apart);
+    if machine < WRITTEN {
+        let said =
+            format!("the machine's clock shows {machine}: set it, for messages bear its time");
+        checks.problem("clock", ErrorKind::Unavailable, said);
+    } else if config.store == StoreKind::Postgres && skew > SKEW {
+        let said = format!(
+            "the machine's clock is {} seconds apart from the server's, which counts: set it, for logs \
+             bear its time",
+            skew.as_secs()
+        );
+        checks.warning("clock", said);
+    } else {
+        checks.ok("clock", format!("{machine}"));
+    }
+}
+
+async fn scopes(engine: &Engine) -> Result<Vec<Scope>> {
+    let mut scopes = Vec::new();
+    let mut page = PageRequest::first(MAX_PAGE)?;
+    loop {
+        let found = engine.store.scopes(&page).await?;
+        scopes.extend(found.items.into_iter().map(|(scope, _)| scope));
+        match found.next_cursor {
+            Some(cursor) if scopes.len() < SCOPES => {
+                page = PageRequest::first(MAX_PAGE)?.after(&cursor)?;
+            }
+            _ => return Ok(scopes),
+        }
+    }
+}
+
+async fn waiting(checks: &mut Checks, embeddings: &EmbeddingService, scopes: &[Scope]) {
+    let mut waiting = 0;
+    for scope in scopes {
+        match embeddings.waiting(scope).await {
+            Ok(more) => waiting += more,
+            Err(error) => return checks.failed("vector index", &error),
+        }
+    }
+    let looked_at = format!("of the {} scopes that were looked at", grouped(scopes.len() as u64));
+    if waiting == 0 {
+        checks.ok("vector index", format!("answers, and nothing {looked_at} waits for it"));
+    } else {
+        let said = format!(
+            "{} texts {looked_at} wait to be embedded: run `throughline worker`; until then they are \
+             recalled by their words",
+            grouped(waiting)
+        );
+        checks.warning("vector index", said);
+    }
+}
+
+async fn jobs(checks: &mut Checks, engine: &Engine, scopes: &[Scope]) -> Result<()> {
+    let (mut failed, mut why) = (0_u64, None);
+    for scope in scopes {
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let jobs = engine.store.jobs(scope, &page).await?;
+            for job in jobs.items.into_iter().filter(|job| job.state == JobState::Failed) {
+                failed += 1;
+                why = job.error.or(why);
+            }
+            match jobs.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => break,
+            }
+        }
+    }
+    match failed {
+        0 => checks.ok("jobs", "none was given up"),
+        failed => checks.warning(
+            "jobs",
+            format!(
+                "{} were given up, the last one because: {}; mend that, then run `throughline worker`",
+                grouped(failed),
+                why.unwrap_or_else(|| "no reason was kept".to_owned())
+            ),
+        ),
+    }
+    Ok(())
+}

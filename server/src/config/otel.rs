@@ -1,0 +1,77 @@
+//! Where spans go.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throughline_core::{Error, Result};
+
+use super::{Secret, text};
+
+/// Settings of the spans that go to an OpenTelemetry collector.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OtelConfig {
+    /// Where a collector takes OTLP over HTTP, such as `http://127.0.0.1:4318`; empty for none.
+    #[serde(deserialize_with = "text")]
+    pub endpoint: String,
+    /// What the spans are of.
+    #[serde(deserialize_with = "text")]
+    pub service_name: String,
+    /// Share of the traces that begin here which are sent, 0 to 1. One that a caller began is sent if the
+    /// caller sends it.
+    pub sample_ratio: f64,
+    /// What the collector wants in headers: `name=value`, more of them after commas.
+    pub headers: Secret,
+}
+
+impl Default for OtelConfig {
+    fn default() -> Self {
+        Self {
+            endpoint: String::new(),
+            service_name: "throughline".into(),
+            sample_ratio: 1.0,
+            headers: Secret::default(),
+        }
+    }
+}
+
+impl OtelConfig {
+    /// Limits that a type does not tell; secrets are resolved.
+    pub(super) fn check(&self) -> Result<()> {
+        if !(0.0..=1.0).contains(&self.sample_ratio) {
+            return Err(Error::invalid("configuration key `otel.sample_ratio` must be 0 to 1"));
+        }
+        self.header_pairs()?;
+        if self.endpoint.is_empty() {
+            return Ok(());
+        }
+        if !cfg!(feature = "otel") {
+            return Err(Error::invalid(
+                "configuration key `otel.endpoint`: spans are sent by a binary that is built with \
+                 `--features otel`",
+            ));
+        }
+        if !["http://", "https://"].iter().any(|scheme| self.endpoint.starts_with(scheme)) {
+            return Err(Error::invalid(
+                "configuration key `otel.endpoint` must be an address of HTTP, such as \
+                 http://127.0.0.1:4318",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The headers by name.
+    ///
+    /// # Errors
+    /// `InvalidInput` that holds none of them.
+    pub fn header_pairs(&self) -> Result<Vec<(&str, &str)>> {
+        let pairs = self.headers.expose().split(',').map(str::trim).filter(|pair| !pair.is_empty());
+        pairs
+            .map(|pair| pair.split_once('=').map(|(name, value)| (name.trim(), value.trim())))
+            .collect::<Option<_>>()
+            .ok_or_else(|| {
+                Error::invalid(
+                    "configuration key `otel.headers` must be name=value, more of them after commas",
+                )
+            })
+    }
+}

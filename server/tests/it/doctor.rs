@@ -1,0 +1,119 @@
+//! What an operator is told.
+
+use serde_json::Value;
+
+use crate::support::{Throughline, conversation, stderr};
+
+/// The checks of a run, each as `check: state: what is the case`, and the exit code.
+fn doctor(throughline: &Throughline, args: &[&str]) -> (Vec<String>, i32) {
+    // The address that is the default may be in use on the machine that tests.
+    let output = throughline.command(&["doctor", "--json"]).args(args).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    let text = |check: &Value, key: &str| check[key].as_str().unwrap().to_owned();
+    let lines = report["checks"].as_array().unwrap().iter().map(|check| {
+        format!("{}: {}: {}", text(check, "check"), text(check, "state"), text(check, "said"))
+    });
+    (lines.collect(), output.status.code().unwrap())
+}
+
+fn has(lines: &[String], start: &str, words: &str) -> bool {
+    lines.iter().any(|line| line.starts_with(start) && line.contains(words))
+}
+
+#[test]
+fn a_healthy_store_has_no_problem() {
+    let throughline = Throughline::new();
+    throughline.file("talk.jsonl", conversation(30, 10));
+    throughline.json(&["import", "talk.jsonl"]);
+    for args in [&[][..], &["--deep"]] {
+        let (lines, code) = doctor(&throughline, args);
+        assert_eq!(code, 0, "{lines:?}");
+        for (check, words) in [
+            ("configuration: ok", "settings, from: default"),
+            ("data directory: ok", "its owner's alone"),
+            ("database file: ok", "its owner's alone"),
+            ("store: ok", "SQLite 3."),
+            ("embedder: ok", "answers"),
+            ("vector index: ok", "nothing"),
+            ("jobs: ok", "none"),
+            ("clock: ok", "20"),
+        ] {
+            assert!(has(&lines, check, words), "{check}: {lines:?}");
+        }
+        assert!(!lines.iter().any(|line| line.contains(": problem: ")), "{lines:?}");
+    }
+    let table = throughline.run(&["doctor"]);
+    let text = String::from_utf8_lossy(&table.stdout);
+    assert!(text.contains("| store          | ok"), "{text}");
+}
+
+#[test]
+fn the_first_problem_is_the_exit_code_and_nothing_is_created() {
+    let throughline = Throughline::new();
+    let (lines, code) = doctor(&throughline, &[]);
+    assert_eq!(code, 4);
+    assert!(has(&lines, "data directory: problem", "throughline import"), "{lines:?}");
+    assert!(!throughline.database().parent().unwrap().exists());
+    let (lines, code) = doctor(&throughline, &["--set", "sqlite.raeders=3"]);
+    assert_eq!(code, 3);
+    assert!(has(&lines, "configuration: problem", "did you mean `readers`?"), "{lines:?}");
+    let missing = "redis.url=file:/nowhere/secret";
+    let (lines, code) = doctor(&throughline, &["--set", missing]);
+    assert_eq!(code, 3);
+    assert!(has(&lines, "secret: problem", "`redis.url`: /nowhere/secret"), "{lines:?}");
+    std::fs::create_dir(throughline.folder().join("data")).unwrap();
+    std::fs::write(throughline.database(), "this is no database, but a text that is long enough")
+        .unwrap();
+    let (lines, code) = doctor(&throughline, &[]);
+    assert_eq!(code, 11, "{lines:?}");
+    assert!(has(&lines, "store: problem", ""), "{lines:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_open_to_others_and_who_writes_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let throughline = Throughline::new();
+    throughline.file("talk.jsonl", conversation(30, 10));
+    throughline.json(&["import", "talk.jsonl"]);
+    let open = |path: &std::path::Path, mode: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let secret = throughline.file("secret", "redis://somewhere");
+    for (path, mode) in [
+        (throughline.database(), 0o644),
+        (throughline.folder().join("data"), 0o755),
+        (secret, 0o640),
+    ] {
+        open(&path, mode);
+    }
+    let file = rusqlite::Connection::open(throughline.database()).unwrap();
+    file.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (lines, code) = doctor(&throughline, &["--set", "redis.url=file:secret"]);
+    assert_eq!(code, 0, "a warning is no problem: {lines:?}");
+    let process = std::process::id().to_string();
+    for (check, words) in [
+        ("database file: warning", "chmod 600"),
+        ("data directory: warning", "0755"),
+        ("secret: warning", "mode 0640"),
+        ("other processes: warning", process.as_str()),
+    ] {
+        assert!(has(&lines, check, words), "{check}: {lines:?}");
+    }
+}
+
+#[test]
+fn what_waits_and_what_does_not_load_is_told() {
+    let throughline = Throughline::new();
+    throughline.file("talk.jsonl", conversation(30, 10));
+    throughline.json(&["import", "talk.jsonl", "--set", "embedder=none"]);
+    let (lines, _) = doctor(&throughline, &["--set", "embedder=none"]);
+    assert!(has(&lines, "embedder: ok", "none"), "{lines:?}");
+    let (lines, code) = doctor(&throughline, &[]);
+    assert_eq!(code, 0);
+    assert!(has(&lines, "vector index: warning", "throughline worker"), "{lines:?}");
+    let (lines, code) = doctor(&throughline, &["--set", "static.table=nowhere.bin"]);
+    assert_ne!(code, 0);
+    assert!(has(&lines, "embedder: problem", "nowhere.bin"), "{lines:?}");
+}
