@@ -1,94 +1,113 @@
-//! JSON forms of domain values. The domain carries no serde; what leaves the program does here.
+//! JSON forms of domain values that more than one interface shows. The domain carries no serde; what
+//! leaves the program does here.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use throughline_core::context::{AssembledContext, ContextMessage, Item};
-use throughline_core::ids::ExternalId;
+use utoipa::ToSchema;
 
-/// An assembled context (seed 002, 4.1).
-#[derive(Debug, Serialize)]
-pub struct AssembledContextJson<'c> {
-    header: Vec<MessageJson<'c>>,
-    working_set: Vec<MessageJson<'c>>,
-    header_hash: &'c str,
-    budget: BudgetJson<'c>,
+/// What one turn sends, with the account of it (seed 002, 4.1).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AssembledContextJson {
+    /// What is stable comes first: rules, profile card, standing instructions, tools.
+    header: Vec<ContextMessageJson>,
+    /// Summary, history, what was recalled, and the turn.
+    working_set: Vec<ContextMessageJson>,
+    /// Hash of the header: while it is equal, a prompt cache holds.
+    header_hash: String,
+    budget: BudgetJson,
+    /// Tokens that the whole history would have cost.
     baseline_tokens: u64,
-    lazy_tools: &'c [String],
-    cache_key: &'c str,
-    context_signature: &'c str,
-    items: Vec<ItemJson<'c>>,
+    /// Tools that the header names and whose schemas are left out.
+    lazy_tools: Vec<String>,
+    /// Key of the context in an answer cache.
+    cache_key: String,
+    /// Hash of what the context was made from.
+    context_signature: String,
+    /// What became of every candidate, and why.
+    items: Vec<ItemJson>,
 }
 
-#[derive(Debug, Serialize)]
-struct MessageJson<'c> {
+/// A message of the payload.
+#[derive(Debug, Serialize, ToSchema)]
+struct ContextMessageJson {
+    /// `system`, `user`, `assistant` or `tool`.
     role: &'static str,
-    content: &'c str,
+    content: String,
 }
 
-#[derive(Debug, Serialize)]
-struct BudgetJson<'c> {
+/// How the budget was used, counted on the rendered payload.
+#[derive(Debug, Serialize, ToSchema)]
+struct BudgetJson {
+    /// Tokens that it may have.
     limit: u32,
+    /// Tokens that it has.
     used: u32,
-    tokenizer: &'c str,
+    /// What counted them.
+    tokenizer: String,
     by_section: BTreeMap<&'static str, u32>,
-    warnings: &'c [String],
+    warnings: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct ItemJson<'c> {
+/// What became of a candidate.
+#[derive(Debug, Serialize, ToSchema)]
+struct ItemJson {
     section: &'static str,
     kind: &'static str,
-    source: &'c str,
+    /// `msg:<id>`, `fact:<id>` and the like.
+    source: String,
+    /// The caller's id of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
-    external_id: Option<&'c str>,
+    external_id: Option<String>,
     tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f32>,
+    /// `included`, `compressed` or `dropped`.
     outcome: &'static str,
     reason: &'static str,
 }
 
-impl<'c> From<&'c AssembledContext> for AssembledContextJson<'c> {
-    fn from(context: &'c AssembledContext) -> Self {
-        let budget = &context.budget;
+impl From<AssembledContext> for AssembledContextJson {
+    fn from(context: AssembledContext) -> Self {
+        let budget = context.budget;
+        let messages = |messages: Vec<ContextMessage>| {
+            messages.into_iter().map(ContextMessageJson::from).collect()
+        };
+        let by_section = budget.by_section.iter();
         Self {
-            header: context.header.iter().map(MessageJson::from).collect(),
-            working_set: context.working_set.iter().map(MessageJson::from).collect(),
-            header_hash: &context.header_hash,
+            header: messages(context.header),
+            working_set: messages(context.working_set),
+            header_hash: context.header_hash,
             budget: BudgetJson {
                 limit: budget.limit,
                 used: budget.used,
-                tokenizer: &budget.tokenizer,
-                by_section: budget
-                    .by_section
-                    .iter()
-                    .map(|(section, tokens)| (section.as_str(), *tokens))
-                    .collect(),
-                warnings: &budget.warnings,
+                by_section: by_section.map(|(part, tokens)| (part.as_str(), *tokens)).collect(),
+                tokenizer: budget.tokenizer,
+                warnings: budget.warnings,
             },
             baseline_tokens: context.baseline_tokens,
-            lazy_tools: &context.lazy_tools,
-            cache_key: &context.cache_key,
-            context_signature: &context.context_signature,
-            items: context.items.iter().map(ItemJson::from).collect(),
+            lazy_tools: context.lazy_tools,
+            cache_key: context.cache_key,
+            context_signature: context.context_signature,
+            items: context.items.into_iter().map(ItemJson::from).collect(),
         }
     }
 }
 
-impl<'c> From<&'c ContextMessage> for MessageJson<'c> {
-    fn from(message: &'c ContextMessage) -> Self {
-        Self { role: message.role.as_str(), content: &message.content }
+impl From<ContextMessage> for ContextMessageJson {
+    fn from(message: ContextMessage) -> Self {
+        Self { role: message.role.as_str(), content: message.content }
     }
 }
 
-impl<'c> From<&'c Item> for ItemJson<'c> {
-    fn from(item: &'c Item) -> Self {
+impl From<Item> for ItemJson {
+    fn from(item: Item) -> Self {
         Self {
             section: item.section.as_str(),
             kind: item.kind.as_str(),
-            source: &item.source,
-            external_id: item.external_id.as_ref().map(ExternalId::as_str),
+            source: item.source,
+            external_id: item.external_id.map(|id| id.to_string()),
             tokens: item.tokens,
             score: item.score,
             outcome: item.outcome.as_str(),

@@ -64,7 +64,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     if let Err(error) = engine.store.apply(WriteBatch::new(scope, now).with(usage)).await {
         tracing::warn!(code = error.kind().code(), "the usage of this context was not counted");
     }
-    output.result(&AssembledContextJson::from(&context), || human(&context))
+    output.result(&AssembledContextJson::from(context.clone()), || human(&context))
 }
 
 fn human(context: &AssembledContext) -> String {

@@ -22,11 +22,21 @@ pub(super) struct RestoreArgs {
     /// Replace the store that is there
     #[arg(long)]
     replace: bool,
+    /// Restore without the ledger of erasures that belongs to the backup: what was erased since comes back
+    #[arg(long)]
+    new_ledger: bool,
 }
 
 #[derive(Serialize)]
 struct Done {
     file: String,
+}
+
+#[derive(Serialize)]
+struct Restored {
+    file: String,
+    /// Erasures since the backup, done again.
+    erasures: u64,
 }
 
 pub(super) async fn backup(args: &BackupArgs, config: &Config, output: &Output) -> Result<()> {
@@ -42,15 +52,22 @@ pub(super) async fn backup(args: &BackupArgs, config: &Config, output: &Output) 
     output.result(&Done { file: file.clone() }, || format!("{file} holds the whole store, checked"))
 }
 
-pub(super) fn restore(args: &RestoreArgs, config: &Config, output: &Output) -> Result<()> {
+pub(super) async fn restore(args: &RestoreArgs, config: &Config, output: &Output) -> Result<()> {
     let bar = output.progress(0, "restoring");
-    compose::restore(config, &args.from, args.replace, |done, total| {
+    let told = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
-    })?;
+    };
+    let how = (args.replace, args.new_ledger);
+    let replayed = compose::restore(config, &args.from, how, told).await?;
     bar.finish_and_clear();
     let file = config.data_dir.join(compose::STORE_FILE).display().to_string();
-    output.result(&Done { file: file.clone() }, || {
-        format!("{file} is now what {} holds", args.from.display())
+    let entries = replayed.entries;
+    output.result(&Restored { file: file.clone(), erasures: entries }, || {
+        let restored = format!("{file} is now what {} holds", args.from.display());
+        match entries {
+            0 => restored,
+            _ => format!("{restored}, without what was erased since in {entries} erasures"),
+        }
     })
 }

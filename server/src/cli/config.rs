@@ -3,16 +3,36 @@
 use throughline_core::Result;
 
 use super::output::{Output, table};
-use crate::config::Layers;
+use crate::config::{self, Layers};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// Every setting, its value, and the layer that it is from
     Explain,
+    /// The JSON Schema of the configuration, with which editors check it
+    Schema {
+        /// The reference for people instead, which is docs/CONFIGURATION.md
+        #[arg(long)]
+        markdown: bool,
+    },
 }
 
 pub(super) fn run(command: &Command, layers: &Layers, output: &Output) -> Result<()> {
-    let Command::Explain = command;
+    match command {
+        Command::Explain => explain(layers, output),
+        // A schema has no other form: it is the same with and without `--json`.
+        Command::Schema { markdown: false } => {
+            let schema = config::schema()?;
+            output.result(&schema, || format!("{schema:#}"))
+        }
+        Command::Schema { markdown: true } => {
+            let page = config::reference()?;
+            output.result(&page, || page.trim_end().to_owned())
+        }
+    }
+}
+
+fn explain(layers: &Layers, output: &Output) -> Result<()> {
     let explained = layers.explain()?;
     output.result(&explained, || {
         let rows = explained

@@ -13,7 +13,7 @@ use super::output::{Output, grouped, saved, table};
 use crate::compose::Engine;
 use crate::config::Config;
 use crate::eval::shows;
-use crate::import::{ImportFile, ImportSession, Sample, import, read_bytes, read_file};
+use crate::import::{ImportFile, ImportSession, Reading, Sample, import, read_bytes, read_file};
 
 /// The sample that ships with the program: nine weeks of one person and her assistant.
 const SAMPLE: &[u8] = include_bytes!("../../assets/demo-conversation.json");
@@ -50,7 +50,7 @@ struct ShownTurn {
 
 pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
     let (file, name) = match &args.file {
-        Some(path) => (read_file(path, None)?, path.display().to_string()),
+        Some(path) => (read_file(path, &Reading::default())?, path.display().to_string()),
         None => (read_bytes(SAMPLE, "the sample conversation")?, "the sample conversation".into()),
     };
     let folder = tempfile::tempdir()

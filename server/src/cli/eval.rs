@@ -9,7 +9,7 @@ use super::eval_sets::{FactsArgs, InstructionsArgs};
 use super::output::{Output, grouped, percent, table};
 use crate::config::Config;
 use crate::eval::{Report, Variant, retrieval};
-use crate::import::read_file;
+use crate::import::{Reading, read_file};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
@@ -43,7 +43,7 @@ struct Evaluation<'r> {
 }
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
-    let file = read_file(&args.data, None)?;
+    let file = read_file(&args.data, &Reading::default())?;
     let asked: usize = file
         .samples
         .iter()

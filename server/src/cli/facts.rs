@@ -29,7 +29,7 @@ struct FactsJson {
 }
 
 #[derive(Serialize)]
-struct FactJson {
+pub(super) struct FactJson {
     id: String,
     kind: &'static str,
     text: String,

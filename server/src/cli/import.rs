@@ -6,20 +6,27 @@ use std::path::PathBuf;
 use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::ids::SessionId;
+use throughline_core::ports::Clock;
 
 use super::output::{Output, grouped};
+use crate::adapters::SystemClock;
 use crate::compose::Engine;
 use crate::config::Config;
-use crate::import::{ImportReport, import, read_file};
+use crate::import::{
+    Format, ImportFile, ImportReport, Reading, Skipped, files_in, import, read_file,
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files: JSON lines of messages, samples in the format of `eval`, or an OpenAI-style array
+    /// Files, or folders whose *.jsonl are imported, such as ~/.claude/projects
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Session of messages that name none [default: the file's name]
     #[arg(long)]
     session: Option<String>,
+    /// What the files are, where their content misleads
+    #[arg(long, value_enum)]
+    format: Option<Format>,
     /// Tell of every committed batch on standard error: `committed 400 of 6000`
     #[arg(long)]
     commits: bool,
@@ -30,20 +37,62 @@ struct Imported {
     file: String,
     #[serde(flatten)]
     report: ImportReport,
+    /// What of the file is no message.
+    #[serde(skip_serializing_if = "Skipped::is_empty")]
+    skipped: Skipped,
+}
+
+impl Imported {
+    fn line(&self) -> String {
+        let Self { file, report, skipped } = self;
+        let skipped: Vec<String> =
+            skipped.iter().map(|(reason, count)| format!("{} {reason}", grouped(*count))).collect();
+        let skipped = match skipped.is_empty() {
+            true => String::new(),
+            false => format!("; left out: {}", skipped.join(", ")),
+        };
+        format!(
+            "{file}: {} messages ({} tokens) in {} sessions; {} were there already{skipped}",
+            grouped(report.messages as u64),
+            grouped(report.tokens),
+            report.sessions,
+            report.replayed
+        )
+    }
+}
+
+/// Every file is read before the store is opened: a broken one changes nothing. Those of a folder may be more
+/// than fits in memory, and are read again when their turn comes.
+fn check(args: &Args, reading: &Reading) -> Result<Vec<(PathBuf, Option<ImportFile>)>> {
+    let mut files = Vec::new();
+    for path in &args.files {
+        if path.is_dir() {
+            for path in files_in(path)? {
+                read_file(&path, reading)?;
+                files.push((path, None));
+            }
+        } else {
+            files.push((path.clone(), Some(read_file(path, reading)?)));
+        }
+    }
+    Ok(files)
 }
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
     let scope = config.scope()?;
-    let session = args.session.clone().map(SessionId::new).transpose()?;
-    // Every file is read before the store is opened: a broken one changes nothing.
-    let files = args
-        .files
-        .iter()
-        .map(|path| Ok((path, read_file(path, session.as_ref())?)))
-        .collect::<Result<Vec<_>>>()?;
+    let reading = Reading {
+        session: args.session.clone().map(SessionId::new).transpose()?,
+        format: args.format,
+        now: Some(SystemClock.now()),
+    };
+    let files = check(args, &reading)?;
     let engine = Engine::open(config).await?;
     let mut imported = Vec::new();
     for (path, file) in files {
+        let file = match file {
+            Some(file) => file,
+            None => read_file(&path, &reading)?,
+        };
         let total: u64 = file.sessions.iter().map(|session| session.messages.len() as u64).sum();
         let bar = output.progress(total, "importing");
         let told = |done: u64| {
@@ -55,7 +104,8 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         };
         let report = import(&engine, &scope, &file.sessions, told).await?;
         bar.finish_and_clear();
-        imported.push(Imported { file: path.display().to_string(), report });
+        let file_name = path.display().to_string();
+        imported.push(Imported { file: file_name, report, skipped: file.skipped });
     }
     let waiting = match &engine.embeddings {
         // What is imported is in the store, also while the index is away.
@@ -66,18 +116,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         None => 0,
     };
     output.result(&imported, || {
-        let mut lines: Vec<String> = imported
-            .iter()
-            .map(|Imported { file, report }| {
-                format!(
-                    "{file}: {} messages ({} tokens) in {} sessions; {} were there already",
-                    grouped(report.messages as u64),
-                    grouped(report.tokens),
-                    report.sessions,
-                    report.replayed
-                )
-            })
-            .collect();
+        let mut lines: Vec<String> = imported.iter().map(Imported::line).collect();
         if waiting > 0 {
             lines.push(format!(
                 "{} messages and facts wait to be embedded: `throughline worker --once` does it; \

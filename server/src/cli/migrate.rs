@@ -14,6 +14,10 @@ pub(super) struct Args {
     /// Read everything and compare it with its indexes
     #[arg(long, conflicts_with = "from")]
     check: bool,
+    /// Go by the ledger of erasures that is there, or by a new one: what the store holds of erased things
+    /// stays
+    #[arg(long, conflicts_with = "from")]
+    new_ledger: bool,
     /// Move everything from this store; nobody may write to either meanwhile
     #[arg(long, value_name = "STORE", requires = "to")]
     from: Option<StoreKind>,
@@ -59,7 +63,10 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     if let (Some(from), Some(to)) = (args.from, args.to) {
         return moving::run((from, to), config, output).await;
     }
-    let engine = Engine::open(config).await?;
+    let engine = match args.new_ledger {
+        true => Engine::open_with_new_ledger(config).await?,
+        false => Engine::open(config).await?,
+    };
     build_indexes(config, output).await?;
     let mut all = engine.health(args.check).await?.into_iter().map(HealthJson::from);
     let Some(store) = all.next() else {

@@ -4,15 +4,22 @@ mod assemble;
 mod backup;
 mod config;
 mod demo;
+mod doctor;
+mod erase;
 mod eval;
 mod eval_sets;
+mod export;
 mod facts;
 mod import;
+mod keys;
 mod migrate;
 mod model;
 mod moving;
+mod openapi;
 mod output;
 mod profile;
+mod serve;
+mod stop;
 mod usage;
 mod worker;
 
@@ -22,7 +29,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use throughline_core::{Error, ErrorKind, Result};
 
-use crate::config::{Config, Layers, LogConfig, LogFormat};
+use crate::config::{Config, Layers};
+use crate::telemetry;
 use output::Output;
 
 /// Keeps what an agent has seen and assembles, for every turn, the smallest context that keeps the
@@ -39,7 +47,7 @@ struct Cli {
 const EXIT_CODES: &str = "\
 Exit codes: 0 done · 1 defect · 2 usage · 3 invalid input · 4 not found · 5 conflict · \
 6 budget too small · 7 unavailable, try again · 8 read-only · 9 disk full · 10 newer schema · \
-11 damaged";
+11 damaged · 12 unauthenticated · 13 forbidden · 14 rate limited, try again later";
 
 #[derive(Debug, clap::Args)]
 struct Global {
@@ -59,10 +67,17 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve the HTTP interface, documented at /docs
+    Serve(serve::Args),
+    /// Make, list, rotate and revoke API keys
+    #[command(subcommand)]
+    Keys(keys::Command),
     /// Import a conversation into a throw-away store and show what is sent for some turns
     Demo(demo::Args),
-    /// Import conversations: JSON lines of messages, samples, or an OpenAI-style array
+    /// Import conversations: JSON lines, an OpenAI-style array, exports of ChatGPT, logs of Claude Code
     Import(import::Args),
+    /// Write messages as lines that `import` reads back; or facts, or the profile
+    Export(export::Args),
     /// Assemble the context of one turn
     Assemble(assemble::Args),
     /// Measure on a file of conversations with questions
@@ -80,12 +95,19 @@ enum Command {
     Model(model::Command),
     /// Do what is due in the background, such as embedding with a new model
     Worker(worker::Args),
+    /// Erase messages, a session or the user, with everything that was derived
+    #[command(subcommand)]
+    Erase(erase::Command),
     /// Copy the store to a new file while it is in use
     Backup(backup::BackupArgs),
     /// Put a backup in the place of the store
     Restore(backup::RestoreArgs),
     /// Bring the store's schema up to date, and check the store
     Migrate(migrate::Args),
+    /// The OpenAPI document of the HTTP interface
+    Openapi(openapi::Args),
+    /// Check configuration, files, store and embedder, and say what to do
+    Doctor(doctor::Args),
     /// The configuration in force
     #[command(subcommand)]
     Config(config::Command),
@@ -122,6 +144,9 @@ fn exit_code(kind: ErrorKind) -> u8 {
         ErrorKind::StorageFull => 9,
         ErrorKind::SchemaTooNew => 10,
         ErrorKind::Corrupt => 11,
+        ErrorKind::Unauthenticated => 12,
+        ErrorKind::Forbidden => 13,
+        ErrorKind::RateLimited => 14,
         _ => 1,
     }
 }
@@ -131,23 +156,39 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
     if let Some(data_dir) = &cli.global.data_dir {
         flags.push(("data_dir".to_owned(), data_dir.display().to_string()));
     }
+    if let Command::Serve(serve::Args { listen: Some(listen) }) = &cli.command {
+        flags.push(("listen".to_owned(), listen.clone()));
+    }
     let layers = Layers { file: cli.global.config, flags };
     if let Command::Config(command) = &cli.command {
         return config::run(command, &layers, output);
     }
+    if let Command::Openapi(args) = &cli.command {
+        return openapi::run(args, output);
+    }
+    if let Command::Doctor(args) = &cli.command {
+        return doctor::run(args, &layers, output);
+    }
     let config = layers.load()?;
-    start_log(&config.log)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    // Outlives the runtime, so that what its tasks end with is sent, too.
+    let _telemetry = telemetry::start(&config)?;
+    runtime()?.block_on(dispatch(cli.command, &config, output))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::internal("no threads for the runtime").with_source(error))?;
-    runtime.block_on(dispatch(cli.command, &config, output))
+        .map_err(|error| Error::internal("no threads for the runtime").with_source(error))
 }
 
 async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<()> {
     match command {
+        Command::Serve(_) => serve::run(config, output).await,
+        Command::Keys(command) => keys::run(&command, config, output).await,
         Command::Demo(args) => demo::run(&args, output).await,
         Command::Import(args) => import::run(&args, config, output).await,
+        Command::Export(args) => export::run(&args, config, output).await,
         Command::Assemble(args) => assemble::run(&args, config, output).await,
         Command::Eval(eval::Command::Retrieval(args)) => eval::run(&args, config, output).await,
         Command::Eval(eval::Command::Facts(args)) => eval_sets::run_facts(&args, output),
@@ -159,29 +200,13 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Usage(args) => usage::run(&args, config, output).await,
         Command::Model(command) => model::run(&command, config, output).await,
         Command::Worker(args) => worker::run(&args, config, output).await,
+        Command::Erase(command) => erase::run(&command, config, output).await,
         Command::Backup(args) => backup::backup(&args, config, output).await,
-        Command::Restore(args) => backup::restore(&args, config, output),
+        Command::Restore(args) => backup::restore(&args, config, output).await,
         Command::Migrate(args) => migrate::run(&args, config, output).await,
         // Answered before the configuration was loaded.
-        Command::Config(_) => Ok(()),
+        Command::Config(_) | Command::Doctor(_) | Command::Openapi(_) => Ok(()),
     }
-}
-
-/// Logs go to standard error and never hold contents.
-fn start_log(log: &LogConfig) -> Result<()> {
-    // The driver's warnings repeat what our errors say; who asks for them gets them.
-    let level = match log.level.contains("sqlx") {
-        true => log.level.clone(),
-        false => format!("{},sqlx=error,sqlx_core=error", log.level),
-    };
-    let filter = tracing_subscriber::EnvFilter::try_new(level)
-        .map_err(|error| Error::invalid(format!("log.level: {error}")))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match log.format {
-        LogFormat::Human => builder.init(),
-        LogFormat::Json => builder.json().init(),
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ const SLICE: usize = 4_096;
 #[derive(Serialize)]
 struct Summary {
     scopes: u64,
+    tenants: u64,
     messages: u64,
     records: u64,
     copied: u64,
@@ -54,6 +55,7 @@ pub(super) async fn run(
     build_indexes(&target, output).await?;
     let summary = Summary {
         scopes: moved.scopes,
+        tenants: moved.tenants,
         messages: moved.messages,
         records: moved.records,
         copied: moved.copied,
@@ -91,10 +93,11 @@ async fn embed_all(
 
 fn told(summary: &Summary) -> String {
     let mut lines = vec![format!(
-        "{} scopes with {} messages are in the new store: {} records, of which {} were copied now; all \
-         were compared by count and hash",
+        "{} scopes with {} messages and the keys and settings of {} tenants are in the new store: {} \
+         records, of which {} were copied now; all were compared by count and hash",
         grouped(summary.scopes),
         grouped(summary.messages),
+        grouped(summary.tenants),
         grouped(summary.records),
         grouped(summary.copied)
     )];

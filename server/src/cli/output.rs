@@ -19,6 +19,11 @@ impl Output {
         Self { json }
     }
 
+    /// Whether programs read the output.
+    pub(super) fn is_json(self) -> bool {
+        self.json
+    }
+
     /// Prints a result: as JSON, or as the text that `human` makes.
     pub(super) fn result<T: Serialize>(
         self,
@@ -27,6 +32,26 @@ impl Output {
     ) -> Result<()> {
         let text = if self.json {
             serde_json::to_string_pretty(value)
+                .map_err(|error| Error::internal("a result has no JSON form").with_source(error))?
+        } else {
+            human()
+        };
+        print_line(&text)
+    }
+
+    /// Prints a text that is the same with and without `--json`.
+    pub(super) fn text(self, text: &str) -> Result<()> {
+        print_line(text)
+    }
+
+    /// Prints one line while the command runs on: as JSON, or as the text that `human` makes.
+    pub(super) fn line<T: Serialize>(
+        self,
+        value: &T,
+        human: impl FnOnce() -> String,
+    ) -> Result<()> {
+        let text = if self.json {
+            serde_json::to_string(value)
                 .map_err(|error| Error::internal("a result has no JSON form").with_source(error))?
         } else {
             human()

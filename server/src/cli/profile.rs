@@ -24,10 +24,16 @@ pub(super) enum Command {
 }
 
 #[derive(Serialize)]
-struct ProfileJson<'p> {
+pub(super) struct ProfileJson<'p> {
     rules: &'p str,
     card: &'p str,
     version: u64,
+}
+
+impl<'p> From<&'p Profile> for ProfileJson<'p> {
+    fn from(profile: &'p Profile) -> Self {
+        Self { rules: &profile.rules, card: &profile.card, version: profile.version }
+    }
 }
 
 pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> Result<()> {
@@ -39,8 +45,8 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
             Engine::open(config).await?.profiles.change(&scope, change).await?
         }
     };
-    let Profile { rules, card, version, .. } = &profile;
-    output.result(&ProfileJson { rules, card, version: *version }, || {
+    let Profile { rules, card, .. } = &profile;
+    output.result(&ProfileJson::from(&profile), || {
         let or_none = |text: &str| {
             if text.is_empty() { "(none)".into() } else { text.to_owned() }
         };

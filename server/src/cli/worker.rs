@@ -1,23 +1,17 @@
 //! `throughline worker`.
 
-use std::time::{Duration, Instant};
-
 use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::embedding::{EmbeddingService, Worked};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 
+use tokio::sync::watch;
+
 use super::output::{Output, grouped};
+use super::stop::stop_signal;
 use crate::compose::Engine;
 use crate::config::Config;
-
-/// Jobs of one claim.
-const CLAIM: usize = 4;
-/// How long a worker that has nothing to do waits to hear of a job before it looks again: for what became
-/// due by time, and for what another process put into an embedded store.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it looks for scopes that wait without a job: their last one was given up.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+use crate::worker;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -37,6 +31,8 @@ struct Summary {
     jobs: u64,
     texts: u64,
     failed: u64,
+    /// Erasures that were carried to what lies beside the store.
+    forgotten: u64,
 }
 
 /// What a reconciliation found in all scopes.
@@ -70,38 +66,33 @@ async fn reconcile(engine: &Engine, embeddings: &EmbeddingService) -> Result<Rec
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
     let engine = Engine::open_existing(config).await?;
     let mut summary = Summary::default();
-    let Some(embeddings) = &engine.embeddings else {
-        return output.result(&summary, || "nothing to do: there is no embedder".to_owned());
-    };
-    if args.reconcile {
+    if args.reconcile
+        && let Some(embeddings) = &engine.embeddings
+    {
         summary.reconciled = Some(reconcile(&engine, embeddings).await?);
     }
     // After a change of the embedder, or while an index was away, scopes wait without a job.
-    summary.enqueued = embeddings.enqueue_behind().await?;
-    let mut looked = Instant::now();
+    summary.enqueued = engine.enqueue_behind().await?;
     let bar = output.progress(0, "embedding");
-    loop {
-        let Worked { jobs, texts, failed } = embeddings.work(CLAIM).await?;
-        summary.jobs += jobs;
-        summary.texts += texts;
-        summary.failed += failed;
+    let told = |worked: &Worked| {
+        summary.jobs += worked.jobs;
+        summary.texts += worked.texts;
+        summary.failed += worked.failed;
+        summary.forgotten += worked.forgotten;
         bar.set_position(summary.texts);
-        if jobs > 0 {
-            continue;
-        }
-        if args.once {
-            break;
-        }
-        if looked.elapsed() > LOOK_AGAIN {
-            summary.enqueued += embeddings.enqueue_behind().await?;
-            looked = Instant::now();
-        }
+    };
+    if args.once {
+        worker::run_once(&engine, told).await?;
+    } else {
+        let (stopping, stopped) = watch::channel(false);
+        let work = worker::run(&engine, stopped, told);
+        tokio::pin!(work);
         tokio::select! {
-            heard = engine.store.await_jobs(PATIENCE) => heard?,
-            stopped = tokio::signal::ctrl_c() => {
-                if stopped.is_ok() {
-                    break;
-                }
+            worked = &mut work => worked?,
+            () = stop_signal() => {
+                // The round at work is finished: its jobs would wait for their leases to end.
+                let _ = stopping.send(true);
+                work.await?;
             }
         }
     }

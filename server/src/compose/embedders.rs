@@ -9,7 +9,10 @@ use throughline_core::ports::Embedder;
 use crate::config::{Config, EmbedderKind};
 
 /// The embedder of a configuration; `None` where none is wanted.
-pub(super) fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
+///
+/// # Errors
+/// `InvalidInput` when it was not compiled in; those of its files.
+pub fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
     match config.embedder {
         EmbedderKind::None => Ok(None),
         EmbedderKind::Static => static_embedder(config).map(Some),

@@ -1,6 +1,7 @@
 //! Composition: the one module that names the adapters of stores.
 
 mod embedders;
+mod erasing;
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 mod moving;
 #[cfg(feature = "postgres")]
@@ -14,25 +15,33 @@ mod sqlite;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use throughline_core::access::AccessService;
 use throughline_core::archive::Moved;
 use throughline_core::context::ContextService;
-use throughline_core::embedding::{EmbeddingService, Placement};
-use throughline_core::fact::FactService;
+use throughline_core::embedding::{EmbeddingService, JobQuota, Placement, Worked};
+use throughline_core::erase::{EraseService, Replayed, check};
+use throughline_core::fact::{FactService, Rejecting, Rejections};
 use throughline_core::ports::{
-    Cache, Clock, Embedder, Health, HotHeads, IdGen, Store, Tokenizer, VectorIndex,
+    Cache, Clock, Embedder, ErasureLedger, Health, HotHeads, IdGen, LedgerIdentity, Rate,
+    RateLimiter, SecretGen, Store, Tokenizer, VectorIndex,
 };
-use throughline_core::scope::ProfileService;
-use throughline_core::session::SessionService;
+use throughline_core::scope::{ProfileService, SettingsService};
+use throughline_core::session::{SessionService, ShareService};
 use throughline_core::{Error, ErrorKind, Result};
 
-use crate::adapters::{O200k, SystemClock, UuidV7};
+use crate::adapters::{
+    InProcessLimiter, O200k, OsSecrets, SystemClock, UuidV7, metered, metered_index,
+};
 use crate::config::{CacheKind, Config, StoreKind, VectorIndexKind};
 
-pub use embedders::fetch_model;
+pub use embedders::{embedder as load_embedder, fetch_model};
 
 /// The file of the embedded store within the data directory.
 pub const STORE_FILE: &str = "throughline.db";
+/// The file of its ledger of erasures, beside it.
+pub const LEDGER_FILE: &str = "erasures.db";
 
 /// Core's services over the adapters that the configuration chose.
 #[derive(Clone)]
@@ -45,6 +54,21 @@ pub struct Engine {
     pub facts: FactService,
     /// Rules and profile cards.
     pub profiles: ProfileService,
+    /// Settings of tenants.
+    pub settings: SettingsService,
+    /// Sessions that users share.
+    pub shares: ShareService,
+    /// Keys, and who calls.
+    pub access: AccessService,
+    /// How often callers may call: counted for all replicas where they share a cache or a store, else
+    /// for this process.
+    pub limiter: Arc<dyn RateLimiter>,
+    /// Names as the ledger of erasures and the audit log know them.
+    pub names: LedgerIdentity,
+    /// Erasure, with everything that was derived.
+    pub erase: EraseService,
+    /// What the ledger of erasures said that the store had not done when it was opened.
+    pub replayed: Replayed,
     /// Vectors and the jobs that make them; `None` when recall goes by words alone.
     pub embeddings: Option<EmbeddingService>,
     /// The store itself, for operations.
@@ -55,6 +79,8 @@ pub struct Engine {
     pub tokenizer: Arc<dyn Tokenizer>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// Ids of what is made.
+    pub ids: Arc<dyn IdGen>,
 }
 
 /// An embedder, and the index that keeps its vectors.
@@ -69,18 +95,50 @@ pub struct Beside {
     pub cache: Option<Arc<dyn Cache>>,
     /// Heads of sessions that are in use.
     pub heads: Option<Arc<dyn HotHeads>>,
+    /// A limiter that replicas share.
+    pub limiter: Option<Arc<dyn RateLimiter>>,
+}
+
+/// What is special about an opening.
+#[derive(Clone, Copy, Default)]
+struct How {
+    /// The ledger that is there is taken for the store's.
+    new_ledger: bool,
+    /// Every call of the store and the index is measured.
+    measured: bool,
+}
+
+/// What an engine works on.
+pub struct Ports {
+    /// What is kept.
+    pub store: Arc<dyn Store>,
+    /// What was erased.
+    pub ledger: Arc<dyn ErasureLedger>,
+    /// Whose ledger it is.
+    pub names: LedgerIdentity,
+    /// What tells which texts are near in meaning; without it, recall goes by words alone.
+    pub meaning: Option<Meaning>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Ids of what is made.
+    pub ids: Arc<dyn IdGen>,
+    /// Secrets of keys.
+    pub secrets: Arc<dyn SecretGen>,
+    /// The tokenizer of budgets.
+    pub tokenizer: Arc<dyn Tokenizer>,
+    /// Jobs of one tenant that are done in a time; `None` for no limit.
+    pub jobs: Option<Rate>,
 }
 
 impl Engine {
-    /// Services over ports. Without an embedder, recall goes by words alone.
+    /// Services over ports.
     #[must_use]
-    pub fn new(
-        store: Arc<dyn Store>,
-        meaning: Option<Meaning>,
-        clock: Arc<dyn Clock>,
-        ids: Arc<dyn IdGen>,
-        tokenizer: Arc<dyn Tokenizer>,
-    ) -> Self {
+    pub fn new(ports: Ports, beside: Beside) -> Self {
+        let Ports { store, ledger, names, meaning, clock, ids, secrets, tokenizer, jobs } = ports;
+        let Beside { index, cache, heads, limiter } = beside.clone();
+        let limiter =
+            limiter.unwrap_or_else(|| Arc::new(InProcessLimiter::new(Arc::clone(&clock))));
+        let quota = jobs.map(|rate| JobQuota { limiter: Arc::clone(&limiter), rate });
         let embeddings = meaning.map(|(embedder, index, placement)| {
             EmbeddingService::new(
                 Arc::clone(&store),
@@ -89,39 +147,86 @@ impl Engine {
                 Arc::clone(&clock),
                 Arc::clone(&ids),
             )
+            .with_quota(quota)
         });
+        let rejections = Rejections::new(names.key);
+        let sessions = SessionService::new(
+            Arc::clone(&store),
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+            Arc::clone(&tokenizer),
+            embeddings.clone(),
+        )
+        .with_rejections(rejections.clone());
+        let facts = FactService::new(
+            Arc::clone(&store),
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+            embeddings.clone(),
+            Rejecting { ledger: Arc::clone(&ledger), names: names.clone(), rejections },
+        );
         Self {
-            sessions: SessionService::new(
+            erase: EraseService::new(
                 Arc::clone(&store),
+                ledger,
                 Arc::clone(&clock),
-                ids,
-                Arc::clone(&tokenizer),
+                Arc::clone(&ids),
+                sessions.clone(),
                 embeddings.clone(),
-            ),
+            )
+            .with_beside(index, heads.clone(), cache)
+            .with_facts(facts.clone()),
+            replayed: Replayed::default(),
+            sessions,
             contexts: ContextService::new(
                 Arc::clone(&store),
                 Arc::clone(&tokenizer),
                 embeddings.clone(),
-            ),
-            facts: FactService::new(Arc::clone(&store)),
+            )
+            .with_heads(heads),
+            facts,
             profiles: ProfileService::new(
                 Arc::clone(&store),
                 Arc::clone(&clock),
                 Arc::clone(&tokenizer),
             ),
+            settings: SettingsService::new(Arc::clone(&store), Arc::clone(&clock)),
+            shares: ShareService::new(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)),
+            access: AccessService::new(Arc::clone(&store), Arc::clone(&clock), secrets),
+            limiter,
             embeddings,
             store,
-            beside: Beside::default(),
+            beside,
+            names,
             tokenizer,
             clock,
+            ids,
         }
     }
 
-    /// The same engine with what is beside its store.
-    #[must_use]
-    fn with(self, beside: Beside) -> Self {
-        let contexts = self.contexts.with_heads(beside.heads.clone());
-        Self { contexts, beside, ..self }
+    /// Enqueues the embedding of scopes that wait without a job: after a change of the embedder, or while an
+    /// index was away.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn enqueue_behind(&self) -> Result<u64> {
+        match &self.embeddings {
+            Some(embeddings) => embeddings.enqueue_behind().await,
+            None => Ok(0),
+        }
+    }
+
+    /// Does up to `limit` jobs of each kind that are due.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn work(&self, limit: usize) -> Result<Worked> {
+        let forgotten = self.erase.work(limit).await?;
+        let worked = match &self.embeddings {
+            Some(embeddings) => embeddings.work(limit).await?,
+            None => Worked::default(),
+        };
+        Ok(Worked { jobs: worked.jobs + forgotten, forgotten, ..worked })
     }
 
     /// The state of the store and of what is beside it. What is away is told, and no error.
@@ -139,13 +244,35 @@ impl Engine {
         Ok(all)
     }
 
-    /// The engine of a configuration: opens (and creates or migrates) its store. An embedder that
-    /// cannot be loaded is told in the log, and recall goes by words alone until it can.
+    /// The engine of a configuration: opens (and creates or migrates) its store, and has it do what the
+    /// ledger of erasures says. An embedder that cannot be loaded is told in the log, and recall goes by
+    /// words alone until it can.
     ///
     /// # Errors
-    /// Those of the store; `InvalidInput` when a backend was not compiled in.
+    /// Those of the store; `Conflict` without the ledger that belongs to it; `InvalidInput` when a backend
+    /// was not compiled in.
     pub async fn open(config: &Config) -> Result<Self> {
         Self::open_by(config, Arc::new(SystemClock)).await
+    }
+
+    /// As [`Self::open`], but takes the ledger of erasures that is there, or a new one, for the store's:
+    /// what was erased before and is in the store again stays.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with_new_ledger(config: &Config) -> Result<Self> {
+        let how = How { new_ledger: true, ..How::default() };
+        Self::open_how(config, Arc::new(SystemClock), how).await
+    }
+
+    /// As [`Self::open`], with every call of the store and the index measured: for a process that shows
+    /// its metrics.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_measured(config: &Config) -> Result<Self> {
+        let how = How { measured: true, ..How::default() };
+        Self::open_how(config, Arc::new(SystemClock), how).await
     }
 
     /// As [`Self::open`], on a machine that has this clock. A store on a server corrects it.
@@ -153,6 +280,10 @@ impl Engine {
     /// # Errors
     /// As [`Self::open`].
     pub async fn open_by(config: &Config, machine: Arc<dyn Clock>) -> Result<Self> {
+        Self::open_how(config, machine, How::default()).await
+    }
+
+    async fn open_how(config: &Config, machine: Arc<dyn Clock>, how: How) -> Result<Self> {
         let embedder = match embedders::embedder(config) {
             Ok(embedder) => embedder,
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
@@ -166,9 +297,13 @@ impl Engine {
             }
         };
         create_data_dir(&config.data_dir)?;
-        let Opened { store, index, clock } = open_store(config, machine).await?;
+        let Opened { mut store, index, limiter, clock } = open_store(config, machine).await?;
+        let state = store.erasure_state().await?;
+        let ledger = erasing::ledger(config, &state, how.new_ledger).await?;
         let mut beside = open_cache(config)?;
-        let (index, placement) = match config.vector_index {
+        // Redis before Postgres: it is the quicker of two that count for all replicas.
+        beside.limiter = beside.limiter.or(limiter);
+        let (mut index, placement) = match config.vector_index {
             VectorIndexKind::Store => (index, Placement::InStore),
             VectorIndexKind::Qdrant => {
                 let index = open_qdrant(config)?;
@@ -176,14 +311,29 @@ impl Engine {
                 (index, Placement::Apart)
             }
         };
-        let engine = Self::new(
+        if how.measured {
+            (store, index) = (metered(store), metered_index(index));
+        }
+        let ports = Ports {
             store,
-            embedder.map(|embedder| (embedder, index, placement)),
-            Arc::clone(&clock),
-            Arc::new(UuidV7::new(clock)),
-            Arc::new(O200k::load()?),
-        );
-        Ok(engine.with(beside))
+            names: ledger.identity().await?,
+            ledger,
+            meaning: embedder.map(|embedder| (embedder, index, placement)),
+            ids: Arc::new(UuidV7::new(Arc::clone(&clock))),
+            clock,
+            secrets: Arc::new(OsSecrets::open()?),
+            tokenizer: Arc::new(O200k::load()?),
+            jobs: match config.jobs.tenant_per_hour {
+                0 => None,
+                most => Some(Rate { most, per: Duration::from_secs(3_600) }),
+            },
+        };
+        let mut engine = Self::new(ports, beside);
+        if how.new_ledger {
+            engine.erase.accept_ledger().await?;
+        }
+        engine.replayed = engine.erase.replay().await?;
+        Ok(engine)
     }
 
     /// As [`Self::open`], but of a store that must be there.
@@ -211,10 +361,12 @@ fn must_exist(config: &Config) -> Result<()> {
     )))
 }
 
-/// A store with the index of its vectors, and the clock that all who use it go by.
+/// A store with the index of its vectors, the limiter that all who use it share, if it is one, and the
+/// clock that they go by.
 struct Opened {
     store: Arc<dyn Store>,
     index: Arc<dyn VectorIndex>,
+    limiter: Option<Arc<dyn RateLimiter>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -342,23 +494,34 @@ pub async fn backup(
     }
 }
 
-/// Puts a backup in the place of the store. `progress` gets pages done and in all.
+/// Puts a backup in the place of the store, and has it do what was erased since. `progress` gets pages
+/// done and in all. Without the ledger of erasures that belongs to the backup nothing is restored, unless
+/// `new_ledger` accepts that.
 ///
 /// # Errors
-/// Those of the backup file, the store and the disk; nothing is changed then.
-pub fn restore(
+/// Those of the backup file, the ledger, the store and the disk; nothing is changed then.
+pub async fn restore(
     config: &Config,
     from: &Path,
-    replace: bool,
+    (replace, new_ledger): (bool, bool),
     progress: impl Fn(u64, u64),
-) -> Result<()> {
+) -> Result<Replayed> {
     must_be_embedded(config)?;
     create_data_dir(&config.data_dir)?;
     #[cfg(feature = "sqlite")]
-    return sqlite::restore(config, from, replace, progress);
+    {
+        let state = sqlite::backup_state(from)?;
+        let ledger = erasing::ledger(config, &state, new_ledger).await?;
+        if !new_ledger {
+            check(&state, &ledger.identity().await?, ledger.last().await?)?;
+        }
+        sqlite::restore(config, from, replace, progress)?;
+        let how = How { new_ledger, ..How::default() };
+        Engine::open_how(config, Arc::new(SystemClock), how).await.map(|done| done.replayed)
+    }
     #[cfg(not(feature = "sqlite"))]
     {
-        let _ = (from, replace, progress);
+        let _ = (from, replace, new_ledger, progress);
         Err(not_built("store `sqlite`", "sqlite"))
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_core::Result;
-use throughline_core::ports::Clock;
-use throughline_store_postgres::{PostgresOptions, PostgresStore};
+use throughline_core::ports::{Clock, ErasureLedger};
+use throughline_store_postgres::{PostgresLedger, PostgresOptions, PostgresStore};
 
 use super::Opened;
 use crate::adapters::Corrected;
@@ -32,12 +32,19 @@ pub(super) async fn store(config: &Config) -> Result<PostgresStore> {
     PostgresStore::open(options(config)).await
 }
 
+/// The ledger of erasures: made where there is none, if that is wanted.
+pub(super) async fn ledger(config: &Config, create: bool) -> Result<Arc<dyn ErasureLedger>> {
+    let url = config.postgres.erasures_url.given();
+    Ok(Arc::new(PostgresLedger::open(&options(config), url, create).await?))
+}
+
 pub(super) async fn open(config: &Config, machine: Arc<dyn Clock>) -> Result<Opened> {
     let store = Arc::new(store(config).await?);
     let offset = store.clock_offset(&*machine).await?;
     let clock = Arc::new(Corrected::new(machine, offset.micros));
     keep_right(&store, &clock);
-    Ok(Opened { store: Arc::clone(&store) as _, index: store, clock })
+    let limiter = Some(Arc::clone(&store) as _);
+    Ok(Opened { store: Arc::clone(&store) as _, index: store, limiter, clock })
 }
 
 /// Measures the clock again and again, as long as an engine has it.

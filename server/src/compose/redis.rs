@@ -20,5 +20,10 @@ pub(super) fn open(config: &Config) -> Result<Beside> {
         ..RedisOptions::new(redis.url.expose())
     };
     let cache = Arc::new(RedisCache::open(options, Arc::new(UuidV7::default()))?);
-    Ok(Beside { cache: Some(Arc::clone(&cache) as _), heads: Some(cache), ..Beside::default() })
+    Ok(Beside {
+        cache: Some(Arc::clone(&cache) as _),
+        limiter: Some(Arc::clone(&cache) as _),
+        heads: Some(cache),
+        ..Beside::default()
+    })
 }

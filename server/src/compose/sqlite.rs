@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_core::Result;
-use throughline_core::ports::Clock;
+use throughline_core::ports::{Clock, ErasureLedger, ErasureState};
 #[cfg(feature = "postgres")]
 use throughline_store_sqlite::SqliteArchive;
-use throughline_store_sqlite::{BackupProgress, Durability, SqliteOptions, SqliteStore};
+use throughline_store_sqlite::{
+    BackupProgress, Durability, SqliteLedger, SqliteOptions, SqliteStore, erasures_of,
+};
 
-use super::{Opened, STORE_FILE};
+use super::{LEDGER_FILE, Opened, STORE_FILE};
 use crate::config::Config;
 
 fn options(config: &Config) -> SqliteOptions {
@@ -30,7 +32,12 @@ fn options(config: &Config) -> SqliteOptions {
 /// Who shares a file shares its machine's clock.
 pub(super) fn open(config: &Config, machine: Arc<dyn Clock>) -> Result<Opened> {
     let store = Arc::new(SqliteStore::open(options(config))?);
-    Ok(Opened { store: Arc::clone(&store) as _, index: store, clock: machine })
+    Ok(Opened { store: Arc::clone(&store) as _, index: store, limiter: None, clock: machine })
+}
+
+/// The ledger of erasures beside the store, in no backup of it.
+pub(super) fn ledger(config: &Config) -> Result<Arc<dyn ErasureLedger>> {
+    Ok(Arc::new(SqliteLedger::open(&config.data_dir.join(LEDGER_FILE))?))
 }
 
 /// The file as what is moved away from.
@@ -56,4 +63,9 @@ pub(super) fn restore(
 ) -> Result<()> {
     let report = |step: BackupProgress| progress(step.done, step.total);
     throughline_store_sqlite::restore(from, &options(config), replace, report)
+}
+
+/// What a backup knows of erasures.
+pub(super) fn backup_state(from: &Path) -> Result<ErasureState> {
+    erasures_of(from)
 }

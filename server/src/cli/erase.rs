@@ -1,0 +1,118 @@
+//! `throughline erase`.
+
+use clap::Subcommand;
+use serde::Serialize;
+use throughline_core::ids::{MessageId, SessionId};
+use throughline_core::ports::Erased;
+use throughline_core::time::Timestamp;
+use throughline_core::{Error, Result};
+
+use super::output::{Output, grouped};
+use crate::compose::Engine;
+use crate::config::Config;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Messages of a session, by id or by time
+    Message {
+        /// The session
+        #[arg(long)]
+        session: String,
+        /// Ids, such as msg:0198…
+        #[arg(required_unless_present = "before")]
+        ids: Vec<String>,
+        /// Those that were said before this instant, such as 2026-03-02T09:00:00Z
+        #[arg(long, conflicts_with = "ids", value_name = "TIME")]
+        before: Option<String>,
+    },
+    /// A session with all of its messages
+    Session {
+        /// The session
+        session: String,
+    },
+    /// The user with everything in every workspace
+    User {
+        /// Erase without being asked
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Serialize)]
+struct ErasedJson {
+    messages: u64,
+    tokens: u64,
+    facts: u64,
+    entities: u64,
+    summaries: u64,
+    sessions: u64,
+    /// Whether something beside the store is away and is told by a worker.
+    waiting: bool,
+}
+
+impl From<&Erased> for ErasedJson {
+    fn from(erased: &Erased) -> Self {
+        Self {
+            messages: erased.messages,
+            tokens: erased.tokens,
+            facts: erased.facts,
+            entities: erased.entities,
+            summaries: erased.summaries,
+            sessions: erased.sessions,
+            waiting: erased.waiting,
+        }
+    }
+}
+
+pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> Result<()> {
+    let scope = config.scope()?;
+    let erased = match command {
+        Command::Message { session, before: Some(before), .. } => {
+            let session = SessionId::new(session.as_str())?;
+            let before = Timestamp::parse(before)?;
+            let erase = Engine::open_existing(config).await?.erase;
+            erase.messages_before(&scope, &session, before).await?
+        }
+        Command::Message { session, ids, .. } => {
+            let session = SessionId::new(session.as_str())?;
+            let ids: Vec<MessageId> = ids
+                .iter()
+                .map(|id| id.strip_prefix("msg:").unwrap_or(id).parse())
+                .collect::<Result<_>>()?;
+            let erase = Engine::open_existing(config).await?.erase;
+            erase.messages(&scope, &session, &ids).await?
+        }
+        Command::Session { session } => {
+            let session = SessionId::new(session.as_str())?;
+            Engine::open_existing(config).await?.erase.session(&scope, &session).await?
+        }
+        Command::User { yes } => {
+            if !yes {
+                return Err(Error::invalid(format!(
+                    "everything of user `{}` goes, in every workspace, and cannot come back: pass --yes",
+                    scope.user
+                )));
+            }
+            Engine::open_existing(config).await?.erase.user(&scope.tenant, &scope.user).await?
+        }
+    };
+    output.result(&ErasedJson::from(&erased), || told(&erased))
+}
+
+fn told(erased: &Erased) -> String {
+    let mut said = format!(
+        "erased {} messages ({} tokens), {} facts, {} typed values, {} summaries, {} sessions",
+        grouped(erased.messages),
+        grouped(erased.tokens),
+        grouped(erased.facts),
+        grouped(erased.entities),
+        grouped(erased.summaries),
+        grouped(erased.sessions)
+    );
+    if erased.waiting {
+        said.push_str(
+            "\nthe vector index or the cache is away: `throughline worker` tells it once it is back",
+        );
+    }
+    said
+}

@@ -1,0 +1,34 @@
+//! `throughline serve`.
+
+use serde::Serialize;
+use throughline_core::Result;
+
+use super::output::Output;
+use super::stop::stop_signal;
+use crate::compose::Engine;
+use crate::config::Config;
+use crate::http;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Address to listen on, such as 127.0.0.1:7447 [default: the setting `listen`]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) listen: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Listening {
+    listening: String,
+    documentation: String,
+}
+
+pub(super) async fn run(config: &Config, output: &Output) -> Result<()> {
+    let engine = Engine::open_measured(config).await?;
+    let served = http::serve(engine, config).await?;
+    let base = format!("http://{}", served.address()?);
+    let listening = Listening { documentation: format!("{base}/docs"), listening: base };
+    output.line(&listening, || {
+        format!("listening on {}, documented at {}", listening.listening, listening.documentation)
+    })?;
+    served.run(stop_signal()).await
+}

@@ -1,0 +1,139 @@
+//! What every request shares.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use throughline_core::access::{AuditEntry, Permissions, Principal};
+use throughline_core::ids::SessionId;
+use throughline_core::ports::{TenantBatch, TenantWrite};
+use throughline_core::{Result, Scope};
+
+use super::caller::Caller;
+use crate::compose::Engine;
+use crate::config::HttpConfig;
+use crate::metering::UsageMeter;
+
+/// The engine, and what the service knows of itself.
+#[derive(Clone)]
+pub(super) struct App(Arc<Inner>);
+
+/// What [`App`] points at.
+pub(super) struct Inner {
+    /// Core's services.
+    pub engine: Engine,
+    /// Settings of the service.
+    pub config: HttpConfig,
+    /// Counts contexts without making them wait.
+    pub usage: UsageMeter,
+    /// What `/metrics` shows.
+    pub metrics: PrometheusHandle,
+    /// The address that it listens on.
+    pub listen: IpAddr,
+    /// Who a call without a key is, while there are no keys.
+    local: Scope,
+    /// Whether a key was seen: from then on every call needs one.
+    keys_seen: AtomicBool,
+    /// Whether it is shutting down.
+    stopping: AtomicBool,
+}
+
+impl std::ops::Deref for App {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a `String` does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl App {
+    /// The state of a service that listens on an address.
+    #[must_use]
+    pub(super) fn new(
+        engine: Engine,
+        config: HttpConfig,
+        usage: UsageMeter,
+        metrics: PrometheusHandle,
+        listen: IpAddr,
+        local: Scope,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            engine,
+            config,
+            usage,
+            metrics,
+            listen,
+            local,
+            keys_seen: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+        }))
+    }
+
+    /// The local user, where a call without a key is one: on a loopback address, as long as no key was
+    /// ever made.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(super) async fn local_user(&self) -> Result<Option<Principal>> {
+        if !self.listen.is_loopback() || self.keys_seen.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if self.engine.store.has_keys().await? {
+            self.keys_seen.store(true, Ordering::Relaxed);
+            return Ok(None);
+        }
+        Ok(Some(Principal {
+            key: None,
+            tenant: self.local.tenant.clone(),
+            user: Some(self.local.user.clone()),
+            workspace: self.local.workspace.clone(),
+            permissions: Permissions::ALL,
+        }))
+    }
+
+    /// Adds what a caller did to the audit log of its tenant. It is done already: a log that cannot be
+    /// written is told to the operator.
+    pub(super) async fn audit<P>(&self, caller: &Caller<P>, action: &str, target: String) {
+        let entry = AuditEntry {
+            at: self.engine.clock.now(),
+            key: caller.principal.key,
+            action: action.to_owned(),
+            target: Some(target),
+            outcome: "done".to_owned(),
+        };
+        let batch = TenantBatch::new(caller.principal.tenant.clone());
+        if let Err(error) =
+            self.engine.store.apply_tenant(batch.with(TenantWrite::Audit(entry))).await
+        {
+            tracing::error!(code = error.kind().code(), action, "the audit log was not written");
+        }
+    }
+
+    /// What the audit log calls a session.
+    #[must_use]
+    pub(super) fn pseudonym(&self, scope: &Scope, session: &SessionId) -> String {
+        hex(&self.engine.names.session(scope, session))
+    }
+
+    /// Tells `/readyz` that no more work should come.
+    pub(super) fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is shutting down.
+    #[must_use]
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,228 @@
+//! Who calls. A handler takes a [`Caller`] of the permission that it needs, so that none is reached
+//! without: scope, rate and audit are decided here, once.
+
+use std::marker::PhantomData;
+
+use axum::extract::{FromRequestParts, MatchedPath};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use throughline_core::access::{ApiKey, Permission, Principal, unauthenticated};
+use throughline_core::ids::{UserId, WorkspaceId};
+use throughline_core::ports::{Admission, Rate};
+use throughline_core::{Error, ErrorKind, Result, Scope};
+
+use super::app::App;
+use super::problem::Failure;
+
+/// Header by which a key that acts for users names one.
+pub(super) const USER_HEADER: &str = "throughline-user";
+/// Header by which a key that is bound to no workspace names one.
+pub(super) const WORKSPACE_HEADER: &str = "throughline-workspace";
+
+/// What a handler needs a caller to be permitted.
+pub(super) trait Needs: Send + Sync + 'static {
+    /// The permission; `None` for any good credential.
+    const PERMISSION: Option<Permission>;
+}
+
+macro_rules! needs {
+    ($($(#[$doc:meta])* $name:ident = $permission:expr;)*) => {
+        $($(#[$doc])* #[derive(Debug, Clone)] pub(super) struct $name;
+        impl Needs for $name { const PERMISSION: Option<Permission> = $permission; })*
+    };
+}
+
+needs! {
+    /// Any good credential.
+    Known = None;
+    /// Reading.
+    Read = Some(Permission::Read);
+    /// Writing.
+    Write = Some(Permission::Write);
+    /// Administration of the tenant.
+    Admin = Some(Permission::Admin);
+}
+
+/// A caller who may do what `P` says.
+#[derive(Debug, Clone)]
+pub(super) struct Caller<P> {
+    /// Whom it acts for.
+    pub principal: Principal,
+    /// The key, where it came with one.
+    pub key: Option<ApiKey>,
+    needs: PhantomData<P>,
+}
+
+impl<P> Caller<P> {
+    /// The scope whose memory the call works on.
+    ///
+    /// # Errors
+    /// `InvalidInput` where a key that acts for users named none.
+    pub(super) fn scope(&self) -> Result<Scope> {
+        self.principal.scope()
+    }
+}
+
+impl<P: Needs> FromRequestParts<App> for Caller<P> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let (principal, key) = identify(&parts.headers, app).await?;
+        if let Some(permission) = P::PERMISSION
+            && let Err(error) = principal.require(permission)
+        {
+            if let Some(key) = &key {
+                let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+                let action = format!("{} {path}", parts.method);
+                app.engine.access.note_refusal(key, &action, error.kind().code()).await;
+            }
+            return Err(error.into());
+        }
+        if let Some(key) = &key {
+            admit(app, key).await?;
+        }
+        Ok(Self { principal, key, needs: PhantomData })
+    }
+}
+
+/// The identity that the headers prove.
+async fn identify(headers: &HeaderMap, app: &App) -> Result<(Principal, Option<ApiKey>)> {
+    let names = || {
+        let user = named(headers, USER_HEADER)?.map(UserId::new).transpose()?;
+        let workspace = named(headers, WORKSPACE_HEADER)?.map(WorkspaceId::new).transpose()?;
+        Ok::<_, Error>((user, workspace))
+    };
+    let Some(credential) = headers.get(header::AUTHORIZATION) else {
+        // Whoever has no key is told that, whatever else is wrong.
+        let Some(mut local) = app.local_user().await? else {
+            return Err(unauthenticated());
+        };
+        check_local(headers)?;
+        let (user, workspace) = names()?;
+        if user.is_some_and(|user| Some(user) != local.user) {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "without a key the service is the local user's: `throughline keys create \
+                 --any-user` makes one that acts for users",
+            ));
+        }
+        if let Some(workspace) = workspace {
+            local.workspace = Some(workspace);
+        }
+        return Ok((local, None));
+    };
+    let credential = credential.to_str().ok().and_then(|text| {
+        let (scheme, credential) = text.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(credential.trim())
+    });
+    let credential = credential.ok_or_else(unauthenticated)?;
+    let (user, workspace) = names()?;
+    match app.engine.access.authenticate(credential, user, workspace).await? {
+        Ok((principal, key)) => Ok((principal, Some(key))),
+        Err(refusal) => {
+            metrics::counter!("throughline_unauthenticated_total", "reason" => refusal.as_str())
+                .increment(1);
+            tracing::info!(reason = refusal.as_str(), "a credential was refused");
+            Err(unauthenticated())
+        }
+    }
+}
+
+/// The value of a header that a caller names something by.
+fn named<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h str>> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Error::invalid(format!("the header `{name}` is there twice: send one")));
+    }
+    let text = std::str::from_utf8(value.as_bytes());
+    text.map(Some).map_err(|_| Error::invalid(format!("the header `{name}` is not UTF-8")))
+}
+
+/// A page of another site, open in a browser on this machine, is not the local user: it comes with that
+/// site's origin, or, after its name was made to point here, under that site's name.
+fn check_local(headers: &HeaderMap) -> Result<()> {
+    let is_here = |authority: &str| {
+        let host = match authority.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => authority.split(':').next().unwrap_or_default(),
+        };
+        host.eq_ignore_ascii_case("localhost")
+            || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    };
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host_ok = text(header::HOST).is_none_or(is_here);
+    let origin_ok = text(header::ORIGIN).is_none_or(|origin| {
+        origin.split_once("://").is_some_and(|(_, authority)| is_here(authority))
+    });
+    if host_ok && origin_ok {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Forbidden,
+        "without a key only programs on this machine are served, under `localhost` or its loopback \
+         address: make a key with `throughline keys create`",
+    ))
+}
+
+/// Counts the call against the rate of its key.
+async fn admit(app: &App, key: &ApiKey) -> Result<()> {
+    let Some(rate) = key.rate.or_else(|| configured_rate(app)) else {
+        return Ok(());
+    };
+    match app.engine.limiter.admit(&format!("key {}", key.id), rate).await {
+        Ok(Admission::Admitted { .. }) => Ok(()),
+        Ok(Admission::Refused { retry_after }) => {
+            app.engine.access.note_refusal(key, "call", ErrorKind::RateLimited.code()).await;
+            Err(Error::new(
+                ErrorKind::RateLimited,
+                format!("this key may be used {} times in {:?}: wait", rate.most, rate.per),
+            )
+            .with_retry_after(retry_after))
+        }
+        Err(error) => {
+            // Who pays must not be locked out because what counts is away.
+            tracing::warn!(
+                code = error.kind().code(),
+                "calls are not counted: {}",
+                error.message()
+            );
+            Ok(())
+        }
+    }
+}
+
+fn configured_rate(app: &App) -> Option<Rate> {
+    let most = app.config.requests_per_minute;
+    (most > 0).then_some(Rate { most, per: std::time::Duration::from_secs(60) })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn pages_of_other_sites_are_not_the_local_user() {
+        let table = [
+            (Some("127.0.0.1:7447"), None, true),
+            (Some("localhost:7447"), Some("http://localhost:3000"), true),
+            (Some("[::1]:7447"), None, true),
+            (None, None, true),
+            (Some("evil.example"), None, false),
+            (Some("127.0.0.1.evil.example:7447"), None, false),
+            (Some("localhost:7447"), Some("https://evil.example"), false),
+            (Some("localhost:7447"), Some("null"), false),
+        ];
+        for (host, origin, allowed) in table {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [(header::HOST, host), (header::ORIGIN, origin)] {
+                if let Some(value) = value {
+                    headers.insert(name, HeaderValue::from_str(value).unwrap());
+                }
+            }
+            assert_eq!(check_local(&headers).is_ok(), allowed, "{host:?} {origin:?}");
+        }
+    }
+}

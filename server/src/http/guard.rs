@@ -1,0 +1,119 @@
+//! What surrounds every request: its id, its time-out, its place among those at work, and its line in the
+//! log, which has no content, no path parameter and no header of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use throughline_core::{Error, ErrorKind};
+use tokio::sync::Semaphore;
+use tracing::Instrument;
+
+use crate::telemetry;
+
+use super::app::App;
+use super::problem::Failure;
+
+/// The header of a request's id.
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest id that a caller may give its request.
+const MAX_REQUEST_ID: usize = 128;
+
+tokio::task_local! {
+    static CURRENT: String;
+}
+
+/// The id of the request at work; empty outside of one.
+pub(super) fn request_id() -> String {
+    CURRENT.try_with(Clone::clone).unwrap_or_default()
+}
+
+/// Gives the request an id, a span, a line in the log and a place in the metrics.
+pub(super) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+    let given = request.headers().get(&REQUEST_ID).and_then(|id| id.to_str().ok());
+    let safe = |id: &&str| {
+        !id.is_empty()
+            && id.len() <= MAX_REQUEST_ID
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    };
+    let id = match given.filter(safe) {
+        Some(id) => id.to_owned(),
+        None => app.engine.ids.next().to_string(),
+    };
+    let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let path = path.unwrap_or_else(|| "unknown".to_owned());
+    let method = request.method().as_str().to_owned();
+    let begun = Instant::now();
+    let span = tracing::info_span!(
+        "request",
+        otel.kind = "server",
+        otel.name = format!("{method} {path}"),
+        %method,
+        path,
+        request_id = id
+    );
+    telemetry::set_parent(&span, |name| {
+        request.headers().get(name).and_then(|value| value.to_str().ok())
+    });
+    let work = CURRENT.scope(id.clone(), async {
+        let response = next.run(request).await;
+        let took = begun.elapsed();
+        let status = response.status().as_u16();
+        tracing::info!(status, took_ms = took.as_secs_f64() * 1e3, "answered");
+        let labels = [("method", method), ("path", path), ("status", status.to_string())];
+        metrics::histogram!("throughline_http_request_seconds", &labels).record(took.as_secs_f64());
+        response
+    });
+    let mut response = work.instrument(span).await;
+    if let Ok(id) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+/// Places for requests: so many at work, so many that wait for a place; more are turned away at once.
+#[derive(Clone)]
+pub(super) struct Places {
+    at_work: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
+impl Places {
+    /// `most` at work, and as many again that wait.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            at_work: Arc::new(Semaphore::new(most)),
+            waiting: Arc::new(Semaphore::new(2 * most)),
+        }
+    }
+}
+
+/// Waits for a place, then works for as long as a request may take.
+pub(super) async fn bound(
+    State((app, places)): State<(App, Places)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Ok(_waiting) = Arc::clone(&places.waiting).try_acquire_owned() else {
+        return shed("the service is at its limit: come again");
+    };
+    let limit = Duration::from_millis(app.config.timeout_ms);
+    let work = async {
+        let _at_work = Arc::clone(&places.at_work).acquire_owned().await;
+        next.run(request).await
+    };
+    match tokio::time::timeout(limit, work).await {
+        Ok(response) => response,
+        Err(_) => shed(
+            "the request took too long and was given up: what it wrote is there or not at all; \
+             repeat it with the same Idempotency-Key",
+        ),
+    }
+}
+
+fn shed(why: &str) -> Response {
+    Failure::from(Error::new(ErrorKind::Unavailable, why)).into_response()
+}

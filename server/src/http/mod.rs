@@ -1,0 +1,99 @@
+//! The HTTP interface.
+//!
+//! A request passes [`guard`] (id, log, metrics, time-out, places), then its handler: [`caller`] tells who
+//! calls and refuses, [`extract`] reads what is asked, core answers, [`problem`] tells what went wrong.
+
+mod app;
+mod caller;
+mod extract;
+mod guard;
+mod measures;
+mod openapi;
+mod problem;
+mod routes;
+mod serve;
+mod thread;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use serde_json::Value;
+use throughline_core::{Error, ErrorKind, Result};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_swagger_ui::SwaggerUi;
+
+use app::App;
+use guard::Places;
+use problem::Failure;
+
+pub use serve::{Served, serve};
+
+/// Operations that answer whatever the load is, and those that take a place.
+fn routers() -> (OpenApiRouter<App>, OpenApiRouter<App>) {
+    let working = OpenApiRouter::new()
+        .merge(routes::sessions::router())
+        .merge(routes::messages::router())
+        .merge(routes::assemble::router())
+        .merge(routes::tracked::router())
+        .merge(routes::shares::router())
+        .merge(routes::facts::router())
+        .merge(routes::profile::router())
+        .merge(routes::settings::router())
+        .merge(routes::keys::router())
+        .merge(routes::users::router());
+    (routes::operations::router(), working)
+}
+
+/// The OpenAPI document of this version.
+///
+/// # Errors
+/// `Internal` where it has no JSON form.
+pub fn document() -> Result<Value> {
+    let (always, working) = routers();
+    let all = OpenApiRouter::<App>::with_openapi(openapi::base()).merge(always).merge(working);
+    let mut document = all.into_openapi();
+    openapi::complete(&mut document);
+    let broken = |error| Error::internal("the document has no JSON form").with_source(error);
+    // Forms are told from domain types by their names here, which no reader of the document needs.
+    let text = serde_json::to_string(&document).map_err(broken)?.replace("Json\"", "\"");
+    serde_json::from_str(&text).map_err(broken)
+}
+
+/// The document as its file has it.
+///
+/// # Errors
+/// As [`document`].
+pub fn document_text() -> Result<String> {
+    Ok(format!("{:#}\n", document()?))
+}
+
+/// The service as one router.
+fn router(app: &App) -> Result<Router> {
+    let document = document()?;
+    let (always, working) = routers();
+    let places = Places::new(app.config.max_in_flight);
+    let working =
+        Router::from(working).layer(from_fn_with_state((app.clone(), places), guard::bound));
+    let router = Router::from(always)
+        .merge(working)
+        .merge(SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", document))
+        .fallback(async || {
+            Failure::from(Error::not_found("no operation has this path: /docs lists them"))
+        })
+        .method_not_allowed_fallback(async || {
+            let error = Error::invalid("the path has no such method: /docs lists them");
+            Failure::of_status(StatusCode::METHOD_NOT_ALLOWED, error)
+        })
+        .layer(DefaultBodyLimit::max(app.config.max_body_bytes()))
+        .layer(CompressionLayer::new())
+        .layer(CatchPanicLayer::custom(|_| {
+            use axum::response::IntoResponse;
+            Failure::from(Error::new(ErrorKind::Internal, "a request panicked")).into_response()
+        }))
+        .layer(from_fn_with_state(app.clone(), guard::observe))
+        .with_state(app.clone());
+    Ok(router)
+}

@@ -1,0 +1,185 @@
+//! The OpenAPI document: what the handlers say of themselves, and what is true of all of them.
+
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{
+    ContentBuilder, ObjectBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, Schema, Type,
+};
+use utoipa::{Modify, OpenApi as _};
+
+use super::problem::Problem;
+
+/// Most characters of a name, and what it looks like: no white space around it, no control characters.
+const MAX_NAME: usize = 200;
+const NAME: &str = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$";
+/// What the id of a key looks like.
+const KEY_ID: &str = "^[0-9a-f]{16}$";
+/// Operations that heed an `Idempotency-Key`.
+const REPEATED: &[&str] =
+    &["open_session", "append_messages", "remember_fact", "refer_to_file", "create_key"];
+/// Operations that change nothing, although they are posted.
+const READS: &[&str] = &["assemble_context", "search_facts"];
+/// Statuses that any operation may answer, and when.
+const ANY: &[(&str, &str)] = &[
+    ("400", "The request is wrong; `detail` names the field"),
+    ("500", "A defect of ours"),
+    ("503", "The service or its store is at its limit or away: come again after `Retry-After`"),
+];
+/// Statuses of operations that know their caller.
+const SECURED: &[(&str, &str)] = &[
+    ("401", "There is no key, or one that is not good"),
+    ("403", "The key does not permit this, or is not bound to what the call names"),
+    ("429", "The key was used too often: come again after `Retry-After`"),
+];
+/// Statuses of operations on something that has an id.
+const NAMED: &[(&str, &str)] = &[("404", "It is not there, or not the caller's")];
+/// Statuses of operations with a body.
+const WITH_BODY: &[(&str, &str)] = &[
+    ("413", "The body is too large"),
+    ("415", "The body is not `application/json`"),
+    ("422", "The token budget is too small for the turn"),
+];
+/// Statuses of operations that change something.
+const CHANGES: &[(&str, &str)] = &[
+    ("409", "The same identity stands for something else, or another writer came first"),
+    ("507", "The store has no room left"),
+];
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Throughline",
+        description = "A context engine for LLM agents: keeps what an agent has seen and assembles, \
+                       for every turn, the smallest context that keeps the answer right, under a hard \
+                       token budget.\n\nWhose memory a call works on comes from its key, never from its \
+                       body. A key that acts for users names one by the header `Throughline-User`; a \
+                       key that is bound to no workspace may name one by `Throughline-Workspace`.",
+        license(name = "Apache-2.0")
+    ),
+    components(schemas(Problem)),
+    modifiers(&Common),
+    security(("key" = []))
+)]
+struct Document;
+
+/// The document before its paths are added.
+pub(super) fn base() -> OpenApi {
+    Document::openapi()
+}
+
+/// What is true of every operation, added once all of them are there.
+pub(super) fn complete(document: &mut OpenApi) {
+    for (path, item) in &mut document.paths.paths {
+        let named = path.contains('{');
+        let (most, looks) = match path.starts_with("/v1/keys/") {
+            true => (16, KEY_ID),
+            false => (MAX_NAME, NAME),
+        };
+        let operations = [
+            (&mut item.get, false),
+            (&mut item.put, true),
+            (&mut item.post, true),
+            (&mut item.delete, true),
+            (&mut item.patch, true),
+        ];
+        for (operation, changes) in operations {
+            if let Some(operation) = operation {
+                let changes = changes && !is_one_of(operation, READS);
+                bound_ids(operation, most, looks);
+                complete_operation(operation, named, changes);
+            }
+        }
+        if let Some(post) = &mut item.post
+            && is_one_of(post, REPEATED)
+        {
+            header(
+                post,
+                "Idempotency-Key",
+                "Makes a repeat of the call harmless: for a day, the same key with the same request is \
+                 answered as it was then, on every server. 1 to 255 visible ASCII characters",
+                255,
+                "^[!-~]+$",
+            );
+        }
+    }
+}
+
+fn is_one_of(operation: &Operation, ids: &[&str]) -> bool {
+    operation.operation_id.as_ref().is_some_and(|id| ids.contains(&id.as_str()))
+}
+
+fn complete_operation(operation: &mut Operation, named: bool, changes: bool) {
+    let nobody = utoipa::openapi::SecurityRequirement::default();
+    let security = operation.security.as_ref();
+    let secured =
+        security.is_none_or(|security| security.iter().any(|requirement| *requirement != nobody));
+    let open = security.is_some_and(|security| security.contains(&nobody));
+    let body = operation.request_body.is_some();
+    let sets =
+        [(true, ANY), (secured, SECURED), (named, NAMED), (body, WITH_BODY), (changes, CHANGES)];
+    for (applies, set) in sets {
+        if !applies {
+            continue;
+        }
+        for (status, when) in set {
+            let answer = ResponseBuilder::new().description(*when).content(
+                "application/problem+json",
+                ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build(),
+            );
+            let responses = &mut operation.responses.responses;
+            responses.entry((*status).to_owned()).or_insert(RefOr::T(answer.build()));
+        }
+    }
+    if !open {
+        let user = "The user, where the key acts for users; 1 to 200 bytes of UTF-8";
+        header(operation, "Throughline-User", user, MAX_NAME, NAME);
+        let workspace = "The workspace, where the key is bound to none; 1 to 200 bytes of UTF-8";
+        header(operation, "Throughline-Workspace", workspace, MAX_NAME, NAME);
+    }
+}
+
+/// Says what ids in the path look like, where nothing says it yet.
+fn bound_ids(operation: &mut Operation, most: usize, looks: &str) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        let RefOr::T(parameter) = parameter else { continue };
+        if parameter.parameter_in == ParameterIn::Path
+            && let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema
+            && schema.format.is_none()
+        {
+            schema.min_length = Some(1);
+            schema.max_length = Some(most);
+            schema.pattern = Some(looks.to_owned());
+        }
+    }
+}
+
+fn header(operation: &mut Operation, name: &str, what: &str, most: usize, pattern: &str) {
+    let schema = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(most))
+        .pattern(Some(pattern));
+    let parameter = ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(what))
+        .schema(Some(schema.build()))
+        .build();
+    operation.parameters.get_or_insert_default().push(RefOr::T(parameter));
+}
+
+/// How callers prove who they are.
+struct Common;
+
+impl Modify for Common {
+    fn modify(&self, document: &mut OpenApi) {
+        let scheme = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .bearer_format("tl_<id>_<secret>")
+            .description(Some("A key of `throughline keys create` or `POST /v1/keys`"))
+            .build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("key", SecurityScheme::Http(scheme));
+    }
+}

@@ -1,0 +1,133 @@
+//! Failures as `application/problem+json` (RFC 9457), by one table from kinds to statuses.
+
+use std::time::Duration;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use throughline_core::{Error, ErrorKind};
+use utoipa::ToSchema;
+
+use super::guard::request_id;
+
+/// How long a caller waits who is told to come again and not when.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// What went wrong, and what to do about it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "type": "about:blank",
+    "title": "Not Found",
+    "status": 404,
+    "code": "not_found",
+    "detail": "no session under this id: its first message creates it",
+    "request_id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11"
+}))]
+pub(super) struct Problem {
+    /// Always `about:blank`: `code` tells more than the status.
+    r#type: &'static str,
+    /// The status in words.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// What kind of failure it is; stable, to act on.
+    code: String,
+    /// One sentence: what is wrong and what to do.
+    detail: String,
+    /// Under which the log knows the request.
+    request_id: String,
+}
+
+/// The one table from kinds of errors to statuses.
+pub(super) fn status(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::InvalidInput => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::BudgetTooSmall => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Unavailable | ErrorKind::ReadOnly | ErrorKind::SchemaTooNew => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        ErrorKind::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// A failure on its way to the caller.
+#[derive(Debug)]
+pub(super) struct Failure {
+    status: StatusCode,
+    error: Error,
+}
+
+impl Failure {
+    /// A failure of HTTP itself, which has a status that no kind has.
+    pub(super) fn of_status(status: StatusCode, error: Error) -> Self {
+        Self { status, error }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { status: status(error.kind()), error }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let Self { status, error } = self;
+        let kind = error.kind();
+        let mut source = std::error::Error::source(&error);
+        let mut causes = Vec::new();
+        while let Some(cause) = source {
+            causes.push(cause.to_string());
+            source = cause.source();
+        }
+        if status.is_server_error() {
+            // Causes are for the log alone: they may name servers, tables and files.
+            tracing::error!(
+                code = kind.code(),
+                operation = error.operation(),
+                causes = causes.join(": "),
+                "request failed"
+            );
+        }
+        metrics::counter!("throughline_refusals_total", "code" => kind.code()).increment(1);
+        // What is wrong inside is no caller's business, and may name what is not theirs.
+        let detail = match kind {
+            ErrorKind::Internal | ErrorKind::Corrupt => {
+                "a defect of ours: the log has it under this request_id".to_owned()
+            }
+            _ => error.message().to_owned(),
+        };
+        let problem = Problem {
+            r#type: "about:blank",
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            code: kind.code().to_owned(),
+            detail,
+            request_id: request_id(),
+        };
+        let body = serde_json::to_vec(&problem).unwrap_or_default();
+        let mut response =
+            (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if status == StatusCode::PAYLOAD_TOO_LARGE {
+            // The rest of the body is not read: another request on this connection would be lost.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        let wait = error.retry_after().or(kind.is_retryable().then_some(WAIT));
+        if let Some(wait) = wait {
+            // Whole seconds, and never too few.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        }
+        response
+    }
+}

@@ -1,0 +1,361 @@
+//! The facts ledger.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use throughline_core::Error;
+use throughline_core::fact::{Correction, Fact, FactKind, FactStatus, Remember};
+use throughline_core::ids::FactId;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{List, Paging};
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read, Write};
+use crate::http::extract::{Body, Named, Params, Repeat};
+use crate::http::problem::Failure;
+
+/// Facts of a search that names no limit.
+const DEFAULT_FOUND: usize = 10;
+/// Most facts of a search.
+const MOST_FOUND: usize = 24;
+/// Most characters of a search.
+const MOST_ASKED: usize = 10_000;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(remember, list))
+        .routes(routes!(search))
+        .routes(routes!(show, correct, retract))
+}
+
+/// What sort of nugget it is.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FactKindJson {
+    /// Something was settled.
+    Decision,
+    /// A named thing and what it is.
+    Entity,
+    /// Something is to be done.
+    Task,
+    /// A measured or counted value.
+    Metric,
+    /// A URL and what it stands for.
+    Link,
+    /// Any other statement of the user about their world.
+    Fact,
+    /// How the assistant should act from now on.
+    Instruction,
+    /// What the user likes better.
+    Preference,
+    /// Takes back another one.
+    Retraction,
+}
+
+impl From<FactKindJson> for FactKind {
+    fn from(kind: FactKindJson) -> Self {
+        match kind {
+            FactKindJson::Decision => Self::Decision,
+            FactKindJson::Entity => Self::Entity,
+            FactKindJson::Task => Self::Task,
+            FactKindJson::Metric => Self::Metric,
+            FactKindJson::Link => Self::Link,
+            FactKindJson::Fact => Self::Fact,
+            FactKindJson::Instruction => Self::Instruction,
+            FactKindJson::Preference => Self::Preference,
+            FactKindJson::Retraction => Self::Retraction,
+        }
+    }
+}
+
+impl From<FactKind> for FactKindJson {
+    fn from(kind: FactKind) -> Self {
+        match kind {
+            FactKind::Decision => Self::Decision,
+            FactKind::Entity => Self::Entity,
+            FactKind::Task => Self::Task,
+            FactKind::Metric => Self::Metric,
+            FactKind::Link => Self::Link,
+            FactKind::Fact => Self::Fact,
+            FactKind::Instruction => Self::Instruction,
+            FactKind::Preference => Self::Preference,
+            FactKind::Retraction => Self::Retraction,
+        }
+    }
+}
+
+/// A fact to remember.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "text": "The Alfred cutover is on 21 May.", "kind": "decision",
+    "subject": "Alfred cutover", "attribute": "date", "value": "21 May",
+    "tags": ["project:alfred"]
+}))]
+pub(crate) struct RememberJson {
+    /// What is so, in up to 500 characters.
+    #[schema(min_length = 1, max_length = 500)]
+    text: String,
+    /// Its sort; `fact` where it is not given.
+    #[serde(default)]
+    kind: Option<FactKindJson>,
+    /// Whom or what it is about; with `attribute`, a later fact about the same replaces it.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
+    subject: Option<String>,
+    /// Which property of the subject.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
+    attribute: Option<String>,
+    /// The property's value.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 500)]
+    value: Option<String>,
+    /// Topics, such as `project:alfred`.
+    #[serde(default)]
+    #[schema(max_items = 16)]
+    tags: Vec<String>,
+}
+
+/// What the fact should have said.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"text": "The Alfred cutover is on 22 May.", "value": "22 May"}))]
+pub(crate) struct CorrectJson {
+    /// What is so, in up to 500 characters.
+    #[schema(min_length = 1, max_length = 500)]
+    text: String,
+    /// The property's value, where the fact has subject and attribute.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 500)]
+    value: Option<String>,
+}
+
+/// A search among the facts that hold.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"query": "When is the cutover?", "limit": 5}))]
+pub(crate) struct SearchJson {
+    /// A question or words.
+    #[schema(min_length = 1, max_length = 10_000)]
+    query: String,
+    /// Most facts, 1 to 24; 10 where it is not given.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 24)]
+    limit: Option<usize>,
+}
+
+/// A fact of the ledger.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c15", "kind": "decision",
+    "text": "The Alfred cutover is on 21 May.", "subject": "Alfred cutover", "attribute": "date",
+    "value": "21 May", "tags": ["project:alfred"], "session": "support-17",
+    "sources": ["msg:0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11"], "weight": 1.0, "holds": true,
+    "superseded_by": null, "observed_at": "2026-03-02T09:14:00Z"
+}))]
+pub(crate) struct FactJson {
+    id: String,
+    kind: FactKindJson,
+    text: String,
+    subject: Option<String>,
+    attribute: Option<String>,
+    value: Option<String>,
+    tags: Vec<String>,
+    /// Where it was first stated; null where it was told directly.
+    session: Option<String>,
+    /// The last messages that state it.
+    sources: Vec<String>,
+    /// 1 when stated once; each restatement adds 1.
+    weight: f32,
+    /// Whether it is what holds now.
+    holds: bool,
+    /// The fact that took its place.
+    superseded_by: Option<String>,
+    #[schema(format = DateTime)]
+    observed_at: String,
+}
+
+impl FactJson {
+    fn of(fact: Fact) -> Self {
+        let holds = fact.holds();
+        Self {
+            id: fact.id.to_string(),
+            kind: fact.kind.into(),
+            text: fact.text,
+            subject: fact.subject,
+            attribute: fact.attribute,
+            value: fact.value,
+            tags: fact.tags,
+            session: fact.session.map(|id| id.to_string()),
+            sources: fact.sources.iter().map(|id| format!("msg:{id}")).collect(),
+            weight: fact.weight,
+            holds,
+            superseded_by: match fact.status {
+                FactStatus::Active => None,
+                FactStatus::Superseded(by) => Some(by.to_string()),
+            },
+            observed_at: fact.observed_at.to_rfc3339(),
+        }
+    }
+}
+
+/// A fact that a search found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FoundFactJson {
+    fact: FactJson,
+    /// How well it fits; comparable within one answer.
+    score: f32,
+}
+
+/// Remember a fact
+///
+/// Told directly, not in a message. A value that was rejected before is allowed again by this.
+#[utoipa::path(
+    post,
+    path = "/v1/facts",
+    operation_id = "remember_fact",
+    tag = "facts",
+    request_body = RememberJson,
+    responses((status = 201, body = FactJson, description = "The fact"))
+)]
+async fn remember(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    repeat: Repeat,
+    body: Body<RememberJson>,
+) -> Result<(StatusCode, Json<FactJson>), Failure> {
+    let idempotency = repeat.of(&body);
+    let new = body.value;
+    let remember = Remember {
+        kind: new.kind.map_or(FactKind::Fact, FactKind::from),
+        text: new.text,
+        subject: new.subject,
+        attribute: new.attribute,
+        value: new.value,
+        tags: new.tags,
+    };
+    let fact = app.engine.facts.remember(&caller.scope()?, remember, idempotency).await?;
+    Ok((StatusCode::CREATED, Json(FactJson::of(fact))))
+}
+
+/// List facts
+///
+/// All of them in the order in which they were stated, those that hold no more included.
+#[utoipa::path(
+    get,
+    path = "/v1/facts",
+    operation_id = "list_facts",
+    tag = "facts",
+    params(Paging),
+    responses((status = 200, body = List<FactJson>, description = "Facts"))
+)]
+async fn list(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Params(paging): Params<Paging>,
+) -> Result<Json<List<FactJson>>, Failure> {
+    let page = app.engine.facts.list(&caller.scope()?, &paging.request()?).await?;
+    Ok(Json(List::of(page, FactJson::of)))
+}
+
+/// Search facts
+///
+/// By words and by meaning, among those that hold; the best first.
+#[utoipa::path(
+    post,
+    path = "/v1/facts/search",
+    operation_id = "search_facts",
+    tag = "facts",
+    request_body = SearchJson,
+    responses((status = 200, body = List<FoundFactJson>, description = "Facts, the best first"))
+)]
+async fn search(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    body: Body<SearchJson>,
+) -> Result<Json<List<FoundFactJson>>, Failure> {
+    let limit = body.value.limit.unwrap_or(DEFAULT_FOUND);
+    if !(1..=MOST_FOUND).contains(&limit) {
+        return Err(Error::invalid(format!("limit must be 1 to {MOST_FOUND}")).into());
+    }
+    let length = body.value.query.chars().count();
+    if !(1..=MOST_ASKED).contains(&length) {
+        return Err(Error::invalid(format!("query: 1 to {MOST_ASKED} characters")).into());
+    }
+    let contexts = &app.engine.contexts;
+    let found = contexts.recall_facts(&caller.scope()?, &body.value.query, limit).await?;
+    let items = found
+        .into_iter()
+        .map(|found| FoundFactJson { fact: FactJson::of(found.fact), score: found.score });
+    Ok(Json(List { items: items.collect(), next_cursor: None }))
+}
+
+/// Show a fact
+#[utoipa::path(
+    get,
+    path = "/v1/facts/{id}",
+    operation_id = "get_fact",
+    tag = "facts",
+    params(("id" = String, Path, format = "uuid", description = "The fact")),
+    responses((status = 200, body = FactJson, description = "The fact"))
+)]
+async fn show(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(id): Named<String>,
+) -> Result<Json<FactJson>, Failure> {
+    let id: FactId = id.parse()?;
+    Ok(Json(FactJson::of(app.engine.facts.get(&caller.scope()?, id).await?)))
+}
+
+/// Correct a fact
+///
+/// Says what is so instead. The old value stays rejected, also when its source is imported again.
+#[utoipa::path(
+    patch,
+    path = "/v1/facts/{id}",
+    operation_id = "correct_fact",
+    tag = "facts",
+    params(("id" = String, Path, format = "uuid", description = "The fact")),
+    request_body = CorrectJson,
+    responses((status = 200, body = FactJson, description = "The fact that holds now"))
+)]
+async fn correct(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+    body: Body<CorrectJson>,
+) -> Result<Json<FactJson>, Failure> {
+    let id: FactId = id.parse()?;
+    let correction = Correction { text: body.value.text, value: body.value.value };
+    let fact = app.engine.facts.correct(&caller.scope()?, id, correction).await?;
+    app.audit(&caller, "fact.correct", id.to_string()).await;
+    Ok(Json(FactJson::of(fact)))
+}
+
+/// Retract a fact
+///
+/// It does not hold any more, and its value stays rejected, also when its source is imported again. The
+/// messages that state it stay; erase those to remove the words themselves.
+#[utoipa::path(
+    delete,
+    path = "/v1/facts/{id}",
+    operation_id = "retract_fact",
+    tag = "facts",
+    params(("id" = String, Path, format = "uuid", description = "The fact")),
+    responses((status = 200, body = FactJson, description = "The fact, which holds no more"))
+)]
+async fn retract(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+) -> Result<Json<FactJson>, Failure> {
+    let id: FactId = id.parse()?;
+    let fact = app.engine.facts.retract(&caller.scope()?, id).await?;
+    app.audit(&caller, "fact.retract", id.to_string()).await;
+    Ok(Json(FactJson::of(fact)))
+}

@@ -1,0 +1,324 @@
+//! What was said.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use throughline_core::ids::{ExternalId, MessageId};
+use throughline_core::session::{AppendOptions, Message, NewMessage, Role};
+use throughline_core::time::Timestamp;
+use throughline_core::{Error, Result};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::sessions::ErasedJson;
+use super::{List, Paging, cooked, raw};
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read, Write};
+use crate::http::extract::{Body, Named, Params, Repeat, objects};
+use crate::http::problem::Failure;
+use crate::http::thread::Thread;
+
+/// Most messages that one call erases by id.
+const MAX_ERASED_IDS: usize = 100;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(append, list, erase))
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RoleJson {
+    /// Instructions of the application.
+    System,
+    /// The end user, whose words become facts.
+    User,
+    /// The model.
+    Assistant,
+    /// What a tool returned.
+    Tool,
+}
+
+impl From<RoleJson> for Role {
+    fn from(role: RoleJson) -> Self {
+        match role {
+            RoleJson::System => Self::System,
+            RoleJson::User => Self::User,
+            RoleJson::Assistant => Self::Assistant,
+            RoleJson::Tool => Self::Tool,
+        }
+    }
+}
+
+impl From<Role> for RoleJson {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::System => Self::System,
+            Role::User => Self::User,
+            Role::Assistant => Self::Assistant,
+            Role::Tool => Self::Tool,
+        }
+    }
+}
+
+/// Messages to append.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"messages": [
+    {"role": "user", "content": "The Alfred cutover moved to 21 May.", "external_id": "m-1"},
+    {"role": "assistant", "content": "Noted: 21 May."}
+]}))]
+pub(crate) struct Append {
+    /// 1 to 1,000 messages, in order; all of them are stored or none.
+    #[serde(deserialize_with = "objects")]
+    #[schema(min_items = 1, max_items = 1000)]
+    messages: Vec<NewMessageJson>,
+}
+
+/// A message to append.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewMessageJson {
+    role: RoleJson,
+    /// What is said: up to 1 MiB of text.
+    #[schema(min_length = 1)]
+    content: String,
+    /// The speaker's name.
+    #[serde(default)]
+    #[schema(max_length = 200)]
+    name: Option<String>,
+    /// The caller's id: appending it again with equal content is the same message.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
+    external_id: Option<String>,
+    /// When it was said; now where it is not given.
+    #[serde(default)]
+    #[schema(format = DateTime)]
+    created_at: Option<String>,
+    /// JSON, kept and not interpreted.
+    #[serde(default)]
+    parts: Option<Value>,
+    /// JSON, kept and not interpreted.
+    #[serde(default)]
+    attachments: Option<Value>,
+}
+
+impl NewMessageJson {
+    fn message(self) -> Result<NewMessage> {
+        Ok(NewMessage {
+            role: self.role.into(),
+            name: self.name,
+            content: self.content,
+            external_id: self.external_id.map(ExternalId::new).transpose()?,
+            created_at: self.created_at.as_deref().map(Timestamp::parse).transpose()?,
+            parts: self.parts.as_ref().map(raw).transpose()?,
+            attachments: self.attachments.as_ref().map(raw).transpose()?,
+        })
+    }
+}
+
+/// The messages that were appended, in order.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"messages": [{
+    "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11", "seq": 1, "external_id": "m-1",
+    "token_count": 9, "replayed": false
+}]}))]
+pub(crate) struct AppendedJson {
+    messages: Vec<AppendedMessageJson>,
+}
+
+/// The identity of an appended message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AppendedMessageJson {
+    /// Our id.
+    id: String,
+    /// Its order of commit among all messages of the user.
+    seq: u64,
+    /// The caller's id.
+    external_id: Option<String>,
+    /// Tokens of its content.
+    token_count: u32,
+    /// Whether it was there already.
+    replayed: bool,
+}
+
+/// A message.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11", "seq": 1, "role": "user",
+    "name": null, "content": "The Alfred cutover moved to 21 May.", "external_id": "m-1",
+    "created_at": "2026-03-02T09:14:00Z", "token_count": 9
+}))]
+pub(crate) struct MessageJson {
+    /// Our id.
+    id: String,
+    /// Its order of commit among all messages of the user.
+    seq: u64,
+    role: RoleJson,
+    /// The speaker's name.
+    name: Option<String>,
+    content: String,
+    /// The caller's id.
+    external_id: Option<String>,
+    /// When it was said.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// Tokens of its content.
+    token_count: u32,
+    /// As it was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<Value>,
+    /// As they were sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attachments: Option<Value>,
+}
+
+impl MessageJson {
+    pub(super) fn of(message: Message) -> Self {
+        Self {
+            id: message.id.to_string(),
+            seq: message.seq,
+            role: message.role.into(),
+            name: message.name,
+            content: message.content,
+            external_id: message.external_id.map(|id| id.to_string()),
+            created_at: message.created_at.to_rfc3339(),
+            token_count: message.tokens,
+            parts: message.parts.as_deref().map(cooked),
+            attachments: message.attachments.as_deref().map(cooked),
+        }
+    }
+}
+
+/// Which messages to erase: by id, or by time.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Which {
+    /// Ids of messages, up to 100, with commas between.
+    ids: Option<String>,
+    /// Every message that was said before this time.
+    #[param(format = DateTime)]
+    before: Option<String>,
+}
+
+/// Append messages
+///
+/// When this answers they are durable, with what was derived from them, and the next call recalls them.
+/// A session that does not exist yet is created. In a session that somebody shares, they bear the caller's
+/// name.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/messages",
+    operation_id = "append_messages",
+    tag = "messages",
+    params(("id" = String, Path, description = "The session")),
+    request_body = Append,
+    responses((status = 200, body = AppendedJson, description = "Their identities, in order"))
+)]
+async fn append(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+    repeat: Repeat,
+    body: Body<Append>,
+) -> Result<Json<AppendedJson>, Failure> {
+    let thread = Thread::to_append(&app, &caller, &id).await?;
+    let options =
+        AppendOptions { idempotency: repeat.of(&body), of_a_guest: thread.share.is_some() };
+    let mut messages = Vec::with_capacity(body.value.messages.len());
+    for (at, message) in body.value.messages.into_iter().enumerate() {
+        let mut message = message.message().map_err(|error| {
+            Error::new(error.kind(), format!("messages[{at}]: {}", error.message()))
+        })?;
+        if options.of_a_guest {
+            message.name = Some(caller.scope()?.user.to_string());
+        }
+        messages.push(message);
+    }
+    let external: Vec<Option<String>> = messages
+        .iter()
+        .map(|message| message.external_id.as_ref().map(ToString::to_string))
+        .collect();
+    let sessions = &app.engine.sessions;
+    let appended = sessions.append_with(&thread.scope, &thread.session, messages, options).await?;
+    metrics::counter!("throughline_messages_appended_total")
+        .increment(appended.iter().filter(|message| !message.replayed).count() as u64);
+    let messages =
+        appended.into_iter().zip(external).map(|(message, external_id)| AppendedMessageJson {
+            id: message.id.to_string(),
+            seq: message.seq,
+            external_id,
+            token_count: message.tokens,
+            replayed: message.replayed,
+        });
+    Ok(Json(AppendedJson { messages: messages.collect() }))
+}
+
+/// List the messages of a session
+///
+/// The oldest first.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/messages",
+    operation_id = "list_messages",
+    tag = "messages",
+    params(("id" = String, Path, description = "The session"), Paging),
+    responses((status = 200, body = List<MessageJson>, description = "Messages"))
+)]
+async fn list(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(id): Named<String>,
+    Params(paging): Params<Paging>,
+) -> Result<Json<List<MessageJson>>, Failure> {
+    let thread = Thread::to_read(&app, &caller, &id).await?;
+    let page = paging.request()?;
+    let page = app.engine.sessions.messages(&thread.scope, &thread.session, &page).await?;
+    Ok(Json(List::of(page, MessageJson::of)))
+}
+
+/// Erase messages
+///
+/// By `ids` or `before` a time, with everything that was made from them. It cannot be undone. Ids that are
+/// not there are no error: they are not counted.
+#[utoipa::path(
+    delete,
+    path = "/v1/sessions/{id}/messages",
+    operation_id = "erase_messages",
+    tag = "messages",
+    params(("id" = String, Path, description = "The session"), Which),
+    responses((status = 200, body = ErasedJson, description = "What was removed"))
+)]
+async fn erase(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+    Params(which): Params<Which>,
+) -> Result<Json<ErasedJson>, Failure> {
+    let (scope, session) = Thread::own(&caller, &id)?;
+    app.engine.sessions.get(&scope, &session).await?;
+    let erased = match (which.ids, which.before) {
+        (Some(ids), None) => {
+            let ids =
+                ids.split(',').map(|id| id.trim().parse()).collect::<Result<Vec<MessageId>>>()?;
+            if ids.len() > MAX_ERASED_IDS {
+                return Err(Error::invalid(format!("ids: at most {MAX_ERASED_IDS} at once")).into());
+            }
+            app.engine.erase.messages(&scope, &session, &ids).await?
+        }
+        (None, Some(before)) => {
+            let before = Timestamp::parse(&before)?;
+            app.engine.erase.messages_before(&scope, &session, before).await?
+        }
+        _ => {
+            return Err(
+                Error::invalid("name the messages by `ids` or `before`, one of them").into()
+            );
+        }
+    };
+    app.audit(&caller, "messages.erase", app.pseudonym(&scope, &session)).await;
+    Ok(Json(ErasedJson::from(&erased)))
+}

@@ -1,0 +1,73 @@
+//! The operations, a file a resource. Each is one small function: who calls, what they ask, the service,
+//! the answer.
+
+#![expect(unused_qualifications, reason = "what derives of parameters write")]
+
+pub(super) mod assemble;
+pub(super) mod facts;
+pub(super) mod keys;
+pub(super) mod messages;
+pub(super) mod operations;
+pub(super) mod profile;
+pub(super) mod sessions;
+pub(super) mod settings;
+pub(super) mod shares;
+pub(super) mod tracked;
+pub(super) mod users;
+
+use serde::{Deserialize, Serialize};
+use throughline_core::page::{Page, PageRequest};
+use throughline_core::{Error, Result};
+use utoipa::{IntoParams, ToSchema};
+
+/// Items of a page that names no limit.
+const DEFAULT_LIMIT: usize = 50;
+
+/// Which part of a list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Paging {
+    /// Most items, 1 to 500; 50 where it is not given.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    #[param(min_length = 1, max_length = 16, pattern = "^[0-9a-fA-F]+$")]
+    cursor: Option<String>,
+}
+
+impl Paging {
+    fn request(&self) -> Result<PageRequest> {
+        let page = PageRequest::first(self.limit.unwrap_or(DEFAULT_LIMIT))?;
+        match &self.cursor {
+            Some(cursor) => page.after(cursor),
+            None => Ok(page),
+        }
+    }
+}
+
+/// A part of a list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct List<T> {
+    /// The items, in the order of the list.
+    items: Vec<T>,
+    /// The `cursor` of the next page; null at the end.
+    next_cursor: Option<String>,
+}
+
+impl<T> List<T> {
+    fn of<D>(page: Page<D>, form: impl FnMut(D) -> T) -> Self {
+        Self { items: page.items.into_iter().map(form).collect(), next_cursor: page.next_cursor }
+    }
+}
+
+/// JSON that is kept as text and not interpreted.
+fn raw(value: &serde_json::Value) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| Error::internal("a JSON value has no text").with_source(error))
+}
+
+/// What was kept as text, as JSON again.
+fn cooked(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_default()
+}

@@ -1,0 +1,122 @@
+//! What operators and machines ask: whether it lives, whether it is ready, what it measures.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use throughline_core::ports::Health;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::http::app::App;
+use crate::http::caller::{Admin, Caller};
+use crate::http::problem::Failure;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz)).routes(routes!(metrics))
+}
+
+/// Whether it lives.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"status": "ok", "version": "0.1.0"}))]
+pub(crate) struct Alive {
+    status: &'static str,
+    version: &'static str,
+}
+
+/// Whether work should come.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "ready": true, "backends": [{"backend": "SQLite 3.50.4", "schema_version": 1, "problems": []}]
+}))]
+pub(crate) struct Ready {
+    ready: bool,
+    backends: Vec<BackendJson>,
+}
+
+/// The state of a backend.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BackendJson {
+    /// Name and version.
+    backend: String,
+    /// Migrations applied.
+    schema_version: u32,
+    /// What is missing, in sentences.
+    problems: Vec<String>,
+}
+
+impl From<Health> for BackendJson {
+    fn from(health: Health) -> Self {
+        let Health { backend, schema_version, problems } = health;
+        Self { backend, schema_version, problems }
+    }
+}
+
+/// Tell whether the process lives
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    operation_id = "healthz",
+    tag = "operations",
+    security(()),
+    responses((status = 200, body = Alive, description = "It does"))
+)]
+async fn healthz() -> Json<Alive> {
+    Json(Alive { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+/// Tell whether requests should come
+///
+/// It is ready while its store answers. An index or a cache that is away is told and makes it no less
+/// ready: recall goes by words, and what is cached is read again.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "readyz",
+    tag = "operations",
+    security(()),
+    responses(
+        (status = 200, body = Ready, description = "They should"),
+        (status = 503, body = Ready, description = "They should not")
+    )
+)]
+async fn readyz(State(app): State<App>) -> Response {
+    let (store_ok, backends) = match app.engine.health(false).await {
+        Ok(found) => (
+            found.first().is_some_and(|store| store.problems.is_empty()),
+            found.into_iter().map(BackendJson::from).collect(),
+        ),
+        Err(error) => {
+            let problems = vec![error.message().to_owned()];
+            (false, vec![BackendJson { backend: "store".into(), schema_version: 0, problems }])
+        }
+    };
+    let ready = store_ok && !app.is_stopping();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(Ready { ready, backends })).into_response()
+}
+
+/// Show metrics
+///
+/// For Prometheus. On a loopback address anybody may, as nothing in them is of one tenant; elsewhere a key
+/// that permits `admin` is needed, unless `http.public_metrics` is set.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "metrics",
+    tag = "operations",
+    security((), ("key" = [])),
+    responses((status = 200, body = String, content_type = "text/plain", description = "Metrics"))
+)]
+async fn metrics(
+    State(app): State<App>,
+    caller: Result<Caller<Admin>, Failure>,
+) -> Result<Response, Failure> {
+    if !app.listen.is_loopback() && !app.config.public_metrics {
+        caller?;
+    }
+    let text = app.metrics.render();
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}

@@ -1,0 +1,93 @@
+//! What is true of a user in every turn.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use throughline_core::scope::{Profile, ProfileChange};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read, Write};
+use crate::http::extract::Body;
+use crate::http::problem::Failure;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show, change))
+}
+
+/// A user's rules and profile card, which are part of every context.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "rules": "Answer in metric units.", "card": "Lead engineer, Europe/Lisbon", "version": 1,
+    "updated_at": "2026-03-02T09:14:00Z"
+}))]
+pub(crate) struct ProfileJson {
+    /// Standing instructions, one a line.
+    rules: String,
+    /// Who the user is.
+    card: String,
+    /// Increases with every change; 0 is a profile that was never set.
+    version: u64,
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+impl From<Profile> for ProfileJson {
+    fn from(profile: Profile) -> Self {
+        Self {
+            rules: profile.rules,
+            card: profile.card,
+            version: profile.version,
+            updated_at: profile.updated_at.to_rfc3339(),
+        }
+    }
+}
+
+/// What to change; what is not given stays, an empty text clears.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "rules": "Answer in metric units.", "card": "Lead engineer, Europe/Lisbon"
+}))]
+pub(crate) struct ProfileChangeJson {
+    /// Standing instructions, at most 350 tokens.
+    #[serde(default)]
+    rules: Option<String>,
+    /// Who the user is, at most 100 tokens.
+    #[serde(default)]
+    card: Option<String>,
+}
+
+/// Show rules and profile card
+///
+/// Those that hold: what a workspace leaves empty is its user's.
+#[utoipa::path(
+    get,
+    path = "/v1/profile",
+    operation_id = "get_profile",
+    tag = "profile",
+    responses((status = 200, body = ProfileJson, description = "The profile"))
+)]
+async fn show(State(app): State<App>, caller: Caller<Read>) -> Result<Json<ProfileJson>, Failure> {
+    Ok(Json(app.engine.profiles.get(&caller.scope()?).await?.into()))
+}
+
+/// Change rules and profile card
+#[utoipa::path(
+    put,
+    path = "/v1/profile",
+    operation_id = "change_profile",
+    tag = "profile",
+    request_body = ProfileChangeJson,
+    responses((status = 200, body = ProfileJson, description = "The profile"))
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    body: Body<ProfileChangeJson>,
+) -> Result<Json<ProfileJson>, Failure> {
+    let change = ProfileChange { rules: body.value.rules, card: body.value.card };
+    Ok(Json(app.engine.profiles.change(&caller.scope()?, change).await?.into()))
+}

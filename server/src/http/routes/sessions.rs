@@ -1,0 +1,224 @@
+//! Threads.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use throughline_core::Error;
+use throughline_core::ids::SessionId;
+use throughline_core::ports::Erased;
+use throughline_core::session::{Session, Share};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{List, Paging};
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read, Write};
+use crate::http::extract::{Body, Named, Params, Repeat};
+use crate::http::problem::Failure;
+use crate::http::thread::{Thread, is_reserved};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(open, list)).routes(routes!(show, erase))
+}
+
+/// A conversation thread.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "support-17",
+    "created_at": "2026-03-02T09:14:00Z",
+    "last_at": "2026-03-02T09:20:00Z",
+    "message_count": 6,
+    "token_count": 412,
+    "summarized_count": 0
+}))]
+pub(crate) struct SessionJson {
+    /// The id under which this caller reaches it.
+    id: String,
+    /// When it began.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When its latest message was said.
+    #[schema(format = DateTime)]
+    last_at: String,
+    /// Messages held.
+    message_count: u64,
+    /// Tokens of their contents.
+    token_count: u64,
+    /// Messages that its summary covers.
+    summarized_count: u64,
+    /// Whose it is and what the caller may do there, where somebody else shares it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared: Option<SharedJson>,
+}
+
+/// How a session is somebody else's.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SharedJson {
+    /// The user whose session it is.
+    owner: String,
+    /// Whether the caller may append.
+    writable: bool,
+}
+
+impl SessionJson {
+    pub(super) fn of(session: &Session, share: Option<&Share>) -> Self {
+        Self {
+            id: share.map_or_else(|| session.id.to_string(), |share| format!("share:{}", share.id)),
+            created_at: session.created_at.to_rfc3339(),
+            last_at: session.last_at.to_rfc3339(),
+            message_count: session.messages,
+            token_count: session.tokens,
+            summarized_count: session.summarized,
+            shared: share.map(|share| SharedJson {
+                owner: share.owner.user.to_string(),
+                writable: share.writable,
+            }),
+        }
+    }
+}
+
+/// A session to open.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"id": "support-17"}))]
+pub(crate) struct OpenSession {
+    /// The caller's id for it, 1 to 200 bytes; one is made where it is not given.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
+    id: Option<String>,
+}
+
+/// What an erasure removed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "sessions": 1, "messages": 6, "tokens": 412, "facts": 2, "entities": 3, "files": 0, "summaries": 0
+}))]
+pub(crate) struct ErasedJson {
+    sessions: u64,
+    messages: u64,
+    /// Tokens of the messages' contents.
+    tokens: u64,
+    /// Facts that no other message states.
+    facts: u64,
+    /// Typed values that no other message has.
+    entities: u64,
+    /// References to files.
+    files: u64,
+    /// Versions of summaries, which are built again from what stays.
+    summaries: u64,
+}
+
+impl From<&Erased> for ErasedJson {
+    fn from(erased: &Erased) -> Self {
+        Self {
+            sessions: erased.sessions,
+            messages: erased.messages,
+            tokens: erased.tokens,
+            facts: erased.facts,
+            entities: erased.entities,
+            files: erased.files,
+            summaries: erased.summaries,
+        }
+    }
+}
+
+/// Open a session
+///
+/// Its first message opens it as well. One that is there stays as it is.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions",
+    operation_id = "open_session",
+    tag = "sessions",
+    request_body = OpenSession,
+    responses((status = 201, body = SessionJson, description = "The session"))
+)]
+async fn open(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    repeat: Repeat,
+    body: Body<OpenSession>,
+) -> Result<(StatusCode, Json<SessionJson>), Failure> {
+    let idempotency = repeat.of(&body);
+    let id = match (body.value.id, &idempotency) {
+        (Some(id), _) if is_reserved(&id) => {
+            return Err(Error::invalid(
+                "id: `share:` and a UUID name a session that somebody shares: choose another",
+            )
+            .into());
+        }
+        (Some(id), _) => SessionId::new(id)?,
+        // A repeated call opens the same session.
+        (None, Some(repeat)) => {
+            SessionId::new(uuid::Builder::from_custom_bytes(repeat.key).into_uuid().to_string())?
+        }
+        (None, None) => SessionId::new(app.engine.ids.next().to_string())?,
+    };
+    let session = app.engine.sessions.open(&caller.scope()?, &id, idempotency).await?;
+    Ok((StatusCode::CREATED, Json(SessionJson::of(&session, None))))
+}
+
+/// List sessions
+///
+/// In the order in which they were opened. What others share is under `/v1/shared`.
+#[utoipa::path(
+    get,
+    path = "/v1/sessions",
+    operation_id = "list_sessions",
+    tag = "sessions",
+    params(Paging),
+    responses((status = 200, body = List<SessionJson>, description = "Sessions"))
+)]
+async fn list(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Params(paging): Params<Paging>,
+) -> Result<Json<List<SessionJson>>, Failure> {
+    let page = app.engine.sessions.list(&caller.scope()?, &paging.request()?).await?;
+    Ok(Json(List::of(page, |session| SessionJson::of(&session, None))))
+}
+
+/// Show a session
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}",
+    operation_id = "get_session",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses((status = 200, body = SessionJson, description = "The session"))
+)]
+async fn show(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(id): Named<String>,
+) -> Result<Json<SessionJson>, Failure> {
+    let thread = Thread::to_read(&app, &caller, &id).await?;
+    let session = app.engine.sessions.get(&thread.scope, &thread.session).await?;
+    Ok(Json(SessionJson::of(&session, thread.share.as_ref())))
+}
+
+/// Erase a session
+///
+/// With everything that was made from it: messages, facts that nothing else states, entities, summaries,
+/// index entries, vectors, cached copies. It cannot be undone, and a restored backup does not bring it
+/// back.
+#[utoipa::path(
+    delete,
+    path = "/v1/sessions/{id}",
+    operation_id = "erase_session",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The session")),
+    responses((status = 200, body = ErasedJson, description = "What was removed"))
+)]
+async fn erase(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+) -> Result<Json<ErasedJson>, Failure> {
+    let (scope, session) = Thread::own(&caller, &id)?;
+    let erased = app.engine.erase.session(&scope, &session).await?;
+    app.audit(&caller, "session.erase", app.pseudonym(&scope, &session)).await;
+    Ok(Json(ErasedJson::from(&erased)))
+}

@@ -1,0 +1,136 @@
+//! What holds for every user of a tenant.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use throughline_core::Result;
+use throughline_core::context::Tier;
+use throughline_core::scope::{Flag, SettingsChange, TenantSettings};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::assemble::TierJson;
+use super::{cooked, raw};
+use crate::http::app::App;
+use crate::http::caller::{Admin, Caller, Read};
+use crate::http::extract::Body;
+use crate::http::problem::Failure;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show, change))
+}
+
+/// The settings of a tenant. What a request says goes before them.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "token_budget": 2000, "tier": null, "flags": {"recall_meaning": true},
+    "models": {"chat": "gpt-5-mini"}, "client_config": {"gdrive_folder_id": "1x-9"},
+    "version": 3, "updated_at": "2026-03-02T09:14:00Z"
+}))]
+pub(crate) struct SettingsJson {
+    /// Tokens of a context; the tier's where it is null.
+    token_budget: Option<u32>,
+    /// Size of a context; `full` where it is null.
+    tier: Option<TierJson>,
+    /// What is turned on or off: `recall`, `recall_facts`, `recall_meaning`. What is not here is on.
+    flags: BTreeMap<String, bool>,
+    /// Models by what they are for.
+    models: BTreeMap<String, String>,
+    /// The tenant's own, kept and not interpreted.
+    #[schema(value_type = Object)]
+    client_config: Value,
+    /// Increases with every change; 0 are settings that were never set.
+    version: u64,
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+impl From<TenantSettings> for SettingsJson {
+    fn from(settings: TenantSettings) -> Self {
+        let empty = settings.client_config.is_empty();
+        Self {
+            token_budget: settings.token_budget,
+            tier: settings.tier.map(TierJson::from),
+            flags: settings
+                .flags
+                .iter()
+                .map(|(flag, on)| (flag.as_str().to_owned(), *on))
+                .collect(),
+            models: settings.models,
+            client_config: match empty {
+                true => Value::Object(Map::new()),
+                false => cooked(&settings.client_config),
+            },
+            version: settings.version,
+            updated_at: settings.updated_at.to_rfc3339(),
+        }
+    }
+}
+
+/// What to change; what is not given stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"token_budget": 2000, "client_config": {"gdrive_folder_id": "1x-9"}}))]
+pub(crate) struct SettingsChangeJson {
+    /// Tokens of a context; 0 is the tier's again.
+    #[serde(default)]
+    #[schema(maximum = 1_000_000)]
+    token_budget: Option<u32>,
+    /// Size of a context.
+    #[serde(default)]
+    tier: Option<TierJson>,
+    /// Flags to turn on or off: `recall`, `recall_facts`, `recall_meaning`; null is on again.
+    #[serde(default)]
+    flags: BTreeMap<String, Option<bool>>,
+    /// Models by what they are for; null removes one.
+    #[serde(default)]
+    models: BTreeMap<String, Option<String>>,
+    /// Replaces the tenant's own, at most 64 KiB.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    client_config: Option<Map<String, Value>>,
+}
+
+/// Show the settings of the tenant
+#[utoipa::path(
+    get,
+    path = "/v1/settings",
+    operation_id = "get_settings",
+    tag = "tenant",
+    responses((status = 200, body = SettingsJson, description = "The settings"))
+)]
+async fn show(State(app): State<App>, caller: Caller<Read>) -> Result<Json<SettingsJson>, Failure> {
+    Ok(Json(app.engine.settings.get(&caller.principal.tenant).await?.into()))
+}
+
+/// Change the settings of the tenant
+#[utoipa::path(
+    put,
+    path = "/v1/settings",
+    operation_id = "change_settings",
+    tag = "tenant",
+    request_body = SettingsChangeJson,
+    responses((status = 200, body = SettingsJson, description = "The settings"))
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller<Admin>,
+    body: Body<SettingsChangeJson>,
+) -> Result<Json<SettingsJson>, Failure> {
+    let change = body.value;
+    let flags = change.flags.into_iter().map(|(flag, on)| Ok((flag.parse::<Flag>()?, on)));
+    let change = SettingsChange {
+        token_budget: change.token_budget.map(|budget| (budget > 0).then_some(budget)),
+        tier: change.tier.map(|tier| Some(Tier::from(tier))),
+        flags: flags.collect::<Result<_>>()?,
+        models: change.models,
+        client_config: change.client_config.map(|own| raw(&Value::Object(own))).transpose()?,
+    };
+    let principal = &caller.principal;
+    let settings = app.engine.settings.change(principal.key, &principal.tenant, change).await?;
+    Ok(Json(settings.into()))
+}

@@ -1,0 +1,158 @@
+//! Sessions that several users of a tenant share.
+
+use std::collections::BTreeSet;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use throughline_core::ids::UserId;
+use throughline_core::session::Share;
+use throughline_core::{Error, Result};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{List, Paging};
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read, Write};
+use crate::http::extract::{Body, Named, Params};
+use crate::http::problem::Failure;
+use crate::http::thread::Thread;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show, share, unshare)).routes(routes!(shared))
+}
+
+/// With whom a session is shared.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "session": "share:0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c16", "owner": "ana", "members": ["bo"],
+    "writable": true, "created_at": "2026-03-02T09:14:00Z"
+}))]
+pub(crate) struct ShareJson {
+    /// The id under which the members reach the session.
+    session: String,
+    /// Whose session it is.
+    owner: String,
+    /// With whom it is shared; of a session that somebody else shares, the caller alone is named.
+    members: Vec<String>,
+    /// Whether they may append.
+    writable: bool,
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+impl ShareJson {
+    fn of(share: Share) -> Self {
+        Self {
+            session: format!("share:{}", share.id),
+            owner: share.owner.user.to_string(),
+            members: share.members.iter().map(ToString::to_string).collect(),
+            writable: share.writable,
+            created_at: share.created_at.to_rfc3339(),
+        }
+    }
+}
+
+/// With whom to share.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"members": ["bo"], "writable": true}))]
+pub(crate) struct ShareWith {
+    /// 1 to 100 users of the tenant; they replace those of an earlier call.
+    #[schema(min_items = 1, max_items = 100)]
+    members: Vec<String>,
+    /// Whether they may append, not only read.
+    #[serde(default)]
+    writable: bool,
+}
+
+/// Show with whom a session is shared
+#[utoipa::path(
+    get,
+    path = "/v1/sessions/{id}/share",
+    operation_id = "get_share",
+    tag = "sharing",
+    params(("id" = String, Path, description = "The session")),
+    responses((status = 200, body = ShareJson, description = "The grant"))
+)]
+async fn show(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(id): Named<String>,
+) -> Result<Json<ShareJson>, Failure> {
+    let (scope, session) = Thread::own(&caller, &id)?;
+    let share = app.engine.shares.of(&scope, &session).await?;
+    let share = share.ok_or_else(|| Error::not_found("the session is not shared"))?;
+    Ok(Json(ShareJson::of(share)))
+}
+
+/// Share a session
+///
+/// With these users of the tenant and no others: they reach it under the id that is answered. Nothing else
+/// of the owner's memory shows to them, and what they say there is no fact of the owner.
+#[utoipa::path(
+    put,
+    path = "/v1/sessions/{id}/share",
+    operation_id = "share_session",
+    tag = "sharing",
+    params(("id" = String, Path, description = "The session")),
+    request_body = ShareWith,
+    responses((status = 200, body = ShareJson, description = "The grant"))
+)]
+async fn share(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+    body: Body<ShareWith>,
+) -> Result<Json<ShareJson>, Failure> {
+    let (scope, session) = Thread::own(&caller, &id)?;
+    let members = body.value.members.into_iter().map(UserId::new);
+    let members = members.collect::<Result<BTreeSet<UserId>>>()?;
+    let by = caller.principal.key;
+    let share = app.engine.shares.share(by, &scope, &session, members, body.value.writable).await?;
+    Ok(Json(ShareJson::of(share)))
+}
+
+/// Share a session no longer
+#[utoipa::path(
+    delete,
+    path = "/v1/sessions/{id}/share",
+    operation_id = "unshare_session",
+    tag = "sharing",
+    params(("id" = String, Path, description = "The session")),
+    responses((status = 204, description = "It is not shared any more"))
+)]
+async fn unshare(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+) -> Result<StatusCode, Failure> {
+    let (scope, session) = Thread::own(&caller, &id)?;
+    app.engine.shares.unshare(caller.principal.key, &scope, &session).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List what others share with the caller
+#[utoipa::path(
+    get,
+    path = "/v1/shared",
+    operation_id = "list_shared",
+    tag = "sharing",
+    params(Paging),
+    responses((status = 200, body = List<ShareJson>, description = "Grants"))
+)]
+async fn shared(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Params(paging): Params<Paging>,
+) -> Result<Json<List<ShareJson>>, Failure> {
+    let scope = caller.scope()?;
+    let page = paging.request()?;
+    let page = app.engine.shares.with_user(&scope.tenant, &scope.user, &page).await?;
+    Ok(Json(List::of(page, |mut share| {
+        share.members.retain(|member| *member == scope.user);
+        ShareJson::of(share)
+    })))
+}

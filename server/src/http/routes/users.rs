@@ -1,0 +1,185 @@
+//! What concerns a user as a whole: use, background work, erasure.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use throughline_core::Error;
+use throughline_core::ids::UserId;
+use throughline_core::job::Job;
+use throughline_core::time::Timestamp;
+use throughline_core::usage::{UsageCounters, UsageDay};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::sessions::ErasedJson;
+use super::{List, Paging};
+use crate::http::app::{App, hex};
+use crate::http::caller::{Admin, Caller, Read};
+use crate::http::extract::{Named, Params};
+use crate::http::problem::Failure;
+
+/// Days of use where none are named, and the most.
+const DEFAULT_DAYS: i64 = 30;
+const MOST_DAYS: i64 = 366;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(usage)).routes(routes!(jobs)).routes(routes!(erase))
+}
+
+/// Which days.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Days {
+    /// The first day (UTC); 30 days before the last where it is not given.
+    #[param(format = Date)]
+    from: Option<String>,
+    /// The last day; today where it is not given.
+    #[param(format = Date)]
+    to: Option<String>,
+}
+
+/// What was spent and saved on a day.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "day": "2026-03-02", "messages": 6, "message_tokens": 412, "contexts": 3,
+    "context_tokens": 2100, "baseline_tokens": 9800
+}))]
+pub(crate) struct UsageJson {
+    /// The day (UTC).
+    #[schema(format = Date)]
+    day: String,
+    /// Messages appended.
+    messages: u64,
+    message_tokens: u64,
+    /// Contexts assembled.
+    contexts: u64,
+    context_tokens: u64,
+    /// Tokens that the whole histories would have cost instead.
+    baseline_tokens: u64,
+}
+
+impl UsageJson {
+    fn of((day, counters): (UsageDay, UsageCounters)) -> Self {
+        let (year, month, date) = day.start().date();
+        Self {
+            day: format!("{year:04}-{month:02}-{date:02}"),
+            messages: counters.messages,
+            message_tokens: counters.message_tokens,
+            contexts: counters.contexts,
+            context_tokens: counters.context_tokens,
+            baseline_tokens: counters.baseline_tokens,
+        }
+    }
+}
+
+/// A piece of background work.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c17", "kind": "embed", "state": "done", "attempts": 1,
+    "priority": 5, "due_at": "2026-03-02T09:14:00Z", "error": null
+}))]
+pub(crate) struct JobJson {
+    id: String,
+    /// What is done, such as `embed`.
+    kind: String,
+    /// `queued`, `running`, `done`, `failed` or `skipped`.
+    state: &'static str,
+    attempts: u32,
+    /// Higher goes first.
+    priority: i16,
+    #[schema(format = DateTime)]
+    due_at: String,
+    /// Why it last failed or was skipped.
+    error: Option<String>,
+}
+
+impl JobJson {
+    fn of(job: Job) -> Self {
+        Self {
+            id: job.id.to_string(),
+            kind: job.kind,
+            state: job.state.as_str(),
+            attempts: job.attempts,
+            priority: job.priority,
+            due_at: job.due_at.to_rfc3339(),
+            error: job.error,
+        }
+    }
+}
+
+/// Show use by day
+///
+/// Of the user; days without use are left out.
+#[utoipa::path(
+    get,
+    path = "/v1/usage",
+    operation_id = "get_usage",
+    tag = "operations",
+    params(Days),
+    responses((status = 200, body = List<UsageJson>, description = "Days with use"))
+)]
+async fn usage(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Params(days): Params<Days>,
+) -> Result<Json<List<UsageJson>>, Failure> {
+    let day = |text: &String| Timestamp::parse(text).map(UsageDay::of);
+    let to = days.to.as_ref().map(day).transpose()?;
+    let to = to.unwrap_or_else(|| UsageDay::of(app.engine.clock.now()));
+    let from = days.from.as_ref().map(day).transpose()?;
+    let from = from.unwrap_or_else(|| UsageDay::from_days(to.days() - DEFAULT_DAYS));
+    if from > to || to.days() - from.days() > MOST_DAYS {
+        return Err(Error::invalid(format!(
+            "from and to: at most {MOST_DAYS} days, the first one first"
+        ))
+        .into());
+    }
+    let found = app.engine.store.usage(&caller.scope()?, from, to).await?;
+    Ok(Json(List { items: found.into_iter().map(UsageJson::of).collect(), next_cursor: None }))
+}
+
+/// List background work
+///
+/// Of the user, in the order in which it was enqueued.
+#[utoipa::path(
+    get,
+    path = "/v1/jobs",
+    operation_id = "list_jobs",
+    tag = "operations",
+    params(Paging),
+    responses((status = 200, body = List<JobJson>, description = "Jobs"))
+)]
+async fn jobs(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Params(paging): Params<Paging>,
+) -> Result<Json<List<JobJson>>, Failure> {
+    let page = app.engine.store.jobs(&caller.scope()?, &paging.request()?).await?;
+    Ok(Json(List::of(page, JobJson::of)))
+}
+
+/// Erase a user
+///
+/// Everything of the user in all workspaces, with everything that was made from it, grants of its sessions
+/// and keys that are bound to it. It cannot be undone, and a restored backup does not bring it back.
+#[utoipa::path(
+    delete,
+    path = "/v1/users/{user}",
+    operation_id = "erase_user",
+    tag = "tenant",
+    params(("user" = String, Path, description = "The user")),
+    responses((status = 200, body = ErasedJson, description = "What was removed"))
+)]
+async fn erase(
+    State(app): State<App>,
+    caller: Caller<Admin>,
+    Named(user): Named<String>,
+) -> Result<Json<ErasedJson>, Failure> {
+    let user = UserId::new(user)?;
+    let erased = app.engine.erase.user(&caller.principal.tenant, &user).await?;
+    let whom = hex(&app.engine.names.user(&caller.principal.tenant, &user));
+    app.audit(&caller, "user.erase", whom).await;
+    Ok(Json(ErasedJson::from(&erased)))
+}

@@ -1,0 +1,155 @@
+//! Serving: binding, what runs beside, and an end that finishes what was accepted.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use throughline_core::{Error, ErrorKind, Result};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::app::App;
+use crate::compose::Engine;
+use crate::config::Config;
+use crate::metering::UsageMeter;
+use crate::worker;
+
+/// Bounds of histograms of seconds.
+const SECONDS: &[f64] =
+    &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+/// Bounds of histograms of tokens and of how many.
+const COUNTS: &[f64] = &[
+    1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1_000.0, 1_500.0, 2_000.0, 3_000.0, 5_000.0,
+    10_000.0, 50_000.0,
+];
+
+/// A service that is bound, and can be served.
+pub struct Served {
+    listener: TcpListener,
+    app: App,
+    drain: Duration,
+    with_worker: bool,
+}
+
+/// Binds the service of a configuration.
+///
+/// # Errors
+/// `InvalidInput` where it would serve others than this machine without keys; `Unavailable` where the
+/// address is taken; those of the store.
+pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
+    let listen: SocketAddr = config.listen_address()?;
+    if !listen.ip().is_loopback() && !engine.store.has_keys().await? {
+        return Err(Error::invalid(format!(
+            "{listen} is reached by other machines, and there are no keys: make one with `throughline \
+             keys create --tenant {} --user {} --permissions read,write`, or listen on 127.0.0.1",
+            config.identity.tenant, config.identity.user
+        )));
+    }
+    let listener = TcpListener::bind(listen).await.map_err(|error| {
+        Error::new(
+            ErrorKind::Unavailable,
+            format!("{listen} cannot be listened on ({error}): stop what does, or set `listen`"),
+        )
+    })?;
+    let usage = UsageMeter::new(engine.store.clone(), engine.clock.clone());
+    let app = App::new(
+        engine,
+        config.http.clone(),
+        usage,
+        install_metrics()?,
+        listen.ip(),
+        config.scope()?,
+    );
+    Ok(Served {
+        listener,
+        app,
+        drain: Duration::from_millis(config.http.drain_ms),
+        with_worker: config.http.worker,
+    })
+}
+
+fn install_metrics() -> Result<PrometheusHandle> {
+    let broken = |error| Error::internal("metrics cannot be kept").with_source(error);
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
+        .and_then(|builder| {
+            builder.set_buckets_for_metric(Matcher::Suffix("_tokens".to_owned()), COUNTS)
+        })
+        .and_then(|builder| {
+            builder.set_buckets_for_metric(Matcher::Suffix("_candidates".to_owned()), COUNTS)
+        })
+        .and_then(|builder| {
+            builder
+                .set_buckets_for_metric(Matcher::Prefix("throughline_recall_".to_owned()), COUNTS)
+        })
+        .map_err(broken)?
+        .install_recorder()
+        .map_err(broken)
+}
+
+impl Served {
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// `Internal` when the system does not tell.
+    pub fn address(&self) -> Result<SocketAddr> {
+        let told = self.listener.local_addr();
+        told.map_err(|error| Error::internal("the address is not known").with_source(error))
+    }
+
+    /// Serves until `stop` completes; then takes nothing new, finishes what it accepted within the
+    /// configured time, and ends.
+    ///
+    /// # Errors
+    /// `Unavailable` when the listener fails.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        let Self { listener, app, drain, with_worker } = self;
+        let (stopping, stopped) = watch::channel(false);
+        let beside = tokio::spawn(run_beside(app.clone(), with_worker, stopped.clone()));
+        let router = super::router(&app)?;
+        let signalled = {
+            let app = app.clone();
+            async move {
+                stop.await;
+                app.stop();
+                // Nobody to tell is nobody who runs.
+                let _ = stopping.send(true);
+            }
+        };
+        let mut late = stopped.clone();
+        let deadline = async move {
+            // Those who tell are gone only after they have told.
+            let _ = late.wait_for(|stopping| *stopping).await;
+            tokio::time::sleep(drain).await;
+        };
+        let served = tokio::select! {
+            served = axum::serve(listener, router).with_graceful_shutdown(signalled) => served,
+            () = deadline => {
+                tracing::warn!("requests were still at work after http.drain_ms: they were given up");
+                Ok(())
+            }
+        };
+        // Its last act is to count what was used.
+        if let Err(error) = beside.await {
+            tracing::error!("background work panicked: {error}");
+        }
+        served.map_err(|error| {
+            Error::new(ErrorKind::Unavailable, "the listener failed: start again")
+                .with_source(error)
+        })
+    }
+}
+
+/// What runs beside requests: jobs, and the count of use.
+async fn run_beside(app: App, with_worker: bool, stopped: watch::Receiver<bool>) {
+    let usage = app.usage.run(stopped.clone());
+    if with_worker {
+        let ((), worked) =
+            tokio::join!(usage, worker::run(&app.engine, stopped.clone(), worker::measure));
+        if let Err(error) = worked {
+            tracing::error!(code = error.kind().code(), "jobs ended: {}", error.message());
+        }
+    } else {
+        usage.await;
+    }
+}

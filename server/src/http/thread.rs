@@ -1,0 +1,78 @@
+//! Which session a path names: the caller's own, or one that somebody of its tenant shares with it.
+
+use throughline_core::ids::{SessionId, ShareId};
+use throughline_core::session::Share;
+use throughline_core::{Error, ErrorKind, Result, Scope};
+
+use super::app::App;
+use super::caller::Caller;
+
+/// What the id of a shared session begins with; the id of its grant follows.
+const SHARE: &str = "share:";
+
+/// Whether an id can only be that of a shared session.
+pub(super) fn is_reserved(id: &str) -> bool {
+    share_id(id).is_some()
+}
+
+fn share_id(id: &str) -> Option<ShareId> {
+    id.strip_prefix(SHARE)?.parse().ok()
+}
+
+/// A session as a caller reaches it.
+#[derive(Debug, Clone)]
+pub(super) struct Thread {
+    /// The scope that holds it.
+    pub scope: Scope,
+    /// Its id there.
+    pub session: SessionId,
+    /// The grant, where it is somebody else's.
+    pub share: Option<Share>,
+}
+
+impl Thread {
+    /// The caller's own session. What belongs to its owner alone is asked for by this.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is no id; `Forbidden` for a shared session.
+    pub(super) fn own<P>(caller: &Caller<P>, id: &str) -> Result<(Scope, SessionId)> {
+        if is_reserved(id) {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "a shared session is its owner's: it can be read, and where it says so appended to",
+            ));
+        }
+        Ok((caller.scope()?, SessionId::new(id)?))
+    }
+
+    /// A session to read.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what is no id; `NotFound` for a grant that is not this caller's.
+    pub(super) async fn to_read<P>(app: &App, caller: &Caller<P>, id: &str) -> Result<Self> {
+        let scope = caller.scope()?;
+        match share_id(id) {
+            Some(share) => {
+                let share = app.engine.shares.open(&scope, share).await?;
+                let (scope, session) = (share.owner.clone(), share.session.clone());
+                Ok(Self { scope, session, share: Some(share) })
+            }
+            None => Ok(Self { scope, session: SessionId::new(id)?, share: None }),
+        }
+    }
+
+    /// A session to append to.
+    ///
+    /// # Errors
+    /// As [`Self::to_read`]; `Forbidden` for a grant to read.
+    pub(super) async fn to_append<P>(app: &App, caller: &Caller<P>, id: &str) -> Result<Self> {
+        let thread = Self::to_read(app, caller, id).await?;
+        match &thread.share {
+            Some(share) if !share.writable => Err(Error::new(
+                ErrorKind::Forbidden,
+                "this session is shared for reading: its owner can make it writable",
+            )),
+            _ => Ok(thread),
+        }
+    }
+}

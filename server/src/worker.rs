@@ -1,0 +1,85 @@
+//! Background work: jobs under leases, until it is told to stop.
+
+use std::time::{Duration, Instant};
+
+use throughline_core::Result;
+use throughline_core::embedding::Worked;
+use tokio::sync::watch;
+
+use crate::compose::Engine;
+
+/// Jobs of one claim.
+const CLAIM: usize = 4;
+/// How long a worker that has nothing to do waits to hear of a job before it looks again: for what became
+/// due by time, and for what another process put into an embedded store.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it looks for scopes that wait without a job: their last one was given up.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Works until it is stopped; `told` hears of every round. A store that is away is waited for.
+///
+/// # Errors
+/// None that time may mend: those of a store that is damaged or newer.
+pub async fn run(
+    engine: &Engine,
+    mut stopped: watch::Receiver<bool>,
+    mut told: impl FnMut(&Worked) + Send,
+) -> Result<()> {
+    let mut looked: Option<Instant> = None;
+    while !*stopped.borrow() {
+        let worked = async {
+            if looked.is_none_or(|at| at.elapsed() > LOOK_AGAIN) {
+                engine.enqueue_behind().await?;
+                looked = Some(Instant::now());
+            }
+            engine.work(CLAIM).await
+        };
+        let idle = match worked.await {
+            Ok(worked) => {
+                told(&worked);
+                worked.jobs == 0
+            }
+            Err(error) if error.kind().is_retryable() => {
+                tracing::warn!(code = error.kind().code(), "jobs wait: {}", error.message());
+                tokio::select! {
+                    () = tokio::time::sleep(PATIENCE) => {}
+                    _ = stopped.wait_for(|stopped| *stopped) => {}
+                }
+                false
+            }
+            Err(error) => return Err(error),
+        };
+        if idle {
+            tokio::select! {
+                heard = engine.store.await_jobs(PATIENCE) => {
+                    if let Err(error) = heard {
+                        tracing::warn!(code = error.kind().code(), "{}", error.message());
+                    }
+                }
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Works until nothing is due; what waits without a job is left.
+///
+/// # Errors
+/// Those of the store.
+pub async fn run_once(engine: &Engine, mut told: impl FnMut(&Worked) + Send) -> Result<()> {
+    loop {
+        let worked = engine.work(CLAIM).await?;
+        told(&worked);
+        if worked.jobs == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Adds a round to the metrics.
+pub fn measure(worked: &Worked) {
+    metrics::counter!("throughline_jobs_total", "outcome" => "run").increment(worked.jobs);
+    metrics::counter!("throughline_jobs_total", "outcome" => "failed").increment(worked.failed);
+    metrics::counter!("throughline_texts_embedded_total").increment(worked.texts);
+}
