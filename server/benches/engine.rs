@@ -1,5 +1,6 @@
 //! The engine's benchmark: embedding, recall of facts, assembly over growing scopes, with and without
-//! other tenants beside them, durable appends, the lag from write to recall, size on disk and memory.
+//! other tenants beside them, durable appends, the lag from write to recall, size on disk and memory; and
+//! where they are asked for, the combinations of stores and the service under load.
 //! `cargo xtask bench` runs it; JSON goes to
 //! `--json FILE`, a table to standard output.
 #![expect(
@@ -9,6 +10,7 @@
 )]
 
 mod corpus;
+mod http;
 #[cfg(feature = "live-tests")]
 mod stores;
 mod support;
@@ -38,10 +40,13 @@ struct Options {
     only: Option<String>,
     keep: Option<PathBuf>,
     messages: Option<usize>,
+    load: http::Load,
 }
 
 fn main() {
-    let mut options = Options { json: None, quick: false, only: None, keep: None, messages: None };
+    let load = http::Load { mode: None, seconds: 30, clients: 64 };
+    let mut options =
+        Options { json: None, quick: false, only: None, keep: None, messages: None, load };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -50,6 +55,9 @@ fn main() {
             "--only" => options.only = args.next(),
             "--messages" => options.messages = args.next().and_then(|count| count.parse().ok()),
             "--keep" => options.keep = args.next().map(PathBuf::from),
+            "--mode" => options.load.mode = args.next(),
+            "--seconds" => options.load.seconds = number(args.next()),
+            "--clients" => options.load.clients = number(args.next()),
             // One of several processes of a measurement.
             #[cfg(feature = "live-tests")]
             "--child" => {
@@ -60,7 +68,8 @@ fn main() {
             "--bench" => {}
             other => panic!(
                 "unknown argument {other}: --json FILE, --quick, --only PART, of the large scope \
-                 and of stores --keep DIR, and of them and of appends --messages N are known"
+                 and of stores --keep DIR, of them and of appends --messages N, and of http --mode \
+                 MODE, --seconds N and --clients N are known"
             ),
         }
     }
@@ -72,6 +81,14 @@ fn main() {
         }
         std::fs::write(path, text).unwrap();
     }
+    if report.pointer("/http/sound") == Some(&false.into()) {
+        std::process::exit(1);
+    }
+}
+
+fn number<T: std::str::FromStr>(given: Option<String>) -> T {
+    let given = given.unwrap_or_default();
+    given.parse().unwrap_or_else(|_| panic!("`{given}` is no number"))
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -109,6 +126,11 @@ async fn run(options: &Options) -> Value {
         let folder = options.keep.as_deref().unwrap_or(folder.path());
         let messages = options.messages.unwrap_or(if quick { 5_000 } else { 100_000 });
         report["stores"] = stores::run(&corpus, messages, folder).await;
+    }
+    // It measures other processes.
+    if options.only.as_deref() == Some("http") {
+        report["http"] = http::run(&corpus, &options.load).await;
+        return report;
     }
     let memory = peak_memory();
     println!("\npeak memory of the whole run: {:.0} MiB", memory as f64 / 1024.0);
@@ -490,7 +512,12 @@ fn resident_memory() -> u64 {
 }
 
 fn memory(line: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    memory_of("self", line)
+}
+
+/// A number of the status of a process.
+pub(crate) fn memory_of(process: &str, line: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     status
         .lines()
         .find_map(|found| found.strip_prefix(line)?.split_whitespace().next()?.parse().ok())

@@ -102,14 +102,14 @@ fn combinations(folder: &Path, run: &str, url: &str, direct: &str) -> [Combinati
     })
 }
 
-fn server(variable: &str) -> String {
+pub(crate) fn server(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| {
         panic!("{variable} is not set: run `cargo xtask services up` and set what it prints")
     })
 }
 
 /// A database of this run, as the service and as its owner reach it.
-async fn database(name: &str) -> [String; 2] {
+pub(crate) async fn database(name: &str) -> [String; 2] {
     let admin: sqlx::postgres::PgConnectOptions =
         server("THROUGHLINE_TEST_POSTGRES").parse().unwrap();
     let mut connection = admin.connect().await.unwrap();

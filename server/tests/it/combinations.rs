@@ -27,12 +27,13 @@ const THEIRS: &str = r#"{"role": "user", "session": "a", "external_id": "m1", "c
 "#;
 
 /// A combination as settings of the command line.
-struct Combination {
-    name: String,
+pub(crate) struct Combination {
+    pub(crate) name: String,
     settings: Vec<String>,
 }
 
-fn server(variable: &str) -> String {
+/// Where a server of the tests is.
+pub(crate) fn server(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| {
         panic!(
             "{variable} is not set: run `cargo xtask services up` and set what it prints, or run \
@@ -47,7 +48,7 @@ pub(crate) fn database() -> &'static [String; 2] {
     DATABASE.get_or_init(|| make_database("e2e"))
 }
 
-fn make_database(name: &str) -> [String; 2] {
+pub(crate) fn make_database(name: &str) -> [String; 2] {
     use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
     let admin: sqlx::postgres::PgConnectOptions =
         server("THROUGHLINE_TEST_POSTGRES").parse().unwrap();
@@ -74,7 +75,7 @@ fn make_database(name: &str) -> [String; 2] {
 
 impl Combination {
     /// All of them; `run` tells the tests of a process apart where they share a server.
-    fn all(run: &str) -> Vec<Self> {
+    pub(crate) fn all(run: &str) -> Vec<Self> {
         let mut all = Vec::new();
         for store in ["sqlite", "postgres"] {
             for index in ["store", "qdrant"] {
@@ -122,11 +123,20 @@ impl Combination {
     }
 
     /// Runs a command for one of two tenants, whose names belong to this combination alone.
-    fn json(&self, throughline: &Throughline, tenant: &str, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, throughline: &Throughline, tenant: &str, args: &[&str]) -> Value {
         let tenant = format!("identity.tenant={}-{tenant}", self.name);
         let settings = self.settings.iter().map(String::as_str).chain([tenant.as_str()]);
         let settings: Vec<&str> = settings.flat_map(|setting| ["--set", setting]).collect();
         throughline.json(&[args, &settings].concat())
+    }
+
+    /// As a configuration file of a data directory, which every command there reads.
+    pub(crate) fn configure(&self, throughline: &Throughline) {
+        let line = |setting: &String| {
+            let (key, value) = setting.split_once('=').unwrap();
+            format!("{key} = {value:?}\n")
+        };
+        throughline.file("throughline.toml", self.settings.iter().map(line).collect::<String>());
     }
 
     fn shown(&self, throughline: &Throughline, tenant: &str, turn: &str) -> String {

@@ -6,14 +6,23 @@ mod cli;
 mod clocks;
 #[cfg(feature = "live-tests")]
 mod combinations;
+mod doctor;
+#[cfg(feature = "live-tests")]
+mod erasing;
+mod erasure;
 mod faults;
+mod http;
+mod interchange;
 #[cfg(feature = "live-tests")]
 mod kills;
+mod limits;
 mod meaning;
 #[cfg(feature = "live-tests")]
 mod moving;
 #[cfg(feature = "live-tests")]
 mod own;
+#[cfg(feature = "live-tests")]
+mod replicas;
 mod standing;
 mod support;
 mod tokens;

@@ -5,6 +5,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use serde_json::Value;
+use throughline_core::Scope;
+use throughline_core::access::{KeyUser, NewKey, Permissions, Refusal};
+use throughline_core::ids::{SessionId, TenantId, UserId};
+use throughline_core::page::PageRequest;
+use throughline_core::ports::{Idempotency, Rate};
+use throughline_core::scope::{Flag, SettingsChange};
+use throughline_core::session::{AppendOptions, FileKind, NewFileRef, NewMessage, Role};
+use throughline_server::compose::Engine;
+use throughline_server::config::{Config, EmbedderKind, Secret, StoreKind};
 use throughline_testkit::proxy::{Fault, Proxy};
 
 use crate::combinations::database;
@@ -110,6 +119,118 @@ fn an_installation_moves_and_answers_as_before() {
     let said = throughline.fails(&with(&MOVE, &direct), 5);
     assert!(said.contains("tenant `moving-whole-one`"), "{said}");
     assert_same(&seen(&throughline, "whole", &postgres()), &before);
+}
+
+/// What a tenant has as a whole, and what a scope has beside its messages.
+struct Control {
+    tenant: TenantId,
+    owner: Scope,
+    session: SessionId,
+}
+
+impl Control {
+    fn new() -> Self {
+        let owner = Scope::new("moving-control", "ana", None).unwrap();
+        Self { tenant: owner.tenant.clone(), owner, session: SessionId::new("s1").unwrap() }
+    }
+
+    async fn engine(throughline: &Throughline, store: StoreKind) -> Engine {
+        // It has a runtime of its own.
+        let [url, direct] = tokio::task::spawn_blocking(database).await.unwrap();
+        let mut config = Config {
+            data_dir: throughline.folder().join("data"),
+            store,
+            embedder: EmbedderKind::None,
+            ..Config::default()
+        };
+        config.postgres.url = Secret::new(url.as_str());
+        config.postgres.direct_url = Secret::new(direct.as_str());
+        Engine::open(&config).await.unwrap()
+    }
+
+    fn once() -> AppendOptions {
+        let idempotency = Some(Idempotency { key: [3; 16], fingerprint: [4; 16] });
+        AppendOptions { idempotency, ..AppendOptions::default() }
+    }
+
+    /// A key that works and one that was revoked.
+    async fn fill(&self, engine: &Engine) -> [String; 2] {
+        let said = vec![NewMessage::new(Role::User, "The gate code is 4417.")];
+        let (owner, session) = (&self.owner, &self.session);
+        engine.sessions.append_with(owner, session, said, Self::once()).await.unwrap();
+        let file = NewFileRef {
+            message: None,
+            kind: FileKind::KnowledgeBase,
+            title: "gates.pdf".to_owned(),
+            reference: Some("chunk-7".to_owned()),
+            metadata: Some("{\"page\": 3}".to_owned()),
+        };
+        engine.sessions.put_file(owner, session, file, None).await.unwrap();
+        let members = ["bo", "cy"].map(|name| UserId::new(name).unwrap()).into();
+        engine.shares.share(None, owner, session, members, true).await.unwrap();
+        let change = SettingsChange {
+            token_budget: Some(Some(900)),
+            flags: [(Flag::RecallMeaning, Some(false))].into(),
+            models: [("chat".to_owned(), Some("a model".to_owned()))].into(),
+            ..SettingsChange::default()
+        };
+        engine.settings.change(None, &self.tenant, change).await.unwrap();
+        let mut keys = Vec::new();
+        for user in [KeyUser::Any, KeyUser::Is(owner.user.clone())] {
+            let new = NewKey {
+                user,
+                workspace: None,
+                permissions: Permissions::ALL,
+                name: "a laptop".to_owned(),
+                rate: Some(Rate { most: 5, per: Rate::LONGEST }),
+                expires_at: None,
+            };
+            keys.push(engine.access.create(None, &self.tenant, new, None).await.unwrap());
+        }
+        let revoked = keys[1].record.id;
+        engine.access.revoke(None, &self.tenant, revoked).await.unwrap();
+        [keys[0].key.clone(), keys[1].key.clone()]
+    }
+
+    /// All of it, as text.
+    async fn seen(&self, engine: &Engine) -> String {
+        let page = PageRequest::first(100).unwrap();
+        let (owner, session, tenant) = (&self.owner, &self.session, &self.tenant);
+        let keys = engine.access.list(tenant, &page).await.unwrap();
+        let settings = engine.settings.get(tenant).await.unwrap();
+        let share = engine.shares.of(owner, session).await.unwrap();
+        let log = engine.store.audit(tenant, &page).await.unwrap();
+        let files = engine.sessions.files(owner, session, 9).await.unwrap();
+        format!("{keys:#?} {settings:#?} {share:#?} {log:#?} {files:#?}")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_settings_grants_and_answers_work_after_a_move() {
+    let (throughline, control) = (Throughline::new(), Control::new());
+    let before = Control::engine(&throughline, StoreKind::Sqlite).await;
+    let [key, revoked] = control.fill(&before).await;
+    let expected = control.seen(&before).await;
+    drop(before);
+    let direct = tokio::task::spawn_blocking(|| settings(None)).await.unwrap();
+    let moved = throughline.json(&with(&MOVE, &direct));
+    assert_eq!((&moved["scopes"], &moved["tenants"]), (&1.into(), &1.into()), "{moved}");
+
+    let after = Control::engine(&throughline, StoreKind::Postgres).await;
+    assert_eq!(control.seen(&after).await, expected);
+    assert!(after.store.has_keys().await.unwrap());
+    let (principal, _) = after.access.authenticate(&key, None, None).await.unwrap().unwrap();
+    assert_eq!(principal.tenant, control.tenant);
+    let refused = after.access.authenticate(&revoked, None, None).await.unwrap();
+    assert_eq!(refused.unwrap_err(), Refusal::Revoked);
+    let said = vec![NewMessage::new(Role::User, "The gate code is 4417.")];
+    let (owner, session) = (&control.owner, &control.session);
+    let again = after.sessions.append_with(owner, session, said, Control::once()).await.unwrap();
+    assert!(again[0].replayed && again[0].seq == 1, "{again:?}");
+
+    // The log has a refusal more by now: what is in use is not overwritten.
+    let said = throughline.fails(&with(&MOVE, &direct), 5);
+    assert!(said.contains("tenant `moving-control`"), "{said}");
 }
 
 #[test]

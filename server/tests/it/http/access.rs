@@ -1,0 +1,269 @@
+//! Authorization, counted: every operation of the OpenAPI document has a case without a credential, one of
+//! another tenant, one without the permission and one that is allowed. An operation without them fails.
+
+use std::collections::BTreeSet;
+
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use super::service::{Answer, Service, key};
+use crate::support::Throughline;
+
+/// What another tenant gets that asks for the same thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Other {
+    /// It is not there.
+    NotFound,
+    /// Its own, in which nothing of the first tenant shows.
+    Own,
+}
+
+struct Case {
+    operation: &'static str,
+    method: Method,
+    /// With `{session}`, `{fact}`, `{key}` and `{user}` for what the first tenant has.
+    path: &'static str,
+    body: Option<Value>,
+    needs: &'static str,
+    other: Other,
+}
+
+fn cases() -> Vec<Case> {
+    use Other::{NotFound, Own};
+    let get = |operation, path, needs, other| Case {
+        operation,
+        method: Method::GET,
+        path,
+        body: None,
+        needs,
+        other,
+    };
+    let with = |operation, method, path, body, needs, other| Case {
+        operation,
+        method,
+        path,
+        body: Some(body),
+        needs,
+        other,
+    };
+    let delete = |operation, path, needs, other| Case {
+        operation,
+        method: Method::DELETE,
+        path,
+        body: None,
+        needs,
+        other,
+    };
+    let message = json!({"messages": [{"role": "user", "content": "hello"}]});
+    let turn = json!({"user_turn": "Where is the canary?"});
+    let file = json!({"type": "uploaded", "title": "a.pdf"});
+    let fact = json!({"text": "The harbour opens at nine."});
+    let new_key = json!({"any_user": true, "permissions": ["read"]});
+    vec![
+        with("open_session", Method::POST, "/v1/sessions", json!({"id": "n1"}), "write", Own),
+        get("list_sessions", "/v1/sessions", "read", Own),
+        get("get_session", "/v1/sessions/{session}", "read", NotFound),
+        with("append_messages", Method::POST, "/v1/sessions/n1/messages", message, "write", Own),
+        get("list_messages", "/v1/sessions/{session}/messages", "read", NotFound),
+        with(
+            "assemble_context",
+            Method::POST,
+            "/v1/sessions/{session}/assemble",
+            turn,
+            "read",
+            Own,
+        ),
+        get("get_window", "/v1/sessions/{session}/window", "read", NotFound),
+        get("list_entities", "/v1/sessions/{session}/entities", "read", NotFound),
+        get("list_summaries", "/v1/sessions/{session}/summaries", "read", NotFound),
+        with(
+            "refer_to_file",
+            Method::POST,
+            "/v1/sessions/{session}/files",
+            file,
+            "write",
+            NotFound,
+        ),
+        get("list_files", "/v1/sessions/{session}/files", "read", NotFound),
+        get("get_share", "/v1/sessions/{session}/share", "read", NotFound),
+        with(
+            "share_session",
+            Method::PUT,
+            "/v1/sessions/{session}/share",
+            json!({"members": ["bo"]}),
+            "write",
+            NotFound,
+        ),
+        delete("unshare_session", "/v1/sessions/{session}/share", "write", NotFound),
+        get("list_shared", "/v1/shared", "read", Own),
+        with("remember_fact", Method::POST, "/v1/facts", fact, "write", Own),
+        get("list_facts", "/v1/facts", "read", Own),
+        with(
+            "search_facts",
+            Method::POST,
+            "/v1/facts/search",
+            json!({"query": "canary"}),
+            "read",
+            Own,
+        ),
+        get("get_fact", "/v1/facts/{fact}", "read", NotFound),
+        with(
+            "correct_fact",
+            Method::PATCH,
+            "/v1/facts/{fact}",
+            json!({"text": "It is elsewhere.", "value": "elsewhere"}),
+            "write",
+            NotFound,
+        ),
+        delete("retract_fact", "/v1/facts/{other_fact}", "write", NotFound),
+        get("get_profile", "/v1/profile", "read", Own),
+        with("change_profile", Method::PUT, "/v1/profile", json!({"card": "Me"}), "write", Own),
+        get("get_settings", "/v1/settings", "read", Own),
+        with(
+            "change_settings",
+            Method::PUT,
+            "/v1/settings",
+            json!({"tier": "light"}),
+            "admin",
+            Own,
+        ),
+        get("list_jobs", "/v1/jobs", "read", Own),
+        get("get_usage", "/v1/usage", "read", Own),
+        get("whoami", "/v1/whoami", "", Own),
+        with("create_key", Method::POST, "/v1/keys", new_key, "admin", Own),
+        get("list_keys", "/v1/keys", "admin", Own),
+        with("rotate_key", Method::POST, "/v1/keys/{key}/rotate", json!({}), "admin", NotFound),
+        delete("revoke_key", "/v1/keys/{key}", "admin", NotFound),
+        get("list_audit", "/v1/audit", "admin", Own),
+        get("metrics", "/metrics", "", Own),
+        delete(
+            "erase_messages",
+            "/v1/sessions/{session}/messages?before=2020-01-01",
+            "write",
+            NotFound,
+        ),
+        delete("erase_session", "/v1/sessions/{session}", "write", NotFound),
+        delete("erase_user", "/v1/users/{user}", "admin", Own),
+    ]
+}
+
+/// Words of the first tenant, of which nobody else may see any.
+const CANARY: &str = "zanzibar-canary-7731";
+
+struct Things {
+    session: String,
+    fact: String,
+    other_fact: String,
+    key: String,
+}
+
+impl Case {
+    fn request(&self, service: &Service, things: &Things) -> RequestBuilder {
+        let path = self
+            .path
+            .replace("{session}", &things.session)
+            .replace("{fact}", &things.fact)
+            .replace("{other_fact}", &things.other_fact)
+            .replace("{key}", &things.key)
+            .replace("{user}", "ana");
+        let request = service.request(self.method.clone(), &path);
+        match &self.body {
+            Some(body) => request.json(body),
+            None => request,
+        }
+    }
+}
+
+/// Fills a tenant with what every operation works on.
+async fn fill(service: &Service, admin: &str) -> Things {
+    let ask = |method, path: &str| service.request(method, path).bearer_auth(admin);
+    let session = format!("case-{CANARY}");
+    let messages = json!({"messages": [{
+        "role": "user",
+        "content": format!("My locker code is {CANARY}. I live in Lisbon."),
+    }]});
+    Answer::of(ask(Method::POST, &format!("/v1/sessions/{session}/messages")).json(&messages))
+        .await
+        .ok();
+    Answer::of(
+        ask(Method::PUT, &format!("/v1/sessions/{session}/share"))
+            .json(&json!({"members": ["bo"]})),
+    )
+    .await
+    .ok();
+    let fact = json!({
+        "text": format!("The code is {CANARY}."), "subject": "locker", "attribute": "code",
+        "value": CANARY
+    });
+    let fact = Answer::of(ask(Method::POST, "/v1/facts").json(&fact)).await.ok();
+    let other = json!({"text": format!("It was {CANARY} before.")});
+    let other = Answer::of(ask(Method::POST, "/v1/facts").json(&other)).await.ok();
+    let key = json!({"name": CANARY, "user": "ana", "permissions": ["read"]});
+    let key = Answer::of(ask(Method::POST, "/v1/keys").json(&key)).await.ok();
+    let own = json!({"client_config": {"own": CANARY}});
+    Answer::of(ask(Method::PUT, "/v1/settings").json(&own)).await.ok();
+    Answer::of(ask(Method::PUT, "/v1/profile").json(&json!({"card": CANARY}))).await.ok();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    Things {
+        session,
+        fact: text(&fact["id"]),
+        other_fact: text(&other["id"]),
+        key: text(&key["id"]),
+    }
+}
+
+#[tokio::test]
+async fn every_operation_is_refused_without_a_key_in_another_tenant_and_without_its_permission() {
+    let data = Throughline::new();
+    let everything = "read,write,chat,admin";
+    let admin = key(&data, "acme", &["--user", "ana"], everything);
+    let stranger = key(&data, "bolt", &["--user", "ana"], everything);
+    let service = Service::start(&data);
+
+    let document = service.get("/openapi.json").await.ok();
+    let paths = document["paths"].as_object().unwrap();
+    let secured = |operation: &&Value| operation["security"] != json!([{}]);
+    let operations: BTreeSet<&str> = paths
+        .values()
+        .flat_map(|item| item.as_object().unwrap().values())
+        .filter(secured)
+        .map(|operation| operation["operationId"].as_str().unwrap())
+        .collect();
+    let cases = cases();
+    let covered: BTreeSet<&str> = cases.iter().map(|case| case.operation).collect();
+    let missing: Vec<_> = operations.symmetric_difference(&covered).collect();
+    assert!(
+        missing.is_empty(),
+        "operations without cases, or cases without operations: {missing:?}"
+    );
+
+    let things = fill(&service, &admin).await;
+    for case in &cases {
+        let what = case.operation;
+        // On a loopback address metrics are anybody's: nothing in them is of one tenant.
+        if what != "metrics" {
+            Answer::of(case.request(&service, &things)).await.problem(401, "unauthenticated");
+            let malformed = case.request(&service, &things).bearer_auth("tl_nothing");
+            Answer::of(malformed).await.problem(401, "unauthenticated");
+        }
+        let foreign = Answer::of(case.request(&service, &things).bearer_auth(&stranger)).await;
+        match case.other {
+            Other::NotFound => drop(foreign.problem(404, "not_found")),
+            Other::Own => assert!(foreign.status.is_success(), "{what}: {foreign:?}"),
+        }
+        assert!(!foreign.text.contains(CANARY), "{what}: {foreign:?}");
+        if !case.needs.is_empty() {
+            let others = everything.split(',').filter(|one| *one != case.needs);
+            let lacking = others.collect::<Vec<_>>().join(",");
+            let lacking = key(&data, "acme", &["--user", "ana"], &lacking);
+            let refused = case.request(&service, &things).bearer_auth(&lacking);
+            Answer::of(refused).await.problem(403, "forbidden");
+        }
+    }
+    // Whatever strangers tried, all of it is still there for its own tenant, and each is allowed.
+    for case in &cases {
+        let allowed = Answer::of(case.request(&service, &things).bearer_auth(&admin)).await;
+        assert!(allowed.status.is_success(), "{}: {allowed:?}", case.operation);
+    }
+    assert!(!service.log().contains(CANARY), "the log holds what is a user's");
+}

@@ -1,0 +1,134 @@
+//! Keys: bound to an identity, shown once, rotated and revoked for every server at once.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::service::{Answer, Service, key};
+use crate::support::Throughline;
+
+async fn whoami(service: &Service, key: &str) -> Answer {
+    Answer::of(service.request(Method::GET, "/v1/whoami").bearer_auth(key)).await
+}
+
+#[tokio::test]
+async fn the_local_user_is_served_until_there_are_keys() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    let me = service.get("/v1/whoami").await.ok();
+    assert_eq!(
+        (&me["tenant"], &me["user"], &me["key"]),
+        (&json!("local"), &json!("local"), &Value::Null)
+    );
+    let rebound = service.request(Method::GET, "/v1/whoami").header("host", "evil.example");
+    Answer::of(rebound).await.problem(403, "forbidden");
+    let page = service.request(Method::GET, "/v1/whoami").header("origin", "https://evil.example");
+    Answer::of(page).await.problem(403, "forbidden");
+    let other = service.request(Method::GET, "/v1/whoami").header("throughline-user", "bo");
+    Answer::of(other).await.problem(403, "forbidden");
+
+    // The command line makes a key in the same file while the service runs.
+    let made = key(&data, "local", &["--user", "local"], "read");
+    service.get("/v1/whoami").await.problem(401, "unauthenticated");
+    assert_eq!(whoami(&service, &made).await.ok()["permissions"], json!(["read"]));
+}
+
+#[test]
+fn without_keys_no_other_machine_is_served() {
+    let data = Throughline::new();
+    let said = data.fails(&["serve", "--listen", "0.0.0.0:0"], 3);
+    assert!(said.contains("throughline keys create"), "{said}");
+    let said = data.fails(&["serve", "--listen", "everywhere"], 3);
+    assert!(said.contains("127.0.0.1:7447"), "{said}");
+}
+
+#[tokio::test]
+async fn a_key_is_shown_once_rotated_with_grace_and_revoked_at_once() {
+    let data = Throughline::new();
+    let admin = key(&data, "acme", &["--any-user"], "read,write,admin");
+    let (one, two) = (Service::start(&data), Service::start(&data));
+    let ask = async |method, path: &str, body: Value| {
+        Answer::of(one.request(method, path).bearer_auth(&admin).json(&body)).await
+    };
+    let new = json!({"name": "backend", "any_user": true, "permissions": ["read", "write"]});
+    let made = ask(Method::POST, "/v1/keys", new).await.ok();
+    let (id, first) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    assert!(first.starts_with(&format!("tl_{id}_")), "{first}");
+
+    let listed = ask(Method::GET, "/v1/keys", json!(null)).await;
+    assert!(listed.text.contains(id) && !listed.text.contains(&first[20..]), "{listed:?}");
+    let database = std::fs::read(data.database()).unwrap();
+    let secret = &first.as_bytes()[20..];
+    assert!(!database.windows(secret.len()).any(|bytes| bytes == secret), "the secret is stored");
+
+    // A key that acts for users names one; their memories are two.
+    let said =
+        |user: &str| json!({"messages": [{"role": "user", "content": format!("I am {user}.")}]});
+    for user in ["bo", "cy"] {
+        let request = two.request(Method::POST, "/v1/sessions/s1/messages").bearer_auth(first);
+        Answer::of(request.header("Throughline-User", user).json(&said(user))).await.ok();
+    }
+    let nobody = two.request(Method::GET, "/v1/sessions").bearer_auth(first);
+    assert!(Answer::of(nobody).await.problem(400, "invalid_input").contains("Throughline-User"));
+    let request = two.request(Method::GET, "/v1/sessions/s1/messages").bearer_auth(first);
+    let of_bo = Answer::of(request.header("Throughline-User", "bo")).await;
+    assert!(of_bo.text.contains("I am bo.") && !of_bo.text.contains("I am cy."), "{of_bo:?}");
+
+    let path = format!("/v1/keys/{id}/rotate");
+    let second = ask(Method::POST, &path, json!({"grace_seconds": 3600})).await.ok();
+    let second = second["key"].as_str().unwrap();
+    for key in [first, second] {
+        whoami(&two, key).await.ok();
+    }
+    let third = ask(Method::POST, &path, json!({})).await.ok();
+    let third = third["key"].as_str().unwrap();
+    for key in [first, second] {
+        whoami(&two, key).await.problem(401, "unauthenticated");
+    }
+    whoami(&two, third).await.ok();
+    ask(Method::DELETE, &format!("/v1/keys/{id}"), json!(null)).await.ok();
+    for service in [&one, &two] {
+        whoami(service, third).await.problem(401, "unauthenticated");
+    }
+    let audit = ask(Method::GET, "/v1/audit", json!(null)).await.ok();
+    let actions: Vec<&str> = audit["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["action"].as_str().unwrap())
+        .collect();
+    for action in ["key.create", "key.rotate", "key.revoke", "authenticate"] {
+        assert!(actions.contains(&action), "{action}: {audit}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_makes_none_that_permits_more() {
+    let data = Throughline::new();
+    let admin = key(&data, "acme", &["--user", "ana"], "read,admin");
+    let service = Service::start(&data);
+    let ask = async |body: Value| {
+        Answer::of(service.request(Method::POST, "/v1/keys").bearer_auth(&admin).json(&body)).await
+    };
+    ask(json!({"user": "ana", "permissions": ["read"]})).await.ok();
+    ask(json!({"user": "ana", "permissions": ["write"]})).await.problem(403, "forbidden");
+    // Of any user: administration is of the whole tenant.
+    let made = ask(json!({"user": "bo", "permissions": ["read"]})).await.ok();
+    let made = whoami(&service, made["key"].as_str().unwrap()).await.ok();
+    assert_eq!((&made["tenant"], &made["user"]), (&json!("acme"), &json!("bo")));
+}
+
+#[tokio::test]
+async fn a_key_that_is_used_too_often_waits_and_the_others_do_not() {
+    let data = Throughline::new();
+    let slow = key(&data, "acme", &["--user", "ana", "--requests-per-minute", "3"], "read");
+    let other = key(&data, "acme", &["--user", "ana"], "read");
+    let service = Service::start(&data);
+    for _ in 0..3 {
+        whoami(&service, &slow).await.ok();
+    }
+    let refused = whoami(&service, &slow).await;
+    refused.problem(429, "rate_limited");
+    let wait: u64 = refused.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=20).contains(&wait), "{wait}");
+    whoami(&service, &other).await.ok();
+}

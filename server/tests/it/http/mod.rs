@@ -1,0 +1,15 @@
+//! The HTTP interface: the real binary, over real HTTP.
+
+mod access;
+mod audit;
+mod canary;
+mod document;
+mod erasure;
+mod keys;
+#[cfg(feature = "live-tests")]
+mod live;
+mod operations;
+mod quickstart;
+mod requests;
+pub(crate) mod service;
+mod sharing;

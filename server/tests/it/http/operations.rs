@@ -1,0 +1,119 @@
+//! Health, metrics, limits, and an end that loses nothing.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::service::{Answer, Service};
+use crate::support::Throughline;
+
+#[tokio::test]
+async fn health_metrics_and_the_reference_are_there() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    assert_eq!(service.get("/healthz").await.ok()["status"], "ok");
+    let ready = service.get("/readyz").await.ok();
+    assert_eq!(ready["ready"], true);
+    assert!(ready["backends"][0]["backend"].as_str().unwrap().contains("SQLite"), "{ready}");
+
+    let say = json!({"messages": [{"role": "user", "content": "The ferry leaves at nine."}]});
+    service.post("/v1/sessions/s1/messages", &say).await.ok();
+    let turn = json!({"user_turn": "When does the ferry leave?"});
+    service.post("/v1/sessions/s1/assemble", &turn).await.ok();
+    service.get("/v1/sessions/none").await.problem(404, "not_found");
+    let metrics = service.get("/metrics").await.text;
+    for name in [
+        "throughline_http_request_seconds_bucket",
+        "throughline_assembly_seconds_bucket",
+        "throughline_section_tokens_total",
+        "throughline_tokens_sent_total",
+        "throughline_refusals_total{code=\"not_found\"} 1",
+        "throughline_messages_appended_total 1",
+        "throughline_candidates",
+    ] {
+        assert!(metrics.contains(name), "{name}: {metrics}");
+    }
+    assert!(!metrics.contains("s1") && !metrics.contains("ferry"), "{metrics}");
+
+    let page = service.get("/docs/").await;
+    assert!(page.status.is_success() && page.text.contains("swagger-ui"), "{page:?}");
+    // The page needs nothing of another host.
+    assert!(!page.text.contains("https://") && !page.text.contains("//cdn"), "{page:?}");
+    let id = service.request(Method::GET, "/healthz").header("x-request-id", "mine-1");
+    assert_eq!(Answer::of(id).await.headers["x-request-id"], "mine-1");
+    let id = service.request(Method::GET, "/healthz").header("x-request-id", "a b");
+    assert_ne!(Answer::of(id).await.headers["x-request-id"], "a b");
+    let log = service.log();
+    assert!(log.contains("/v1/sessions/{id}/assemble") && !log.contains("ferry"), "{log}");
+}
+
+#[tokio::test]
+async fn what_was_accepted_is_finished_when_the_service_is_told_to_end() {
+    let data = Throughline::new();
+    let mut service = Service::start(&data);
+    let content = "It rains. ".repeat(2_000);
+    let body = json!({"messages": [{"role": "user", "content": content}]});
+    let requests: Vec<_> = (0..24)
+        .map(|n| {
+            let path = format!("/v1/sessions/s{n}/messages");
+            tokio::spawn(service.request(Method::POST, &path).json(&body).send())
+        })
+        .collect();
+    // The first answer says that the others are on their way.
+    let mut answered = 0;
+    let mut requests = requests.into_iter();
+    let first = requests.next().unwrap().await.unwrap().unwrap();
+    answered += usize::from(first.status().is_success());
+    service.terminate();
+    for request in requests {
+        // What was not accepted any more found no one to connect to.
+        if let Ok(answer) = request.await.unwrap() {
+            assert!(answer.status().is_success(), "{answer:?}");
+            answered += 1;
+        }
+    }
+    assert!(service.wait(), "{}", service.log());
+    let again = Service::start(&data);
+    let sessions = again.get("/v1/sessions?limit=500").await.ok();
+    let held = sessions["items"].as_array().unwrap().len();
+    assert!(held >= answered, "{held} of {answered}");
+    // What was counted in memory was written down, too.
+    let usage = again.get("/v1/usage").await.ok();
+    assert_eq!(usage["items"][0]["messages"], held);
+}
+
+#[tokio::test]
+async fn past_its_limit_the_service_turns_requests_away_at_once_and_stays_alive() {
+    let data = Throughline::new();
+    let service = Service::start_with(&data, &["--set", "http.max_in_flight=1"]);
+    // Two that never end: one at work, one that waits for its place.
+    let stuck: Vec<TcpStream> = (0..2)
+        .map(|n| {
+            let address = service.base().strip_prefix("http://").unwrap();
+            let mut stream = TcpStream::connect(address).unwrap();
+            let head = format!(
+                "POST /v1/sessions/s{n}/messages HTTP/1.1\r\nHost: {address}\r\n\
+                 Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{{"
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let until = async |is: fn(&Answer) -> bool| {
+        for _ in 0..10_000 {
+            let answer = service.get("/v1/sessions").await;
+            if is(&answer) {
+                return answer;
+            }
+        }
+        panic!("it never came: {}", service.log())
+    };
+    let shed = until(|answer| !answer.status.is_success()).await;
+    shed.problem(503, "unavailable");
+    assert!(shed.headers.contains_key("retry-after"), "{shed:?}");
+    assert_eq!(service.get("/healthz").await.ok()["status"], "ok");
+    drop(stuck);
+    until(|answer| answer.status.is_success()).await;
+}

@@ -1,0 +1,84 @@
+//! Sessions that several users of a tenant share, when their owner says so.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::service::{Answer, Service, key};
+use crate::support::{Throughline, payload};
+
+struct User<'s> {
+    service: &'s Service,
+    key: String,
+}
+
+impl User<'_> {
+    async fn ask(&self, method: Method, path: &str, body: Value) -> Answer {
+        let request = self.service.request(method, path).bearer_auth(&self.key);
+        Answer::of(if body.is_null() { request } else { request.json(&body) }).await
+    }
+
+    async fn say(&self, session: &str, content: &str) -> Answer {
+        let body = json!({"messages": [{"role": "user", "content": content}]});
+        self.ask(Method::POST, &format!("/v1/sessions/{session}/messages"), body).await
+    }
+
+    async fn turn(&self, session: &str, turn: &str) -> String {
+        let path = format!("/v1/sessions/{session}/assemble");
+        let context = self.ask(Method::POST, &path, json!({"user_turn": turn})).await.ok();
+        format!("{}\n{}", context["header"], payload(&context))
+    }
+}
+
+#[tokio::test]
+async fn a_shared_session_shows_itself_and_nothing_else_of_its_owner() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    let user = |tenant: &str, user: &str| User {
+        service: &service,
+        key: key(&data, tenant, &["--user", user], "read,write"),
+    };
+    let (ana, bo, cy) = (user("acme", "ana"), user("acme", "bo"), user("acme", "cy"));
+    let stranger = user("bolt", "bo");
+    ana.say("private", "My locker code is 4471 and I always answer in French.").await.ok();
+    ana.say("private", "From now on, answer in French.").await.ok();
+    ana.say("plan", "The regatta locker opens at nine on Friday.").await.ok();
+    bo.say("mine", "From now on, sign every answer with Bo.").await.ok();
+
+    let share = json!({"members": ["bo"], "writable": false});
+    let grant = ana.ask(Method::PUT, "/v1/sessions/plan/share", share).await.ok();
+    let shared = grant["session"].as_str().unwrap().to_owned();
+    let listed = bo.ask(Method::GET, "/v1/shared", Value::Null).await.ok();
+    assert_eq!(listed["items"][0]["session"], shared.as_str());
+    for other in [&cy, &stranger] {
+        let path = format!("/v1/sessions/{shared}/messages");
+        other.ask(Method::GET, &path, Value::Null).await.problem(404, "not_found");
+        assert_eq!(
+            other.ask(Method::GET, "/v1/shared", Value::Null).await.ok()["items"],
+            json!([])
+        );
+    }
+    let seen = bo.turn(&shared, "What is the locker code, and when does the locker open?").await;
+    assert!(seen.contains("opens at nine"), "{seen}");
+    assert!(!seen.contains("4471") && !seen.contains("French"), "{seen}");
+    assert!(seen.contains("sign every answer"), "a guest's own instructions hold: {seen}");
+
+    // Reading is not writing, and what is the owner's stays the owner's.
+    bo.say(&shared, "I will bring the oars.").await.problem(403, "forbidden");
+    let path = format!("/v1/sessions/{shared}");
+    bo.ask(Method::DELETE, &path, Value::Null).await.problem(403, "forbidden");
+    let share = json!({"members": ["bo"], "writable": true});
+    let again = ana.ask(Method::PUT, "/v1/sessions/plan/share", share).await.ok();
+    assert_eq!(again["session"], shared.as_str(), "the id stays");
+    bo.say(&shared, "I live in Oslo. I will bring the oars.").await.ok();
+    let path = "/v1/sessions/plan/messages";
+    let messages = ana.ask(Method::GET, path, Value::Null).await.ok();
+    assert_eq!(messages["items"][1]["name"], "bo");
+    let facts = ana.ask(Method::GET, "/v1/facts", Value::Null).await;
+    assert!(!facts.text.contains("Oslo"), "a guest's words are no fact of the owner: {facts:?}");
+
+    let unshared = ana.ask(Method::DELETE, "/v1/sessions/plan/share", Value::Null).await;
+    assert_eq!(unshared.status, 204, "{unshared:?}");
+    bo.ask(Method::GET, &format!("/v1/sessions/{shared}"), Value::Null)
+        .await
+        .problem(404, "not_found");
+}
