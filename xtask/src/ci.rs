@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::Result;
-use crate::cli::Breadth;
+use crate::cli::{Breadth, Http, Mode};
 use crate::proc::{
     cargo, cargo_metadata, has_cargo_command, human, recreate, succeeds, target_dir,
 };
@@ -37,14 +37,18 @@ const STEPS: &[Step] = &[
     ("api docs", api_docs),
     ("tidy", || crate::tidy::run(false).map(passed)),
     ("deny", deny),
+    ("openapi", || crate::openapi::check().map(passed)),
     ("end to end", end_to_end),
     ("local model", local_model),
+    ("otel", otel),
 ];
 
 /// What `ci full` runs in the place of the step of the same name, or after all others.
 const FULL: &[Step] = &[
     (LIVE, || crate::test::run_live_alone(Some(Breadth::Full)).map(passed)),
     ("recall", crate::combinations::recall),
+    ("killed", || killed(Mode::Restart)),
+    ("replicas", || killed(Mode::Replicas)),
 ];
 
 fn steps(breadth: Option<Breadth>) -> Vec<Step> {
@@ -197,6 +201,23 @@ fn local_model() -> Result<Outcome> {
     Ok(passed(succeeds(&mut fetch)? && test(crates, &[])? && test(server, &["local_model"])?))
 }
 
+/// Spans to a collector: the lints and tests of what only this feature compiles.
+fn otel() -> Result<Outcome> {
+    let package = ["-p", "throughline-server", "--features", "otel"];
+    let mut lints = cargo(["clippy", "--all-targets"]);
+    lints.args(package).args(["--", "-D", "warnings"]);
+    let mut tests = cargo(["test", "--lib"]);
+    tests.args(package).args(["--", "telemetry::", "config::"]);
+    Ok(passed(succeeds(&mut lints)? && succeeds(&mut tests)?))
+}
+
+/// Servers killed under load: nothing that they acknowledged is lost or doubled.
+fn killed(mode: Mode) -> Result<Outcome> {
+    let out = target_dir()?.join("bench").join(format!("http-{}.json", mode.name()));
+    let load = Http { mode: Some(mode), seconds: 30, clients: 64, out: Some(out) };
+    crate::run::bench_http(&load).map(passed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,7 +240,7 @@ mod tests {
         let names = |breadth| steps(breadth).iter().map(|(name, _)| *name).collect::<Vec<_>>();
         let (narrow, full) = (names(None), names(Some(Breadth::Full)));
         assert_eq!(full[..narrow.len()], narrow);
-        assert_eq!(full[narrow.len()..], ["recall"]);
+        assert_eq!(full[narrow.len()..], ["recall", "killed", "replicas"]);
     }
 
     #[test]

@@ -44,8 +44,11 @@ pub(crate) enum Task {
         #[arg(long, value_name = "STEP")]
         only: Option<String>,
     },
-    /// Measure the engine; prints a table and writes JSON.
+    /// Measure the engine, or the service under load; prints a table and writes JSON.
+    #[command(args_conflicts_with_subcommands = true)]
     Bench {
+        #[command(subcommand)]
+        part: Option<BenchPart>,
         /// Smaller data and fewer rounds.
         #[arg(long)]
         quick: bool,
@@ -77,6 +80,61 @@ pub(crate) enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         rest: Vec<String>,
     },
+}
+
+/// What is measured instead of the engine.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchPart {
+    /// The service under load, then every message that it acknowledged is looked for; fails when one is
+    /// lost or doubled, or a request failed.
+    Http(Http),
+}
+
+/// The load.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Http {
+    /// One mode alone; without, all of them.
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<Mode>,
+    /// How long each mode lasts.
+    #[arg(long, default_value_t = 30)]
+    pub(crate) seconds: u64,
+    /// Clients at once.
+    #[arg(long, default_value_t = 64)]
+    pub(crate) clients: usize,
+    /// Where the JSON goes; in target/bench when not given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// What happens to the servers under load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Mode {
+    /// One on SQLite, left alone.
+    Plain,
+    /// One on SQLite, killed and started again every five seconds.
+    Restart,
+    /// Four on one Postgres, of which one is killed and started again every five seconds.
+    Replicas,
+    /// The same with the heads of sessions and the rates in Redis.
+    Redis,
+}
+
+impl Mode {
+    /// As the benchmark calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Restart => "restart",
+            Self::Replicas => "replicas",
+            Self::Redis => "redis",
+        }
+    }
+
+    /// Whether it needs real servers.
+    pub(crate) fn needs_services(self) -> bool {
+        matches!(self, Self::Replicas | Self::Redis)
+    }
 }
 
 /// How much `ci` runs.
@@ -114,6 +172,16 @@ mod tests {
         let Task::Eval { data, rest } = cli.task else { panic!("not eval") };
         assert_eq!(data, PathBuf::from("x.json"));
         assert_eq!(rest, ["--limit", "10"]);
+    }
+
+    #[test]
+    fn the_load_is_a_part_of_the_benchmark_with_flags_of_its_own() {
+        let cli = Cli::parse_from(["xtask", "bench", "http", "--mode", "replicas"]);
+        let Task::Bench { part: Some(BenchPart::Http(load)), .. } = cli.task else {
+            panic!("not the load")
+        };
+        assert_eq!((load.mode, load.seconds, load.clients), (Some(Mode::Replicas), 30, 64));
+        assert!(Cli::try_parse_from(["xtask", "bench", "--quick", "http"]).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod ci;
 mod cli;
 mod combinations;
+mod openapi;
 mod proc;
 mod run;
 mod services;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Task};
+use crate::cli::{BenchPart, Cli, Task};
 
 /// What went wrong, as a sentence for the person at the terminal.
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Task::Services { action } => services::run(action),
         Task::Tidy { bless } => tidy::run(bless),
         Task::Ci { breadth, after_test, only } => ci::run(breadth, after_test, only.as_deref()),
+        Task::Bench { part: Some(BenchPart::Http(load)), .. } => run::bench_http(&load),
         Task::Bench { quick, out, stores: false, .. } => run::bench(quick, out),
         Task::Bench { quick, out, messages, .. } => run::bench_stores(quick, out, messages),
         Task::Eval { data, rest } => run::eval(&data, &rest),

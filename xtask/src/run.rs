@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Result;
+use crate::cli::{Http, Mode};
 use crate::proc::{cargo, succeeds, target_dir};
 use crate::services::Lease;
 
@@ -33,6 +34,25 @@ pub(crate) fn bench_stores(
     }
     command.envs(servers.variables.iter().map(|(name, value)| (name, value)));
     measured(command, out, "stores.json")
+}
+
+/// Puts the service under load, where a mode needs them on servers that are up or brought up for it; true
+/// when nothing was lost or doubled.
+pub(crate) fn bench_http(load: &Http) -> Result<bool> {
+    let mut command = cargo(["bench", "-p", "throughline-server", "--bench", "engine"]);
+    let needs_services = load.mode.is_none_or(Mode::needs_services);
+    // To be held as long as the load lasts.
+    let servers = if needs_services { Some(Lease::take()?) } else { None };
+    if let Some(servers) = &servers {
+        command.args(["--features", "live-tests"]);
+        command.envs(servers.variables.iter().map(|(name, value)| (name, value)));
+    }
+    command.args(["--", "--only", "http", "--seconds", &load.seconds.to_string()]);
+    command.args(["--clients", &load.clients.to_string()]);
+    if let Some(mode) = load.mode {
+        command.args(["--mode", mode.name()]);
+    }
+    measured(command, load.out.clone(), "http.json")
 }
 
 fn measured(mut command: Command, out: Option<PathBuf>, name: &str) -> Result<bool> {

@@ -111,7 +111,7 @@ pub(super) fn verify(file: &Path, sha256: &str) -> Result<()> {
 }
 
 /// Runs a tool that must succeed. An error shows what it said, without addresses.
-pub(super) fn run(command: &mut Command, hint: &str) -> Result<()> {
+pub(crate) fn run(command: &mut Command, hint: &str) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |what: String| format!("{name} {what}\n({hint})");
     let output = command.output().map_err(|error| failed(format!("did not start: {error}")))?;

@@ -1,0 +1,197 @@
+//! The service against its own OpenAPI document: schemathesis makes requests of it, good and bad, and checks
+//! every answer.
+//!
+//! The document and the service are of the same build, so that what one of them says and the other does not do
+//! fails. All that is drawn follows from one seed.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::Result;
+use crate::proc::{cargo, output, recreate, succeeds, target_dir};
+use crate::services::run_tool;
+
+/// schemathesis and all that it needs, each at one version.
+const PACKAGES: &str = include_str!("../openapi/requirements.txt");
+const HINT: &str =
+    "it needs python3, 3.10 or newer, with venv and pip (apt install python3-venv), and a network";
+
+/// What is checked of every answer.
+///
+/// Not `positive_data_acceptance`: JSON Schema has no words for bytes of UTF-8, for the tokens of a profile or the
+/// least that a budget can be, and takes 5.0 for a whole number; requests that fit the document and break such a
+/// rule are refused with a documented 400 or 422. Not `ensure_resource_availability`: what a request made, the next
+/// one of the same user may erase. Not `use_after_free`: a fact that was retracted, and a key that was revoked, is
+/// still shown, as such.
+const CHECKS: &[&str] = &[
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "unsupported_method",
+    "allow_header_conformance",
+];
+/// And that a key is asked for, of whoever needs one: the document says so for all but the local user.
+const CHECKS_OF_KEYS: &[&str] =
+    &["negative_data_rejection", "missing_required_header", "ignored_auth"];
+const SEED: &str = "7";
+
+/// A part of the document, asked by one caller of a service that is its own.
+#[derive(Debug)]
+struct Round {
+    name: &'static str,
+    /// Whether the caller has a key.
+    key: bool,
+    /// Which operations, as schemathesis is told.
+    operations: &'static [&'static str],
+    examples: &'static str,
+}
+
+/// Every operation is in one round with a key and in one without.
+const ROUNDS: &[Round] = &[
+    Round {
+        name: "with a key",
+        key: true,
+        // What would end the key that is used.
+        operations: &[
+            "--exclude-operation-id", "revoke_key", "--exclude-operation-id", "rotate_key",
+        ],
+        examples: "20",
+    },
+    Round {
+        name: "what ends keys",
+        key: true,
+        operations: &["--include-path-regex", "^/v1/keys/"],
+        examples: "40",
+    },
+    Round {
+        name: "as the local user",
+        key: false,
+        // The first key would end the time of the local user.
+        operations: &["--exclude-operation-id", "create_key"],
+        examples: "10",
+    },
+];
+
+/// Runs every round; true when nothing was found in any.
+pub(crate) fn check() -> Result<bool> {
+    let folder = target_dir()?.join("openapi");
+    std::fs::create_dir_all(&folder)?;
+    let tool = schemathesis(&folder)?;
+    if !succeeds(&mut cargo(["build", "-p", "throughline-server"]))? {
+        return Ok(false);
+    }
+    let mut good = true;
+    for round in ROUNDS {
+        println!("\n-- {}", round.name);
+        let data = folder.join("data");
+        recreate(&data)?;
+        good &= run(round, &tool, &data)?;
+    }
+    Ok(good)
+}
+
+/// The tool in an environment of its own, made where it is missing.
+fn schemathesis(folder: &Path) -> Result<PathBuf> {
+    let digest = blake3::hash(PACKAGES.as_bytes()).to_hex();
+    let environment = folder.join(format!("python-{}", &digest[..16]));
+    let whole = environment.join("whole");
+    let bin = environment.join("bin");
+    if !whole.exists() {
+        eprintln!("fetching schemathesis");
+        recreate(&environment)?;
+        run_tool(Command::new("python3").args(["-m", "venv"]).arg(&environment), HINT)?;
+        let list = environment.join("requirements.txt");
+        std::fs::write(&list, PACKAGES)?;
+        let mut pip = Command::new(bin.join("python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+        run_tool(pip.args(["--only-binary", ":all:", "--requirement"]).arg(&list), HINT)?;
+        std::fs::write(whole, "")?;
+    }
+    Ok(bin.join("schemathesis"))
+}
+
+fn run(round: &Round, tool: &Path, data: &Path) -> Result<bool> {
+    let key = if round.key { Some(make_key(data)?) } else { None };
+    let service = Service::start(data)?;
+    let mut command = Command::new(tool);
+    command.arg("run").arg(format!("{}/openapi.json", service.base)).current_dir(data);
+    let of_keys = if round.key { CHECKS_OF_KEYS } else { &[] };
+    command.args(["--checks", &[CHECKS, of_keys].concat().join(",")]);
+    command.args(["--max-examples", round.examples]);
+    command.args(["--seed", SEED, "--generation-database", "none", "--continue-on-failure"]);
+    command.args(["--request-timeout", "30", "--no-color"]).args(round.operations);
+    if let Some(key) = key {
+        command.args(["--header", &format!("Authorization: Bearer {key}")]);
+        command.args(["--header", "Throughline-User: ana"]);
+    } else {
+        // A made-up key is refused, whoever sends it.
+        command.args(["--generation-with-security-parameters", "false"]);
+    }
+    // Not shown: it has the key.
+    let status =
+        command.status().map_err(|error| format!("schemathesis did not start: {error}"))?;
+    let log = std::fs::read_to_string(data.join("log"))?;
+    let panicked = log.lines().find(|line| line.contains("panicked"));
+    if let Some(line) = panicked {
+        eprintln!("the service panicked: {line}");
+    }
+    Ok(status.success() && panicked.is_none())
+}
+
+/// A command of the binary, with its data in the folder and none of the caller's settings.
+fn throughline(data: &Path, args: &[&str]) -> Result<Command> {
+    let name = format!("throughline{}", std::env::consts::EXE_SUFFIX);
+    let mut command = Command::new(target_dir()?.join("debug").join(name));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("THROUGHLINE_") {
+            command.env_remove(name);
+        }
+    }
+    command.args(args).arg("--json").current_dir(data).stdin(Stdio::null());
+    Ok(command)
+}
+
+fn make_key(data: &Path) -> Result<String> {
+    let permissions = "read,write,chat,admin";
+    let args = ["keys", "create", "--tenant", "acme", "--any-user", "--permissions", permissions];
+    let made: serde_json::Value = serde_json::from_str(&output(&mut throughline(data, &args)?)?)?;
+    Ok(made["key"].as_str().ok_or("no key was made")?.to_owned())
+}
+
+/// A running service. It ends with this value.
+#[derive(Debug)]
+struct Service {
+    child: Child,
+    base: String,
+}
+
+impl Service {
+    fn start(data: &Path) -> Result<Self> {
+        let args = ["serve", "--listen", "127.0.0.1:0", "--set", "http.requests_per_minute=0"];
+        let log = std::fs::File::create(data.join("log"))?;
+        let mut child = throughline(data, &args)?.stdout(Stdio::piped()).stderr(log).spawn()?;
+        let mut line = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line)?;
+        }
+        let mut service = Self { child, base: String::new() };
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        let base = told["listening"].as_str().ok_or_else(|| {
+            let log = std::fs::read_to_string(data.join("log")).unwrap_or_default();
+            format!("the service does not serve: {log}")
+        })?;
+        service.base = base.to_owned();
+        Ok(service)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It is this process's own child; one that ended already is no error.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
