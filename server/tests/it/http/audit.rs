@@ -2,9 +2,12 @@
 //! who said it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use throughline_core::ports::Clock;
+use throughline_server::adapters::SystemClock;
 
 use super::service::{Answer, Service, key};
 use crate::support::Throughline;
@@ -110,8 +113,7 @@ async fn every_change_and_every_refusal_is_there_and_nothing_of_a_caller() {
     ask(&service, &slow, Method::GET, "/v1/whoami", Value::Null).await;
     refused(&slow, Method::GET, "/v1/whoami", Value::Null, 429).await;
     // The end of a key, by time and by decision.
-    let soon = time::OffsetDateTime::now_utc() + time::Duration::seconds(2);
-    let soon = soon.format(&time::format_description::well_known::Rfc3339).unwrap();
+    let soon = SystemClock.now().plus(Duration::from_secs(2)).to_rfc3339();
     let short = new(&["read"], json!({"expires_at": soon}));
     let short = text(&done(Method::POST, "/v1/keys", short).await["key"]);
     let path_of_reader = path;
