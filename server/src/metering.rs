@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use throughline_core::Scope;
 use throughline_core::context::AssembledContext;
+use throughline_core::ids::{TenantId, UserId};
 use throughline_core::ports::{Clock, Store, Write, WriteBatch};
 use throughline_core::usage::{UsageCounters, UsageDay};
 use tokio::sync::watch;
@@ -33,6 +34,13 @@ impl UsageMeter {
     pub fn count(&self, scope: Scope, context: &AssembledContext) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.entry(scope).or_default().add(&UsageCounters::of_context(context));
+    }
+
+    /// Leaves out what waits to be counted of a user who is erased: written later, it would bring the name
+    /// back.
+    pub fn forget(&self, tenant: &TenantId, user: &UserId) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|scope, _| (&scope.tenant, &scope.user) != (tenant, user));
     }
 
     /// Writes what gathers, until it is stopped, and then the rest.

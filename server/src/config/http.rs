@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct HttpConfig {
     /// How often a key may be used in a minute, unless the key says otherwise; 0 for no limit.
     pub requests_per_minute: u32,
-    /// Requests at work at once; twice as many wait for a place, and more are turned away.
+    /// Requests at work at once; as many again wait for a place, and more are turned away.
     pub max_in_flight: usize,
     /// How long a request may take, the wait for its place included, in milliseconds.
     pub timeout_ms: u64,

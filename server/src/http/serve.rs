@@ -129,10 +129,11 @@ impl Served {
                 Ok(())
             }
         };
-        // Its last act is to count what was used.
         if let Err(error) = beside.await {
             tracing::error!("background work panicked: {error}");
         }
+        // What requests used that were still at work when the meter was stopped.
+        app.usage.write().await;
         served.map_err(|error| {
             Error::new(ErrorKind::Unavailable, "the listener failed: start again")
                 .with_source(error)
