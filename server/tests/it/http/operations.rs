@@ -1,7 +1,7 @@
 //! Health, metrics, limits, and an end that loses nothing.
 
-use std::io::Write;
-use std::net::TcpStream;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 
 use reqwest::Method;
 use serde_json::json;
@@ -88,8 +88,9 @@ async fn what_was_accepted_is_finished_when_the_service_is_told_to_end() {
 async fn past_its_limit_the_service_turns_requests_away_at_once_and_stays_alive() {
     let data = Throughline::new();
     let service = Service::start_with(&data, &["--set", "http.max_in_flight=1"]);
-    // Two that never end: one at work, one that waits for its place.
-    let stuck: Vec<TcpStream> = (0..2)
+    // Three that never end: one is at work, one waits for its place, and one, whichever, is turned away.
+    let (told, answers) = std::sync::mpsc::channel();
+    let stuck: Vec<TcpStream> = (0..3)
         .map(|n| {
             let address = service.base().strip_prefix("http://").unwrap();
             let mut stream = TcpStream::connect(address).unwrap();
@@ -98,22 +99,25 @@ async fn past_its_limit_the_service_turns_requests_away_at_once_and_stays_alive(
                  Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{{"
             );
             stream.write_all(head.as_bytes()).unwrap();
+            let (mut reader, told) = (stream.try_clone().unwrap(), told.clone());
+            std::thread::spawn(move || {
+                let mut answer = [0; 4_096];
+                let read = reader.read(&mut answer).unwrap_or(0);
+                let _ = told.send(String::from_utf8_lossy(&answer[..read]).into_owned());
+            });
             stream
         })
         .collect();
-    let until = async |is: fn(&Answer) -> bool| {
-        for _ in 0..10_000 {
-            let answer = service.get("/v1/sessions").await;
-            if is(&answer) {
-                return answer;
-            }
-        }
-        panic!("it never came: {}", service.log())
-    };
-    let shed = until(|answer| !answer.status.is_success()).await;
-    shed.problem(503, "unavailable");
-    assert!(shed.headers.contains_key("retry-after"), "{shed:?}");
+    let shed = answers.recv().unwrap().to_lowercase();
+    assert!(shed.starts_with("http/1.1 503") && shed.contains("retry-after: 1"), "{shed}");
+    service.get("/v1/sessions").await.problem(503, "unavailable");
     assert_eq!(service.get("/healthz").await.ok()["status"], "ok");
-    drop(stuck);
-    until(|answer| answer.status.is_success()).await;
+    for stream in stuck {
+        stream.shutdown(Shutdown::Both).unwrap();
+    }
+    let mut tries = 0;
+    while !service.get("/v1/sessions").await.status.is_success() {
+        tries += 1;
+        assert!(tries < 10_000, "{}", service.log());
+    }
 }
