@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::Result;
 use crate::cli::{Breadth, Http, Mode};
 use crate::proc::{
-    cargo, cargo_metadata, has_cargo_command, human, recreate, succeeds, target_dir,
+    cargo, cargo_metadata, has_cargo_command, human, recreate, succeeds, target_dir, throughline,
 };
 
 /// How a step ended.
@@ -37,10 +37,9 @@ const STEPS: &[Step] = &[
     ("api docs", api_docs),
     ("tidy", || crate::tidy::run(false).map(passed)),
     ("deny", deny),
-    ("openapi", || crate::openapi::check().map(passed)),
     ("end to end", end_to_end),
-    ("local model", local_model),
-    ("otel", otel),
+    ("openapi", || crate::openapi::check().map(passed)),
+    ("options", options),
 ];
 
 /// What `ci full` runs in the place of the step of the same name, or after all others.
@@ -168,47 +167,36 @@ fn end_to_end() -> Result<Outcome> {
     if !succeeds(&mut cargo(["build", "--release", "-p", "throughline-server"]))? {
         return Ok(Outcome::Failed);
     }
-    let target = target_dir()?;
-    let binary =
-        target.join("release").join(format!("throughline{}", std::env::consts::EXE_SUFFIX));
-    let empty = target.join("end-to-end");
+    let empty = target_dir()?.join("end-to-end");
     recreate(&empty)?;
-    let mut demo = std::process::Command::new(binary);
+    let mut demo = throughline("release")?;
     demo.arg("demo").current_dir(&empty).stdin(Stdio::null());
     succeeds(&mut demo).map(passed)
 }
 
-/// The optional embedder: its lints, its files from the package index, and its tests on them.
-fn local_model() -> Result<Outcome> {
+/// What is compiled only when a feature asks for it, in one build of its own: the local embedder, with its files
+/// from the package index, and spans for a collector.
+fn options() -> Result<Outcome> {
     let data = target_dir()?.join("local-model");
-    let feature = ["--features", "local-model"];
-    let (crates, server) = (["-p", "throughline-provider-local"], ["-p", "throughline-server"]);
-    for package in [crates, server] {
-        let mut lints = cargo(["clippy", "--all-targets"]);
-        lints.args(package).args(feature).args(["--", "-D", "warnings"]);
-        if !succeeds(&mut lints)? {
-            return Ok(Outcome::Failed);
-        }
-    }
-    let mut fetch = cargo(["run"]);
-    fetch.args(server).args(feature).args(["--", "model", "fetch", "--data-dir"]).arg(&data);
-    let test = |package: [&str; 2], filter: &[&str]| {
-        let mut tests = cargo(["test", "--tests"]);
-        tests.args(package).args(feature).args(filter);
-        tests.env("THROUGHLINE_TEST_MODEL", data.join("models").join("minilm"));
-        succeeds(&mut tests)
+    let optional = |subcommand: &[&str]| {
+        let mut command = cargo(subcommand.iter().copied());
+        command.args(["-p", "throughline-provider-local", "-p", "throughline-server"]);
+        command.args(["--features", "throughline-server/local-model,throughline-server/otel"]);
+        command.env("THROUGHLINE_TEST_MODEL", data.join("models").join("minilm"));
+        command
     };
-    Ok(passed(succeeds(&mut fetch)? && test(crates, &[])? && test(server, &["local_model"])?))
-}
-
-/// Spans to a collector: the lints and tests of what only this feature compiles.
-fn otel() -> Result<Outcome> {
-    let package = ["-p", "throughline-server", "--features", "otel"];
-    let mut lints = cargo(["clippy", "--all-targets"]);
-    lints.args(package).args(["--", "-D", "warnings"]);
-    let mut tests = cargo(["test", "--lib"]);
-    tests.args(package).args(["--", "telemetry::", "config::"]);
-    Ok(passed(succeeds(&mut lints)? && succeeds(&mut tests)?))
+    let mut lints = optional(&["clippy", "--all-targets"]);
+    let mut build = optional(&["test", "--tests", "--no-run"]);
+    let mut fetch = throughline("debug")?;
+    fetch.args(["model", "fetch", "--data-dir"]).arg(&data);
+    let mut embedders = optional(&["test", "--test", "conformance", "--test", "model"]);
+    let mut server = optional(&["test", "--lib", "--test", "it"]);
+    let ok = succeeds(lints.args(["--", "-D", "warnings"]))?
+        && succeeds(&mut build)?
+        && succeeds(&mut fetch)?
+        && succeeds(&mut embedders)?
+        && succeeds(server.args(["--", "local_model", "telemetry::", "config::"]))?;
+    Ok(passed(ok))
 }
 
 /// Servers killed under load: nothing that they acknowledged is lost or doubled.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::ci::{Outcome, passed};
-use crate::proc::{cargo, output, succeeds, target_dir};
+use crate::proc::{cargo, output, succeeds, target_dir, throughline};
 use crate::services::{Lease, psql};
 
 /// The variable that names the data set.
@@ -76,17 +76,9 @@ fn evaluate(
     settings: &[(&'static str, String)],
     data: &Path,
 ) -> Result<Measured> {
-    let target = target_dir()?;
-    let binary =
-        target.join("release").join(format!("throughline{}", std::env::consts::EXE_SUFFIX));
-    let mut command = Command::new(binary);
-    for (variable, _) in std::env::vars_os() {
-        if variable.to_string_lossy().starts_with("THROUGHLINE_") {
-            command.env_remove(variable);
-        }
-    }
+    let mut command = throughline("release")?;
     // No configuration of the caller's either.
-    command.current_dir(target);
+    command.current_dir(target_dir()?);
     command.args(["eval", "retrieval", "--no-ablation", "--json", "--data"]).arg(data);
     command.envs(settings.iter().map(|(variable, value)| (variable, value)));
     measured(name, &serde_json::from_str(&output(&mut command)?)?)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::Result;
-use crate::proc::{cargo, output, recreate, succeeds, target_dir};
+use crate::proc::{self, cargo, output, recreate, succeeds, target_dir};
 use crate::services::run_tool;
 
 /// schemathesis and all that it needs, each at one version.
@@ -80,7 +80,7 @@ pub(crate) fn check() -> Result<bool> {
     let folder = target_dir()?.join("openapi");
     std::fs::create_dir_all(&folder)?;
     let tool = schemathesis(&folder)?;
-    if !succeeds(&mut cargo(["build", "-p", "throughline-server"]))? {
+    if !succeeds(&mut cargo(["build", "--release", "-p", "throughline-server"]))? {
         return Ok(false);
     }
     let mut good = true;
@@ -141,15 +141,9 @@ fn run(round: &Round, tool: &Path, data: &Path) -> Result<bool> {
     Ok(status.success() && panicked.is_none())
 }
 
-/// A command of the binary, with its data in the folder and none of the caller's settings.
+/// A command of the binary, with its data in the folder.
 fn throughline(data: &Path, args: &[&str]) -> Result<Command> {
-    let name = format!("throughline{}", std::env::consts::EXE_SUFFIX);
-    let mut command = Command::new(target_dir()?.join("debug").join(name));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("THROUGHLINE_") {
-            command.env_remove(name);
-        }
-    }
+    let mut command = proc::throughline("release")?;
     command.args(args).arg("--json").current_dir(data).stdin(Stdio::null());
     Ok(command)
 }

@@ -28,6 +28,18 @@ pub(crate) fn target_dir() -> Result<PathBuf> {
     Ok(PathBuf::from(dir))
 }
 
+/// The binary that was built in a profile's folder, without the caller's settings.
+pub(crate) fn throughline(profile: &str) -> Result<Command> {
+    let name = format!("throughline{}", std::env::consts::EXE_SUFFIX);
+    let mut command = Command::new(target_dir()?.join(profile).join(name));
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with("THROUGHLINE_") {
+            command.env_remove(variable);
+        }
+    }
+    Ok(command)
+}
+
 /// Makes the folder anew, empty.
 pub(crate) fn recreate(dir: &Path) -> Result<()> {
     if dir.exists() {

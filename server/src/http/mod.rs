@@ -1,7 +1,7 @@
 //! The HTTP interface.
 //!
-//! A request passes [`guard`] (id, log, metrics, time-out, places), then its handler: [`caller`] tells who
-//! calls and refuses, [`extract`] reads what is asked, core answers, [`problem`] tells what went wrong.
+//! A request passes `guard` (id, log, metrics, time-out, places), then its handler: `caller` tells who
+//! calls and refuses, `extract` reads what is asked, core answers, `problem` tells what went wrong.
 
 mod app;
 mod caller;
