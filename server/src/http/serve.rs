@@ -23,6 +23,9 @@ const COUNTS: &[f64] = &[
     10_000.0, 50_000.0,
 ];
 
+/// How long values wait for their histogram.
+const UPKEEP: Duration = Duration::from_secs(5);
+
 /// A service that is bound, and can be served.
 pub struct Served {
     listener: TcpListener,
@@ -141,16 +144,27 @@ impl Served {
     }
 }
 
-/// What runs beside requests: jobs, and the count of use.
+/// What runs beside requests: the count of use, the upkeep of metrics, and jobs.
 async fn run_beside(app: App, with_worker: bool, stopped: watch::Receiver<bool>) {
-    let usage = app.usage.run(stopped.clone());
-    if with_worker {
-        let ((), worked) =
-            tokio::join!(usage, worker::run(&app.engine, stopped.clone(), worker::measure));
+    let jobs = async {
+        if !with_worker {
+            return;
+        }
+        let worked = worker::run(&app.engine, stopped.clone(), worker::measure).await;
         if let Err(error) = worked {
             tracing::error!(code = error.kind().code(), "jobs ended: {}", error.message());
         }
-    } else {
-        usage.await;
+    };
+    let upkeep = keep_metrics(&app.metrics, stopped.clone());
+    tokio::join!(app.usage.run(stopped.clone()), upkeep, jobs);
+}
+
+/// Adds what was recorded to its histograms, which would hold every value by itself until someone reads them.
+async fn keep_metrics(metrics: &PrometheusHandle, mut stopped: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(UPKEEP) => metrics.run_upkeep(),
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        }
     }
 }
