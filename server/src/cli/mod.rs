@@ -12,6 +12,7 @@ mod export;
 mod facts;
 mod import;
 mod keys;
+mod mcp;
 mod migrate;
 mod model;
 mod moving;
@@ -69,6 +70,8 @@ struct Global {
 enum Command {
     /// Serve the HTTP interface, documented at /docs
     Serve(serve::Args),
+    /// Serve MCP over standard input and output, to one client on this machine
+    Mcp(mcp::Args),
     /// Make, list, rotate and revoke API keys
     #[command(subcommand)]
     Keys(keys::Command),
@@ -185,6 +188,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<()> {
     match command {
         Command::Serve(_) => serve::run(config, output).await,
+        Command::Mcp(args) => mcp::run(&args, config).await,
         Command::Keys(command) => keys::run(&command, config, output).await,
         Command::Demo(args) => demo::run(&args, output).await,
         Command::Import(args) => import::run(&args, config, output).await,

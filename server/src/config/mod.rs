@@ -4,6 +4,7 @@
 //! from.
 
 mod http;
+mod mcp;
 mod otel;
 mod schema;
 mod secret;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use throughline_core::{Error, Result, Scope};
 
 pub use http::{HttpConfig, JobsConfig};
+pub use mcp::McpConfig;
 pub use otel::OtelConfig;
 pub use schema::{reference, schema};
 pub use secret::Secret;
@@ -53,6 +55,8 @@ pub struct Config {
     pub listen: String,
     /// The HTTP interface.
     pub http: HttpConfig,
+    /// MCP.
+    pub mcp: McpConfig,
     /// Background work.
     pub jobs: JobsConfig,
     /// Whose memory the command line works on.
@@ -267,6 +271,7 @@ impl Default for Config {
             cache: CacheKind::None,
             listen: "127.0.0.1:7447".into(),
             http: HttpConfig::default(),
+            mcp: McpConfig::default(),
             jobs: JobsConfig { tenant_per_hour: 0 },
             identity: Identity {
                 tenant: "local".into(),

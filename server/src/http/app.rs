@@ -1,19 +1,19 @@
 //! What every request shares.
 
-use std::fmt::Write;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use throughline_core::access::{AuditEntry, Permissions, Principal};
+use throughline_core::access::{Permissions, Principal};
 use throughline_core::ids::SessionId;
-use throughline_core::ports::{TenantBatch, TenantWrite};
 use throughline_core::{Result, Scope};
+use tokio_util::sync::CancellationToken;
 
 use super::caller::Caller;
 use crate::compose::Engine;
-use crate::config::HttpConfig;
+use crate::config::{Config, HttpConfig, McpConfig};
+use crate::identity::pseudonym;
 use crate::metering::UsageMeter;
 
 /// The engine, and what the service knows of itself.
@@ -26,6 +26,8 @@ pub(super) struct Inner {
     pub engine: Engine,
     /// Settings of the service.
     pub config: HttpConfig,
+    /// Settings of MCP.
+    pub mcp: McpConfig,
     /// Counts contexts without making them wait.
     pub usage: UsageMeter,
     /// What `/metrics` shows.
@@ -36,8 +38,8 @@ pub(super) struct Inner {
     local: Scope,
     /// Whether a key was seen: from then on every call needs one.
     keys_seen: AtomicBool,
-    /// Whether it is shutting down.
-    stopping: AtomicBool,
+    /// Cancelled when it is shutting down.
+    stopping: CancellationToken,
 }
 
 impl std::ops::Deref for App {
@@ -48,21 +50,12 @@ impl std::ops::Deref for App {
     }
 }
 
-/// Bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a `String` does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 impl App {
     /// The state of a service that listens on an address.
     #[must_use]
     pub(super) fn new(
         engine: Engine,
-        config: HttpConfig,
+        config: &Config,
         usage: UsageMeter,
         metrics: PrometheusHandle,
         listen: IpAddr,
@@ -70,13 +63,14 @@ impl App {
     ) -> Self {
         Self(Arc::new(Inner {
             engine,
-            config,
+            config: config.http.clone(),
+            mcp: config.mcp.clone(),
             usage,
             metrics,
             listen,
             local,
             keys_seen: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
+            stopping: CancellationToken::new(),
         }))
     }
 
@@ -102,38 +96,31 @@ impl App {
         }))
     }
 
-    /// Adds what a caller did to the audit log of its tenant. It is done already: a log that cannot be
-    /// written is told to the operator.
+    /// Adds what a caller did to the audit log of its tenant.
     pub(super) async fn audit<P>(&self, caller: &Caller<P>, action: &str, target: String) {
-        let entry = AuditEntry {
-            at: self.engine.clock.now(),
-            key: caller.principal.key,
-            action: action.to_owned(),
-            target: Some(target),
-            outcome: "done".to_owned(),
-        };
-        let batch = TenantBatch::new(caller.principal.tenant.clone());
-        if let Err(error) =
-            self.engine.store.apply_tenant(batch.with(TenantWrite::Audit(entry))).await
-        {
-            tracing::error!(code = error.kind().code(), action, "the audit log was not written");
-        }
+        caller.audit(&self.engine, action, target).await;
     }
 
     /// What the audit log calls a session.
     #[must_use]
     pub(super) fn pseudonym(&self, scope: &Scope, session: &SessionId) -> String {
-        hex(&self.engine.names.session(scope, session))
+        pseudonym(&self.engine, scope, session)
     }
 
     /// Tells `/readyz` that no more work should come.
     pub(super) fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.stopping.cancel();
     }
 
     /// Whether it is shutting down.
     #[must_use]
     pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+        self.stopping.is_cancelled()
+    }
+
+    /// What ends when it is shutting down.
+    #[must_use]
+    pub(super) fn stopping(&self) -> CancellationToken {
+        self.stopping.clone()
     }
 }

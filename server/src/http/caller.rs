@@ -6,13 +6,14 @@ use std::marker::PhantomData;
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use throughline_core::access::{ApiKey, Permission, Principal, unauthenticated};
+use throughline_core::access::{Permission, unauthenticated};
 use throughline_core::ids::{UserId, WorkspaceId};
 use throughline_core::ports::{Admission, Rate};
-use throughline_core::{Error, ErrorKind, Result, Scope};
+use throughline_core::{Error, ErrorKind, Result};
 
 use super::app::App;
 use super::problem::Failure;
+use crate::identity::Identity;
 
 /// Header by which a key that acts for users names one.
 pub(super) const USER_HEADER: &str = "throughline-user";
@@ -46,20 +47,15 @@ needs! {
 /// A caller who may do what `P` says.
 #[derive(Debug, Clone)]
 pub(super) struct Caller<P> {
-    /// Whom it acts for.
-    pub principal: Principal,
-    /// The key, where it came with one.
-    pub key: Option<ApiKey>,
+    identity: Identity,
     needs: PhantomData<P>,
 }
 
-impl<P> Caller<P> {
-    /// The scope whose memory the call works on.
-    ///
-    /// # Errors
-    /// `InvalidInput` where a key that acts for users named none.
-    pub(super) fn scope(&self) -> Result<Scope> {
-        self.principal.scope()
+impl<P> std::ops::Deref for Caller<P> {
+    type Target = Identity;
+
+    fn deref(&self) -> &Identity {
+        &self.identity
     }
 }
 
@@ -67,26 +63,26 @@ impl<P: Needs> FromRequestParts<App> for Caller<P> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let (principal, key) = identify(&parts.headers, app).await?;
-        if let Some(permission) = P::PERMISSION
-            && let Err(error) = principal.require(permission)
-        {
-            if let Some(key) = &key {
-                let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
-                let action = format!("{} {path}", parts.method);
-                app.engine.access.note_refusal(key, &action, error.kind().code()).await;
-            }
-            return Err(error.into());
+        let identity = identify(&parts.headers, app).await?;
+        if let Some(permission) = P::PERMISSION {
+            let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+            let action = format!("{} {path}", parts.method);
+            identity.require(&app.engine, permission, &action).await?;
         }
-        if let Some(key) = &key {
-            admit(app, key).await?;
-        }
-        Ok(Self { principal, key, needs: PhantomData })
+        admit(app, &identity).await?;
+        Ok(Self { identity, needs: PhantomData })
     }
 }
 
+/// Who calls, whatever it needs to be permitted; the call is counted.
+pub(super) async fn known(headers: &HeaderMap, app: &App) -> Result<Identity> {
+    let identity = identify(headers, app).await?;
+    admit(app, &identity).await?;
+    Ok(identity)
+}
+
 /// The identity that the headers prove.
-async fn identify(headers: &HeaderMap, app: &App) -> Result<(Principal, Option<ApiKey>)> {
+async fn identify(headers: &HeaderMap, app: &App) -> Result<Identity> {
     let names = || {
         let user = named(headers, USER_HEADER)?.map(UserId::new).transpose()?;
         let workspace = named(headers, WORKSPACE_HEADER)?.map(WorkspaceId::new).transpose()?;
@@ -109,7 +105,7 @@ async fn identify(headers: &HeaderMap, app: &App) -> Result<(Principal, Option<A
         if let Some(workspace) = workspace {
             local.workspace = Some(workspace);
         }
-        return Ok((local, None));
+        return Ok(Identity { principal: local, key: None });
     };
     let credential = credential.to_str().ok().and_then(|text| {
         let (scheme, credential) = text.split_once(' ')?;
@@ -118,7 +114,7 @@ async fn identify(headers: &HeaderMap, app: &App) -> Result<(Principal, Option<A
     let credential = credential.ok_or_else(unauthenticated)?;
     let (user, workspace) = names()?;
     match app.engine.access.authenticate(credential, user, workspace).await? {
-        Ok((principal, key)) => Ok((principal, Some(key))),
+        Ok((principal, key)) => Ok(Identity { principal, key: Some(key) }),
         Err(refusal) => {
             metrics::counter!("throughline_unauthenticated_total", "reason" => refusal.as_str())
                 .increment(1);
@@ -166,7 +162,8 @@ fn check_local(headers: &HeaderMap) -> Result<()> {
 }
 
 /// Counts the call against the rate of its key.
-async fn admit(app: &App, key: &ApiKey) -> Result<()> {
+async fn admit(app: &App, identity: &Identity) -> Result<()> {
+    let Some(key) = &identity.key else { return Ok(()) };
     let Some(rate) = key.rate.or_else(|| configured_rate(app)) else {
         return Ok(());
     };

@@ -7,17 +7,18 @@ mod app;
 mod caller;
 mod extract;
 mod guard;
+mod mcp;
 mod measures;
 mod openapi;
 mod problem;
 mod routes;
 mod serve;
-mod thread;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use throughline_core::{Error, ErrorKind, Result};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -30,6 +31,11 @@ use guard::Places;
 use problem::Failure;
 
 pub use serve::{Served, serve};
+
+/// A failure as the answer of a layer.
+pub(crate) fn failed(error: Error) -> Response {
+    Failure::from(error).into_response()
+}
 
 /// Operations that answer whatever the load is, and those that take a place.
 fn routers() -> (OpenApiRouter<App>, OpenApiRouter<App>) {
@@ -79,6 +85,7 @@ fn router(app: &App) -> Result<Router> {
         Router::from(working).layer(from_fn_with_state((app.clone(), places), guard::bound));
     let router = Router::from(always)
         .merge(working)
+        .merge(mcp::router(app)?)
         .merge(SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", document))
         .fallback(async || {
             Failure::from(Error::not_found("no operation has this path: /docs lists them"))
@@ -90,8 +97,7 @@ fn router(app: &App) -> Result<Router> {
         .layer(DefaultBodyLimit::max(app.config.max_body_bytes()))
         .layer(CompressionLayer::new())
         .layer(CatchPanicLayer::custom(|_| {
-            use axum::response::IntoResponse;
-            Failure::from(Error::new(ErrorKind::Internal, "a request panicked")).into_response()
+            failed(Error::new(ErrorKind::Internal, "a request panicked"))
         }))
         .layer(from_fn_with_state(app.clone(), guard::observe))
         .with_state(app.clone());

@@ -9,6 +9,7 @@ use throughline_core::{Error, ErrorKind};
 use utoipa::ToSchema;
 
 use super::guard::request_id;
+use crate::failure;
 
 /// How long a caller waits who is told to come again and not when.
 const WAIT: Duration = Duration::from_secs(1);
@@ -80,29 +81,7 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let Self { status, error } = self;
         let kind = error.kind();
-        let mut source = std::error::Error::source(&error);
-        let mut causes = Vec::new();
-        while let Some(cause) = source {
-            causes.push(cause.to_string());
-            source = cause.source();
-        }
-        if status.is_server_error() {
-            // Causes are for the log alone: they may name servers, tables and files.
-            tracing::error!(
-                code = kind.code(),
-                operation = error.operation(),
-                causes = causes.join(": "),
-                "request failed"
-            );
-        }
-        metrics::counter!("throughline_refusals_total", "code" => kind.code()).increment(1);
-        // What is wrong inside is no caller's business, and may name what is not theirs.
-        let detail = match kind {
-            ErrorKind::Internal | ErrorKind::Corrupt => {
-                "a defect of ours: the log has it under this request_id".to_owned()
-            }
-            _ => error.message().to_owned(),
-        };
+        let detail = failure::tell(&error);
         let problem = Problem {
             r#type: "about:blank",
             title: status.canonical_reason().unwrap_or("Error").to_owned(),

@@ -55,14 +55,7 @@ pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
         )
     })?;
     let usage = UsageMeter::new(engine.store.clone(), engine.clock.clone());
-    let app = App::new(
-        engine,
-        config.http.clone(),
-        usage,
-        install_metrics()?,
-        listen.ip(),
-        config.scope()?,
-    );
+    let app = App::new(engine, config, usage, install_metrics()?, listen.ip(), config.scope()?);
     Ok(Served {
         listener,
         app,

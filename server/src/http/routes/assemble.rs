@@ -18,7 +18,7 @@ use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Body, Named, Params};
 use crate::http::measures;
 use crate::http::problem::Failure;
-use crate::http::thread::Thread;
+use crate::identity::thread::Thread;
 use crate::wire::AssembledContextJson;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -160,7 +160,7 @@ async fn assemble(
     Named(id): Named<String>,
     body: Body<Assemble>,
 ) -> Result<Json<AssembledContextJson>, Failure> {
-    let thread = Thread::to_read(&app, &caller, &id).await?;
+    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
     let settings = app.engine.settings.get(&caller.principal.tenant).await?;
     let asked = body.value;
     let request = AssembleRequest {
@@ -197,7 +197,7 @@ async fn window(
     Named(id): Named<String>,
     Params(which): Params<WhichWindow>,
 ) -> Result<Json<WindowJson>, Failure> {
-    let thread = Thread::to_read(&app, &caller, &id).await?;
+    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
     let settings = app.engine.settings.get(&caller.principal.tenant).await?;
     let tier = which.tier.map(Tier::from).or(settings.tier).unwrap_or(Tier::Full);
     let window = app.engine.contexts.window(&thread.scope, &thread.session, tier).await?;

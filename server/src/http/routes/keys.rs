@@ -22,6 +22,7 @@ use crate::http::app::App;
 use crate::http::caller::{Admin, Caller, Known};
 use crate::http::extract::{Body, Named, Params, Repeat};
 use crate::http::problem::Failure;
+use crate::identity::Identity;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -379,13 +380,13 @@ async fn revoke(
     responses((status = 200, body = WhoAmI, description = "The caller"))
 )]
 async fn whoami(caller: Caller<Known>) -> Json<WhoAmI> {
-    let principal = caller.principal;
+    let Identity { principal, key } = Identity::clone(&caller);
     Json(WhoAmI {
         tenant: principal.tenant.to_string(),
         user: principal.user.map(|user| user.to_string()),
         workspace: principal.workspace.map(|workspace| workspace.to_string()),
         permissions: names(principal.permissions),
-        key: caller.key.map(|key| WhichKey {
+        key: key.map(|key| WhichKey {
             id: key.id.to_string(),
             name: key.name,
             expires_at: key.expires_at.map(Timestamp::to_rfc3339),

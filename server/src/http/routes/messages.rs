@@ -18,7 +18,7 @@ use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat, objects};
 use crate::http::problem::Failure;
-use crate::http::thread::Thread;
+use crate::identity::thread::Thread;
 
 /// Most messages that one call erases by id.
 const MAX_ERASED_IDS: usize = 100;
@@ -225,7 +225,7 @@ async fn append(
     repeat: Repeat,
     body: Body<Append>,
 ) -> Result<Json<AppendedJson>, Failure> {
-    let thread = Thread::to_append(&app, &caller, &id).await?;
+    let thread = Thread::to_append(&app.engine, &caller, &id).await?;
     let options =
         AppendOptions { idempotency: repeat.of(&body), of_a_guest: thread.share.is_some() };
     let mut messages = Vec::with_capacity(body.value.messages.len());
@@ -274,7 +274,7 @@ async fn list(
     Named(id): Named<String>,
     Params(paging): Params<Paging>,
 ) -> Result<Json<List<MessageJson>>, Failure> {
-    let thread = Thread::to_read(&app, &caller, &id).await?;
+    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
     let page = paging.request()?;
     let page = app.engine.sessions.messages(&thread.scope, &thread.session, &page).await?;
     Ok(Json(List::of(page, MessageJson::of)))

@@ -17,7 +17,7 @@ use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
 use crate::http::problem::Failure;
-use crate::http::thread::{Thread, is_reserved};
+use crate::identity::thread::{Thread, is_reserved};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(open, list)).routes(routes!(show, erase))
@@ -194,7 +194,7 @@ async fn show(
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<SessionJson>, Failure> {
-    let thread = Thread::to_read(&app, &caller, &id).await?;
+    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
     let session = app.engine.sessions.get(&thread.scope, &thread.session).await?;
     Ok(Json(SessionJson::of(&session, thread.share.as_ref())))
 }

@@ -18,7 +18,7 @@ use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params};
 use crate::http::problem::Failure;
-use crate::http::thread::Thread;
+use crate::identity::thread::Thread;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show, share, unshare)).routes(routes!(shared))

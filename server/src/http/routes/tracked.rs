@@ -19,7 +19,7 @@ use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
 use crate::http::problem::Failure;
-use crate::http::thread::Thread;
+use crate::identity::thread::Thread;
 
 /// Items where no limit is named, and the most.
 const MOST: usize = 500;
@@ -221,7 +221,7 @@ async fn entities(
     Named(id): Named<String>,
     Params(limit): Params<Limit>,
 ) -> Result<Json<List<EntityJson>>, Failure> {
-    let thread = Thread::to_read(&app, &caller, &id).await?;
+    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
     let sessions = &app.engine.sessions;
     let found = sessions.entities(&thread.scope, &thread.session, limit.get()?).await?;
     Ok(Json(List { items: found.into_iter().map(EntityJson::of).collect(), next_cursor: None }))
@@ -243,7 +243,7 @@ async fn summaries(
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<List<SummaryJson>>, Failure> {
-    let thread = Thread::to_read(&app, &caller, &id).await?;
+    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
     let found = app.engine.sessions.summaries(&thread.scope, &thread.session).await?;
     Ok(Json(List { items: found.iter().map(SummaryJson::of).collect(), next_cursor: None }))
 }
@@ -299,7 +299,7 @@ async fn files(
     Named(id): Named<String>,
     Params(limit): Params<Limit>,
 ) -> Result<Json<List<FileJson>>, Failure> {
-    let thread = Thread::to_read(&app, &caller, &id).await?;
+    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
     let sessions = &app.engine.sessions;
     let found = sessions.files(&thread.scope, &thread.session, limit.get()?).await?;
     Ok(Json(List { items: found.into_iter().map(FileJson::of).collect(), next_cursor: None }))

@@ -14,10 +14,11 @@ use utoipa_axum::routes;
 
 use super::sessions::ErasedJson;
 use super::{List, Paging};
-use crate::http::app::{App, hex};
+use crate::http::app::App;
 use crate::http::caller::{Admin, Caller, Read};
 use crate::http::extract::{Named, Params};
 use crate::http::problem::Failure;
+use crate::identity::hex;
 
 /// Days of use where none are named, and the most.
 const DEFAULT_DAYS: i64 = 30;

@@ -4,14 +4,14 @@ use throughline_core::ids::{SessionId, ShareId};
 use throughline_core::session::Share;
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
-use super::app::App;
-use super::caller::Caller;
+use super::Identity;
+use crate::compose::Engine;
 
 /// What the id of a shared session begins with; the id of its grant follows.
 const SHARE: &str = "share:";
 
 /// Whether an id can only be that of a shared session.
-pub(super) fn is_reserved(id: &str) -> bool {
+pub(crate) fn is_reserved(id: &str) -> bool {
     share_id(id).is_some()
 }
 
@@ -21,7 +21,7 @@ fn share_id(id: &str) -> Option<ShareId> {
 
 /// A session as a caller reaches it.
 #[derive(Debug, Clone)]
-pub(super) struct Thread {
+pub(crate) struct Thread {
     /// The scope that holds it.
     pub scope: Scope,
     /// Its id there.
@@ -35,7 +35,7 @@ impl Thread {
     ///
     /// # Errors
     /// `InvalidInput` for what is no id; `Forbidden` for a shared session.
-    pub(super) fn own<P>(caller: &Caller<P>, id: &str) -> Result<(Scope, SessionId)> {
+    pub(crate) fn own(caller: &Identity, id: &str) -> Result<(Scope, SessionId)> {
         if is_reserved(id) {
             return Err(Error::new(
                 ErrorKind::Forbidden,
@@ -49,11 +49,11 @@ impl Thread {
     ///
     /// # Errors
     /// `InvalidInput` for what is no id; `NotFound` for a grant that is not this caller's.
-    pub(super) async fn to_read<P>(app: &App, caller: &Caller<P>, id: &str) -> Result<Self> {
+    pub(crate) async fn to_read(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
         let scope = caller.scope()?;
         match share_id(id) {
             Some(share) => {
-                let share = app.engine.shares.open(&scope, share).await?;
+                let share = engine.shares.open(&scope, share).await?;
                 let (scope, session) = (share.owner.clone(), share.session.clone());
                 Ok(Self { scope, session, share: Some(share) })
             }
@@ -65,8 +65,8 @@ impl Thread {
     ///
     /// # Errors
     /// As [`Self::to_read`]; `Forbidden` for a grant to read.
-    pub(super) async fn to_append<P>(app: &App, caller: &Caller<P>, id: &str) -> Result<Self> {
-        let thread = Self::to_read(app, caller, id).await?;
+    pub(crate) async fn to_append(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
+        let thread = Self::to_read(engine, caller, id).await?;
         match &thread.share {
             Some(share) if !share.writable => Err(Error::new(
                 ErrorKind::Forbidden,

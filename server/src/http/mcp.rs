@@ -1,0 +1,35 @@
+//! Where MCP is mounted: who calls is proved here, as for every other request.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use throughline_core::Result;
+
+use super::app::App;
+use super::caller::known;
+use super::problem::Failure;
+use crate::mcp::{self, Server};
+
+/// `/mcp`. A stream may stay open for as long as its client wants, so it takes no place and has no time-out.
+pub(super) fn router(app: &App) -> Result<Router<App>> {
+    let sets = &app.mcp.tool_sets;
+    let server = Server::new(app.engine.clone(), app.usage.clone(), sets, None)?;
+    let options = mcp::Options {
+        max_body_bytes: app.config.max_body_bytes(),
+        allowed_origins: app.mcp.allowed_origins.clone(),
+        stopping: app.stopping(),
+    };
+    let router = mcp::routes(server, options);
+    Ok(router.layer(from_fn_with_state(app.clone(), prove)).with_state(()))
+}
+
+async fn prove(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    match known(request.headers(), &app).await {
+        Ok(identity) => {
+            request.extensions_mut().insert(identity);
+            next.run(request).await
+        }
+        Err(error) => Failure::from(error).into_response(),
+    }
+}

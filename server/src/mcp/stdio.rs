@@ -1,0 +1,34 @@
+//! MCP over standard input and output, for a client on the same machine.
+
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use throughline_core::{Error, ErrorKind, Result};
+
+use super::Server;
+use super::sets::ToolSet;
+use crate::compose::Engine;
+use crate::config::Config;
+use crate::metering::UsageMeter;
+
+/// Serves the configured user over standard input and output, until the client hangs up. Nothing runs beside it.
+///
+/// # Errors
+/// `InvalidInput` for a client that does not begin as the protocol says.
+pub async fn serve_stdio(engine: Engine, config: &Config, sets: &[ToolSet]) -> Result<()> {
+    let usage = UsageMeter::new(engine.store.clone(), engine.clock.clone());
+    let server = Server::new(engine, usage.clone(), sets, Some(config.scope()?))?;
+    let ended = match server.serve(rmcp::transport::io::stdio()).await {
+        Ok(running) => running.waiting().await.map(drop).map_err(|error| {
+            Error::internal("the client's connection panicked").with_source(error)
+        }),
+        // It hung up without a word.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(Error::new(
+            ErrorKind::InvalidInput,
+            "the client did not begin as MCP says: send `initialize` or `server/discover` first",
+        )
+        .with_source(error)),
+    };
+    usage.write().await;
+    ended
+}

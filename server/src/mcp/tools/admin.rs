@@ -1,0 +1,173 @@
+//! Use, rules and the state of the service.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throughline_core::access::Permission;
+use throughline_core::scope::ProfileChange;
+use throughline_core::time::Timestamp;
+use throughline_core::usage::UsageDay;
+use throughline_core::{Error, Result};
+
+use crate::mcp::sets::ToolSet;
+use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// Days of a count that names none.
+const DEFAULT_DAYS: u32 = 30;
+/// Most days of a count.
+const MOST_DAYS: u32 = 366;
+
+pub(super) fn tools() -> Vec<Tool> {
+    let set = ToolSet::Admin;
+    vec![
+        Tool::new::<Nothing, WhoAmI, _>(
+            set,
+            "whoami",
+            "Whose memory this is, and what may be done with it.",
+            Effect::Reads,
+            whoami,
+        ),
+        Tool::new::<UsageArgs, Used, _>(
+            set,
+            "get_usage",
+            "Messages stored, contexts assembled and tokens saved, by day.",
+            Effect::Reads,
+            usage,
+        ),
+        Tool::new::<Nothing, Profile, _>(
+            set,
+            "get_profile",
+            "The user's rules and profile card, which begin every context.",
+            Effect::Reads,
+            profile,
+        ),
+        Tool::new::<ProfileArgs, Profile, _>(
+            set,
+            "set_profile",
+            "Change the user's rules or profile card. What is not given stays; an empty text clears.",
+            Effect::Removes,
+            set_profile,
+        ),
+        Tool::new::<Nothing, State, _>(
+            set,
+            "service_health",
+            "The state of the store and of what is beside it.",
+            Effect::Reads,
+            health,
+        )
+        .needs(Permission::Admin),
+    ]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct WhoAmI {
+    tenant: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
+    permissions: Vec<String>,
+}
+
+async fn whoami(call: Call, _: Nothing) -> Result<Outcome> {
+    let principal = &call.who.principal;
+    Outcome::data(&WhoAmI {
+        tenant: principal.tenant.to_string(),
+        user: principal.user.as_ref().map(ToString::to_string),
+        workspace: principal.workspace.as_ref().map(ToString::to_string),
+        permissions: principal.permissions.iter().map(|may| may.as_str().to_owned()).collect(),
+    })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UsageArgs {
+    /// Default 30.
+    #[schemars(range(min = 1, max = 366))]
+    days: Option<u32>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Used {
+    days: Vec<Day>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Day {
+    day: String,
+    messages: u64,
+    contexts: u64,
+    context_tokens: u64,
+    baseline_tokens: u64,
+}
+
+async fn usage(call: Call, asked: UsageArgs) -> Result<Outcome> {
+    let days = asked.days.unwrap_or(DEFAULT_DAYS);
+    if !(1..=MOST_DAYS).contains(&days) {
+        return Err(Error::invalid(format!("days: 1 to {MOST_DAYS}")));
+    }
+    let now = call.server.engine.clock.now();
+    let back = i64::try_from((DAY * (days - 1)).as_micros()).unwrap_or(i64::MAX);
+    let from = UsageDay::of(Timestamp::from_micros(now.as_micros().saturating_sub(back)));
+    let used = call.server.engine.store.usage(&call.scope()?, from, UsageDay::of(now)).await?;
+    let day = |(day, counters): (UsageDay, throughline_core::usage::UsageCounters)| Day {
+        day: day.start().to_rfc3339().chars().take(10).collect(),
+        messages: counters.messages,
+        contexts: counters.contexts,
+        context_tokens: counters.context_tokens,
+        baseline_tokens: counters.baseline_tokens,
+    };
+    Outcome::data(&Used { days: used.into_iter().map(day).collect() })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ProfileArgs {
+    /// Standing instructions, one a line.
+    rules: Option<String>,
+    /// Who the user is.
+    card: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Profile {
+    rules: String,
+    card: String,
+}
+
+async fn profile(call: Call, _: Nothing) -> Result<Outcome> {
+    let held = call.server.engine.profiles.get(&call.scope()?).await?;
+    Outcome::data(&Profile { rules: held.rules, card: held.card })
+}
+
+async fn set_profile(call: Call, asked: ProfileArgs) -> Result<Outcome> {
+    let change = ProfileChange { rules: asked.rules, card: asked.card };
+    let held = call.server.engine.profiles.change(&call.scope()?, change).await?;
+    Outcome::data(&Profile { rules: held.rules, card: held.card })
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct State {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Part {
+    backend: String,
+    problems: Vec<String>,
+}
+
+async fn health(call: Call, _: Nothing) -> Result<Outcome> {
+    let told = call.server.engine.health(false).await?;
+    let parts = told
+        .into_iter()
+        .map(|health| Part { backend: health.backend, problems: health.problems })
+        .collect();
+    Outcome::data(&State { parts })
+}

@@ -1,0 +1,288 @@
+//! Sessions and their messages.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throughline_core::context::Tier;
+use throughline_core::ids::ExternalId;
+use throughline_core::page::PageRequest;
+use throughline_core::session::{AppendOptions, Message, NewMessage, Role, Session};
+use throughline_core::{Error, Result};
+
+use super::memory::Size;
+use crate::identity::thread::Thread;
+use crate::mcp::sets::ToolSet;
+use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+
+/// Sessions of a page that names no limit.
+const DEFAULT_LIMIT: usize = 20;
+/// Typed values that a description shows.
+const DESCRIBED_ENTITIES: usize = 20;
+
+pub(super) fn tools() -> Vec<Tool> {
+    let set = ToolSet::Memory;
+    vec![
+        Tool::new::<AppendArgs, Appended, _>(
+            set,
+            "append_messages",
+            "Store messages of a session, in order, all or none. Repeating an external_id stores nothing \
+             twice.",
+            Effect::Adds,
+            append,
+        ),
+        Tool::new::<WindowArgs, Window, _>(
+            set,
+            "get_context_window",
+            "The recent messages of a session with its typed values, summary and files, as far as a size \
+             holds them.",
+            Effect::Reads,
+            window,
+        ),
+        Tool::new::<ListArgs, Sessions, _>(
+            set,
+            "list_sessions",
+            "The user's sessions, in the order in which they began.",
+            Effect::Reads,
+            list,
+        ),
+        Tool::new::<DescribeArgs, Described, _>(
+            set,
+            "describe_session",
+            "What a session is about: counts, latest summary, typed values.",
+            Effect::Reads,
+            describe,
+        ),
+    ]
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Speaker {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+impl From<Speaker> for Role {
+    fn from(speaker: Speaker) -> Self {
+        match speaker {
+            Speaker::System => Self::System,
+            Speaker::User => Self::User,
+            Speaker::Assistant => Self::Assistant,
+            Speaker::Tool => Self::Tool,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AppendArgs {
+    /// Your id of the session; its first message creates it.
+    session: String,
+    #[schemars(length(min = 1, max = 1000))]
+    messages: Vec<New>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct New {
+    role: Speaker,
+    #[schemars(length(min = 1))]
+    content: String,
+    name: Option<String>,
+    external_id: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Appended {
+    messages: Vec<Stored>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Stored {
+    id: String,
+    seq: u64,
+    replayed: bool,
+}
+
+async fn append(call: Call, asked: AppendArgs) -> Result<Outcome> {
+    let engine = &call.server.engine;
+    let thread = Thread::to_append(engine, &call.who, &asked.session).await?;
+    let options = AppendOptions { idempotency: None, of_a_guest: thread.share.is_some() };
+    let guest = options.of_a_guest.then(|| call.scope()).transpose()?;
+    let message = |(at, new): (usize, New)| {
+        let external_id = new.external_id.map(ExternalId::new).transpose().map_err(|error| {
+            Error::new(error.kind(), format!("messages[{at}]: {}", error.message()))
+        })?;
+        Ok(NewMessage {
+            role: new.role.into(),
+            name: guest.as_ref().map(|scope| scope.user.to_string()).or(new.name),
+            content: new.content,
+            external_id,
+            created_at: None,
+            parts: None,
+            attachments: None,
+        })
+    };
+    let messages = asked.messages.into_iter().enumerate().map(message).collect::<Result<_>>()?;
+    let stored =
+        engine.sessions.append_with(&thread.scope, &thread.session, messages, options).await?;
+    metrics::counter!("throughline_messages_appended_total")
+        .increment(stored.iter().filter(|message| !message.replayed).count() as u64);
+    let text = format!("Stored {} messages.", stored.len());
+    let messages = stored.into_iter().map(|message| Stored {
+        id: message.id.to_string(),
+        seq: message.seq,
+        replayed: message.replayed,
+    });
+    Outcome::done(text, &Appended { messages: messages.collect() })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct WindowArgs {
+    session: String,
+    tier: Option<Size>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Window {
+    messages: Vec<Said>,
+    entities: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    files: Vec<String>,
+    tokens: u32,
+}
+
+/// A message that was said.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Said {
+    id: String,
+    role: &'static str,
+    content: String,
+    created_at: String,
+}
+
+impl Said {
+    fn of(message: Message) -> Self {
+        Self {
+            id: message.id.to_string(),
+            role: message.role.as_str(),
+            content: message.content,
+            created_at: message.created_at.to_rfc3339(),
+        }
+    }
+}
+
+/// A typed value.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Value {
+    kind: &'static str,
+    value: String,
+}
+
+impl Value {
+    fn of(entity: throughline_core::entity::Entity) -> Self {
+        Self { kind: entity.kind.as_str(), value: entity.value }
+    }
+}
+
+async fn window(call: Call, asked: WindowArgs) -> Result<Outcome> {
+    let engine = &call.server.engine;
+    let thread = Thread::to_read(engine, &call.who, &asked.session).await?;
+    let settings = engine.settings.get(&call.who.principal.tenant).await?;
+    let tier = asked.tier.map(Tier::from).or(settings.tier).unwrap_or(Tier::Full);
+    let window = engine.contexts.window(&thread.scope, &thread.session, tier).await?;
+    Outcome::data(&Window {
+        messages: window.recent.into_iter().map(Said::of).collect(),
+        entities: window.entities.into_iter().map(Value::of).collect(),
+        summary: window.summary.map(|summary| summary.text()),
+        files: window.files.into_iter().map(|file| file.title).collect(),
+        tokens: window.tokens,
+    })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListArgs {
+    /// Default 20.
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<usize>,
+    /// next_cursor of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Sessions {
+    sessions: Vec<SessionLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+/// A session.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SessionLine {
+    id: String,
+    last_at: String,
+    message_count: u64,
+    token_count: u64,
+}
+
+impl SessionLine {
+    fn of(session: &Session) -> Self {
+        Self {
+            id: session.id.to_string(),
+            last_at: session.last_at.to_rfc3339(),
+            message_count: session.messages,
+            token_count: session.tokens,
+        }
+    }
+}
+
+async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {
+    let page = PageRequest::first(asked.limit.unwrap_or(DEFAULT_LIMIT))?;
+    let page = match &asked.cursor {
+        Some(cursor) => page.after(cursor)?,
+        None => page,
+    };
+    let found = call.server.engine.sessions.list(&call.scope()?, &page).await?;
+    Outcome::data(&Sessions {
+        sessions: found.items.iter().map(SessionLine::of).collect(),
+        next_cursor: found.next_cursor,
+    })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DescribeArgs {
+    session: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Described {
+    created_at: String,
+    last_at: String,
+    message_count: u64,
+    token_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    entities: Vec<Value>,
+}
+
+async fn describe(call: Call, asked: DescribeArgs) -> Result<Outcome> {
+    let sessions = &call.server.engine.sessions;
+    let thread = Thread::to_read(&call.server.engine, &call.who, &asked.session).await?;
+    let session = sessions.get(&thread.scope, &thread.session).await?;
+    let entities = sessions.entities(&thread.scope, &thread.session, DESCRIBED_ENTITIES).await?;
+    let summaries = sessions.summaries(&thread.scope, &thread.session).await?;
+    Outcome::data(&Described {
+        created_at: session.created_at.to_rfc3339(),
+        last_at: session.last_at.to_rfc3339(),
+        message_count: session.messages,
+        token_count: session.tokens,
+        summary: summaries.into_iter().last().map(|summary| summary.text()),
+        entities: entities.into_iter().map(Value::of).collect(),
+    })
+}

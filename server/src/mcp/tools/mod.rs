@@ -1,0 +1,15 @@
+//! The tools, a file a set or a part of one.
+
+mod admin;
+mod files;
+mod memory;
+mod messages;
+
+use super::sets::ToolSet;
+use super::tool::Tool;
+
+/// The tools of these sets, always in the same order.
+pub(super) fn of_sets(sets: &[ToolSet]) -> Vec<Tool> {
+    let all = [memory::tools(), messages::tools(), files::tools(), admin::tools()];
+    all.into_iter().flatten().filter(|tool| sets.contains(&tool.set)).collect()
+}
