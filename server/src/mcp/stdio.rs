@@ -1,7 +1,7 @@
 //! MCP over standard input and output, for a client on the same machine.
 
-use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
+use rmcp::{ServerHandler, ServiceExt};
 use throughline_core::{Error, ErrorKind, Result};
 
 use super::Server;
@@ -17,7 +17,20 @@ use crate::metering::UsageMeter;
 pub async fn serve_stdio(engine: Engine, config: &Config, sets: &[ToolSet]) -> Result<()> {
     let usage = UsageMeter::new(engine.store.clone(), engine.clock.clone());
     let server = Server::new(engine, usage.clone(), sets, Some(config.scope()?))?;
-    let ended = match server.serve(rmcp::transport::io::stdio()).await {
+    #[cfg(feature = "mcp-fixtures")]
+    if config.mcp.fixtures {
+        let ended = serve(super::fixtures::Beside::factory(server)()).await;
+        usage.write().await;
+        return ended;
+    }
+    let ended = serve(server).await;
+    usage.write().await;
+    ended
+}
+
+/// Serves one client, until it hangs up.
+async fn serve(handler: impl ServerHandler) -> Result<()> {
+    match handler.serve(rmcp::transport::io::stdio()).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|error| {
             Error::internal("the client's connection panicked").with_source(error)
         }),
@@ -28,7 +41,5 @@ pub async fn serve_stdio(engine: Engine, config: &Config, sets: &[ToolSet]) -> R
             "the client did not begin as MCP says: send `initialize` or `server/discover` first",
         )
         .with_source(error)),
-    };
-    usage.write().await;
-    ended
+    }
 }
