@@ -1,13 +1,16 @@
-//! MCP as others see it: the official conformance suite, of both revisions, against the binary.
+//! MCP as others see it: the official conformance suite, of both revisions, and the official clients, against the
+//! binary.
 //!
 //! The suite asks for tools of its own, which a build with `mcp-fixtures` serves beside ours. It needs a newer Node.js
 //! than many machines have, which comes with it.
 
+mod clients;
 mod judge;
 
 use std::path::Path;
 use std::process::Command;
 
+use self::clients::Served;
 use self::judge::{Expected, Ran, findings, never_ran};
 use crate::Result;
 use crate::ci::optional;
@@ -20,8 +23,8 @@ const MANIFEST: &str = include_str!("../../mcp/package.json");
 const LOCK: &str = include_str!("../../mcp/package-lock.json");
 const EXPECTED: &str = include_str!("../../mcp/expected-failures.yml");
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
-/// Every set: all that is ours stands beside what the suite asks for.
-const TOOL_SETS: &str = r#"mcp.tool_sets=["memory","persona","files","admin"]"#;
+/// Every set of tools: all that is ours.
+const TOOL_SETS: [&str; 4] = ["memory", "persona", "files", "admin"];
 
 /// Runs everything; true when nothing was found.
 pub(crate) fn check() -> Result<bool> {
@@ -32,11 +35,21 @@ pub(crate) fn check() -> Result<bool> {
     if !succeeds(&mut optional(&["test", "--tests", "--no-run"]))? {
         return Ok(false);
     }
-    let data = folder.join("data");
-    recreate(&data)?;
-    let service = Service::start("debug", &data, &["--mcp-fixtures", "--set", TOOL_SETS])?;
-    let conformant = conformance(&folder, &programs, &format!("{}/mcp", service.base))?;
-    Ok(conformant && !service.panicked()?)
+    let ours = start(&folder.join("data"), &[])?;
+    let fixtures = start(&folder.join("data-fixtures"), &["--mcp-fixtures"])?;
+    let [ours_at, fixtures_at] = [&ours, &fixtures].map(|service| format!("{}/mcp", service.base));
+    let conformant = conformance(&folder, &programs, &fixtures_at)?;
+    let served = Served { ours: ours_at, fixtures: fixtures_at };
+    let understood = clients::run(&folder, &programs, &served)?;
+    let panicked = [ours.panicked()?, fixtures.panicked()?].contains(&true);
+    Ok(conformant && understood && !panicked)
+}
+
+/// A service of all tools, with its data in the folder.
+fn start(data: &Path, flags: &[&str]) -> Result<Service> {
+    recreate(data)?;
+    let sets = format!("mcp.tool_sets={TOOL_SETS:?}");
+    Service::start("debug", data, &[flags, &["--set", &sets]].concat())
 }
 
 /// Runs the suite for each revision.

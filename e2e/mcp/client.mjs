@@ -1,0 +1,188 @@
+// The official TypeScript client of MCP against the binary: over standard input and over HTTP, in both eras.
+//
+// Every tool that a server lists is called as calls.json says, with good arguments and with bad ones; one that is
+// not there fails the run. Then the client is asked, answers, declines and hangs, and gives calls up.
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { Client, ProtocolError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+
+const MODES = [
+  ['legacy', 'legacy', '2025-11-25'],
+  ['auto', 'auto', '2026-07-28'],
+  ['2026-07-28', { pin: '2026-07-28' }, '2026-07-28'],
+];
+// Longest that one part may take, and that a client waits that is meant to give up, in milliseconds.
+const PATIENCE = 60_000;
+const SHORT = 1_000;
+const INVALID_PARAMS = -32602;
+
+/** The value with what earlier calls gave. */
+function filled(value, names) {
+  let text = JSON.stringify(value);
+  for (const [name, known] of Object.entries(names)) text = text.replaceAll(`{${name}}`, known);
+  return JSON.parse(text);
+}
+
+const at = (value, pointer) => pointer.split('/').slice(1).reduce((inner, part) => inner[part], value);
+const textOf = result => result.content.filter(block => block.type === 'text').map(block => block.text).join('\n');
+
+async function refused(code, call) {
+  await assert.rejects(call, error => {
+    assert.ok(ProtocolError.isInstance(error), `expected ${code}: ${error}`);
+    assert.equal(error.code, code, error.message);
+    return true;
+  });
+}
+
+/** A client of a server, while it is used. */
+async function using(server, mode, capabilities, prepare, use) {
+  const options = { capabilities, versionNegotiation: { mode } };
+  const client = new Client({ name: 'e2e', version: '1.0.0' }, options);
+  prepare(client);
+  await client.connect(server());
+  try {
+    return await use(client);
+  } finally {
+    await client.close();
+  }
+}
+
+/** What is ours: lists, every tool, and what is not there. */
+async function own(server, mode, revision, calls, who) {
+  return using(server, mode, {}, () => {}, async client => {
+    assert.equal(client.getNegotiatedProtocolVersion(), revision);
+    assert.equal(client.getServerVersion()?.name, 'throughline');
+    const { tools } = await client.listTools();
+    const known = new Set(calls.map(call => call.tool));
+    assert.deepEqual(tools.map(tool => tool.name).sort(), [...known].sort(), 'calls.json and the server differ');
+    for (const tool of tools) {
+      assert.ok(tool.description && tool.outputSchema && tool.annotations, `${tool.name} is not described`);
+    }
+    const names = { who };
+    for (const call of calls) {
+      const name = call.tool;
+      const done = await client.callTool({ name, arguments: filled(call.arguments, names) });
+      assert.ok(!done.isError, `${name}: ${textOf(done)}`);
+      assert.ok(textOf(done).includes(call.shows ?? ''), `${name} does not show ${call.shows}: ${textOf(done)}`);
+      for (const [kept, pointer] of Object.entries(call.keep ?? {})) names[kept] = at(done.structuredContent, pointer);
+      const wrong = await client.callTool({ name, arguments: filled(call.bad, names) });
+      assert.ok(wrong.isError && textOf(wrong).startsWith('invalid_input: '), `${name}: ${textOf(wrong)}`);
+    }
+    await refused(INVALID_PARAMS, client.callTool({ name: 'no_such_tool', arguments: {} }));
+    for (const { uri } of (await client.listResources()).resources) {
+      assert.ok((await client.readResource({ uri })).contents.length > 0, `${uri} is empty`);
+    }
+    await client.listResourceTemplates();
+    for (const prompt of (await client.listPrompts()).prompts) {
+      if ((prompt.arguments ?? []).some(argument => argument.required)) continue;
+      assert.ok((await client.getPrompt({ name: prompt.name })).messages.length > 0, `${prompt.name} says nothing`);
+    }
+    // This client makes one error of both codes that revisions have for it, by the URI that comes with it.
+    await refused(INVALID_PARAMS, client.readResource({ uri: 'memory://no-such-thing' }));
+    await refused(INVALID_PARAMS, client.getPrompt({ name: 'no_such_prompt' }));
+    return tools.length;
+  });
+}
+
+/** A client that answers, declines, hangs and gives up. */
+async function asked(server, mode) {
+  const question = { name: 'test_sampling', arguments: { prompt: 'hello' } };
+  const works = async client => assert.ok(!(await client.callTool({ name: 'test_simple_text' })).isError);
+  const sampled = (sample, use) =>
+    using(server, mode, { sampling: {} }, client => client.setRequestHandler('sampling/createMessage', sample), use);
+
+  const answers = ({ params }) => ({
+    role: 'assistant',
+    model: 'm',
+    content: { type: 'text', text: `You said ${[params.messages[0].content].flat()[0].text}` },
+  });
+  await sampled(answers, async client => {
+    const said = textOf(await client.callTool(question));
+    assert.ok(said.includes('You said hello'), `the answer is lost: ${said}`);
+  });
+  const declines = () => {
+    throw new ProtocolError(-1, 'User rejected sampling request');
+  };
+  await sampled(declines, async client => {
+    await assert.rejects(client.callTool(question), /rejected/);
+    await works(client);
+  });
+  let heard = () => {};
+  const hangs = () => {
+    heard();
+    return new Promise(() => {});
+  };
+  await sampled(hangs, async client => {
+    if (mode === 'legacy') {
+      // Later revisions leave nothing open while a client makes up its mind.
+      await assert.rejects(client.callTool(question, { timeout: SHORT, maxTotalTimeout: SHORT }), /timed out/i);
+      await works(client);
+      await givenUp(begun => {
+        heard = begun;
+        return question;
+      }, client);
+      await works(client);
+    }
+    const slow = { name: 'test_tool_with_progress' };
+    await givenUp(() => slow, client);
+    await works(client);
+  });
+  // A client that cannot be asked is told what it would have to be able to do.
+  await using(server, mode, {}, () => {}, client => refused(-32021, client.callTool(question)));
+}
+
+/** Gives a call up that has begun: its client was asked something, or told how far it is. */
+async function givenUp(prepare, client) {
+  const stop = new AbortController();
+  let begun;
+  const begins = new Promise(resolve => (begun = resolve));
+  const over = assert.rejects(client.callTool(prepare(begun), { signal: stop.signal, onprogress: begun }));
+  await begins;
+  stop.abort('given up');
+  await over;
+}
+
+function inTime(work) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not done after ${PATIENCE} ms`)), PATIENCE);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+const flag = { type: 'string' };
+const { values } = parseArgs({ options: { program: flag, url: flag, fixtures: flag, 'tool-sets': flag } });
+const calls = JSON.parse(readFileSync(new URL('calls.json', import.meta.url), 'utf8'));
+let failed = 0;
+for (const [name, mode, revision] of MODES) {
+  const folder = mkdtempSync(join(tmpdir(), 'throughline-'));
+  const args = ['mcp', '--data-dir', folder, '--tool-sets', values['tool-sets'], '--set', 'log.level=error'];
+  const stdio = more => () =>
+    new StdioClientTransport({ command: values.program, args: [...args, ...more], cwd: folder });
+  const http = url => () => new StreamableHTTPClientTransport(new URL(url));
+  const who = `typescript-${name}`;
+  const parts = [
+    ['standard input', () => own(stdio([]), mode, revision, calls, who)],
+    ['standard input, asked', () => asked(stdio(['--mcp-fixtures']), mode)],
+    ['HTTP', () => own(http(values.url), mode, revision, calls, who)],
+    ['HTTP, asked', () => asked(http(values.fixtures), mode)],
+  ];
+  for (const [part, work] of parts) {
+    try {
+      const tools = await inTime(work());
+      console.log(`typescript, ${name}, ${part}: good${tools ? `, ${tools} tools` : ''}`);
+    } catch (error) {
+      failed += 1;
+      console.log(`typescript, ${name}, ${part}: FAILED`);
+      console.error(error);
+    }
+  }
+  rmSync(folder, { recursive: true, force: true });
+}
+process.exit(failed > 0 ? 1 : 0);
