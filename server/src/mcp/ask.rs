@@ -73,6 +73,7 @@ fn way(context: &RequestContext<RoleServer>) -> Way {
 }
 
 /// Whether this request is of a revision without sessions, where a log level and questions come with the call.
+#[cfg(feature = "mcp-fixtures")]
 pub(super) fn stands_alone(context: &RequestContext<RoleServer>) -> bool {
     !matches!(way(context), Way::Session)
 }
@@ -252,4 +253,16 @@ impl Sealed {
 /// A failure that has a form of its own in the protocol, such as a client that lacks a capability.
 pub(super) fn protocol_error(error: &Error) -> Option<ErrorData> {
     std::error::Error::source(error)?.downcast_ref::<ErrorData>().cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_answered_for() {
+        let failed = shielded::<()>(async { panic!("as asked") }).await;
+        assert_eq!(failed.map_err(|error| error.code.0), Err(-32603));
+        assert_eq!(shielded(async { Ok(1) }).await, Ok(1));
+    }
 }

@@ -16,6 +16,7 @@ mod interchange;
 #[cfg(feature = "live-tests")]
 mod kills;
 mod limits;
+mod mcp;
 mod meaning;
 #[cfg(feature = "live-tests")]
 mod moving;

@@ -1,0 +1,182 @@
+//! A client of MCP that says exactly what a test says, and every tool with good and bad arguments.
+
+use std::collections::BTreeMap;
+
+use reqwest::{Method, RequestBuilder};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::http::service::{Answer, Service};
+
+pub(super) const EVERYTHING: &str = "read,write,chat,admin";
+/// Flags of a service of every tool.
+pub(super) const ALL_TOOLS: [&str; 2] =
+    ["--set", r#"mcp.tool_sets=["memory","persona","files","admin"]"#];
+
+/// A call of a tool, as the clients of `e2e/mcp` make it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Case {
+    pub(super) tool: String,
+    pub(super) needs: String,
+    arguments: Value,
+    #[serde(default)]
+    pub(super) shows: String,
+    #[serde(default)]
+    keep: BTreeMap<String, String>,
+    #[expect(dead_code, reason = "the clients of e2e/mcp call it")]
+    bad: Value,
+}
+
+/// What is put in the place of `{name}` in arguments.
+pub(super) type Names = BTreeMap<String, String>;
+
+impl Case {
+    pub(super) fn all() -> Vec<Self> {
+        serde_json::from_str(include_str!("../../../../e2e/mcp/calls.json")).unwrap()
+    }
+
+    pub(super) fn arguments(&self, names: &Names) -> Value {
+        let text = self.arguments.to_string();
+        let filled = names
+            .iter()
+            .fold(text, |text, (name, known)| text.replace(&format!("{{{name}}}"), known));
+        serde_json::from_str(&filled).unwrap()
+    }
+
+    /// Keeps what later calls need of a result.
+    pub(super) fn keep(&self, result: &Value, names: &mut Names) {
+        for (name, pointer) in &self.keep {
+            let value = result["structuredContent"].pointer(pointer).unwrap();
+            names.insert(name.clone(), value.as_str().unwrap().to_owned());
+        }
+    }
+}
+
+/// A caller of a service.
+#[derive(Clone)]
+pub(super) struct Caller<'s> {
+    pub(super) service: &'s Service,
+    pub(super) key: Option<String>,
+    pub(super) headers: Vec<(&'static str, String)>,
+}
+
+impl<'s> Caller<'s> {
+    /// The local user, without a key.
+    pub(super) fn local(service: &'s Service) -> Self {
+        Self { service, key: None, headers: Vec::new() }
+    }
+
+    pub(super) fn with_key(service: &'s Service, key: &str) -> Self {
+        Self { service, key: Some(key.to_owned()), headers: Vec::new() }
+    }
+
+    pub(super) fn with(mut self, header: &'static str, value: &str) -> Self {
+        self.headers.push((header, value.to_owned()));
+        self
+    }
+
+    pub(super) fn request(&self, method: Method) -> RequestBuilder {
+        let mut request = self
+            .service
+            .request(method, "/mcp")
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json");
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        self.headers.iter().fold(request, |request, (name, value)| request.header(*name, value))
+    }
+
+    pub(super) fn post(&self, message: &Value) -> RequestBuilder {
+        self.request(Method::POST).body(message.to_string())
+    }
+
+    /// A request of 2026-07-28, which stands alone.
+    pub(super) fn alone(&self, method: &str, params: Value) -> RequestBuilder {
+        let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
+        let request = self
+            .post(&message(method, alone(params)))
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", method);
+        match name {
+            Some(name) => request.header("mcp-name", name),
+            None => request,
+        }
+    }
+
+    /// Calls a tool, which must give a result.
+    pub(super) async fn call(&self, tool: &str, arguments: &Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        result(&Answer::of(self.alone("tools/call", params)).await)
+    }
+
+    /// Begins a session of 2025-11-25.
+    pub(super) async fn begin(&self) -> String {
+        let answer = Answer::of(self.post(&initialize())).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let id = answer.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let answer = Answer::of(self.post(&initialized).header("mcp-session-id", &id)).await;
+        assert_eq!(answer.status, 202, "{answer:?}");
+        id
+    }
+
+    /// Within a session of 2025-11-25.
+    pub(super) fn within(&self, session: &str, method: &str, params: Value) -> RequestBuilder {
+        self.post(&message(method, params)).header("mcp-session-id", session)
+    }
+}
+
+pub(super) fn message(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
+}
+
+pub(super) fn initialize() -> Value {
+    let params = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    });
+    message("initialize", params)
+}
+
+/// With what a request that stands alone brings along.
+pub(super) fn alone(params: Value) -> Value {
+    let mut params = if params.is_object() { params } else { Value::Object(Map::new()) };
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    params
+}
+
+/// The message that an answer ends with, alone or as an event.
+#[track_caller]
+pub(super) fn told(answer: &Answer) -> Value {
+    let last = answer.text.lines().rev().find_map(|line| line.strip_prefix("data: "));
+    serde_json::from_str(last.unwrap_or(&answer.text)).unwrap_or_else(|_| panic!("{answer:?}"))
+}
+
+#[track_caller]
+pub(super) fn result(answer: &Answer) -> Value {
+    let told = told(answer);
+    assert!(told["result"].is_object(), "{answer:?}");
+    told["result"].clone()
+}
+
+/// The code of a failure.
+#[track_caller]
+pub(super) fn code(answer: &Answer) -> i64 {
+    told(answer)["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {answer:?}"))
+}
+
+/// What a result says to a model.
+pub(super) fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+#[track_caller]
+pub(super) fn is_done(result: &Value) {
+    assert_ne!(result["isError"], true, "{result}");
+}

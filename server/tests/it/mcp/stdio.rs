@@ -1,0 +1,113 @@
+//! Standard input: what is no message is passed over or refused, and the next one is answered.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use super::client::{alone, initialize, is_done, message};
+use crate::support::Throughline;
+
+struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(data: &Throughline) -> Self {
+        let mut command = data.command(&["mcp", "--tool-sets", "memory,files,admin"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, input, output }
+    }
+
+    fn send(&mut self, line: &[u8]) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line).unwrap();
+        input.write_all(b"\n").unwrap();
+        input.flush().unwrap();
+    }
+
+    /// The next line: every line is a message.
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"))
+    }
+
+    /// The answer to a request; what was answered before it to nobody is passed over.
+    fn ask(&mut self, request: &Value) -> Value {
+        self.send(request.to_string().as_bytes());
+        loop {
+            let told = self.next();
+            if told["id"] == request["id"] {
+                return told;
+            }
+        }
+    }
+
+    /// Hangs up; whether it ended well.
+    fn end(mut self) -> bool {
+        drop(self.input.take());
+        self.child.wait().unwrap().success()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn whoami(id: u32, params: fn(Value) -> Value) -> Value {
+    let mut request = message("tools/call", params(json!({"name": "whoami", "arguments": {}})));
+    request["id"] = json!(id);
+    request
+}
+
+#[test]
+fn what_is_no_message_is_passed_over() {
+    for (begins, params) in
+        [(true, (|params| params) as fn(Value) -> Value), (false, alone as fn(Value) -> Value)]
+    {
+        let data = Throughline::new();
+        let mut process = Process::start(&data);
+        if begins {
+            let told = process.ask(&initialize());
+            assert_eq!(told["result"]["serverInfo"]["name"], "throughline", "{told}");
+            process.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        }
+        is_done(&process.ask(&whoami(100, params))["result"]);
+        let batch = json!([whoami(1, params), whoami(2, params)]).to_string();
+        let large = "x".repeat(32 << 20);
+        let garbage: [&[u8]; 6] =
+            [b"", b"hello", b"{\"jsonrpc\":", &[0xff, 0xfe], batch.as_bytes(), large.as_bytes()];
+        for (n, line) in garbage.into_iter().enumerate() {
+            process.send(line);
+            let id = 200 + u32::try_from(n).unwrap();
+            is_done(&process.ask(&whoami(id, params))["result"]);
+        }
+        let mut unknown = message("no/such", params(json!({})));
+        unknown["id"] = json!(300);
+        assert_eq!(process.ask(&unknown)["error"]["code"], -32601);
+        let mut unknown = message("tools/call", params(json!({"name": "no_such_tool"})));
+        unknown["id"] = json!(301);
+        assert_eq!(process.ask(&unknown)["error"]["code"], -32602);
+        is_done(&process.ask(&whoami(302, params))["result"]);
+        assert!(process.end());
+    }
+}
+
+#[test]
+fn a_client_that_says_nothing_or_half_of_something_is_no_failure() {
+    let data = Throughline::new();
+    assert!(Process::start(&data).end());
+    let mut process = Process::start(&data);
+    process.ask(&initialize());
+    process.input.as_mut().unwrap().write_all(b"{\"jsonrpc\": \"2.0\", \"id\": 2").unwrap();
+    assert!(process.end());
+}
