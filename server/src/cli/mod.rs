@@ -11,6 +11,7 @@ mod eval_sets;
 mod export;
 mod facts;
 mod import;
+mod install;
 mod keys;
 mod mcp;
 mod migrate;
@@ -188,7 +189,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<()> {
     match command {
         Command::Serve(_) => serve::run(config, output).await,
-        Command::Mcp(args) => mcp::run(&args, config).await,
+        Command::Mcp(args) => mcp::run(&args, config, output).await,
         Command::Keys(command) => keys::run(&command, config, output).await,
         Command::Demo(args) => demo::run(&args, output).await,
         Command::Import(args) => import::run(&args, config, output).await,

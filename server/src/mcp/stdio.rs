@@ -5,7 +5,6 @@ use rmcp::service::ServerInitializeError;
 use throughline_core::{Error, ErrorKind, Result};
 
 use super::Server;
-use super::sets::ToolSet;
 use crate::compose::Engine;
 use crate::config::Config;
 use crate::metering::UsageMeter;
@@ -14,9 +13,9 @@ use crate::metering::UsageMeter;
 ///
 /// # Errors
 /// `InvalidInput` for a client that does not begin as the protocol says.
-pub async fn serve_stdio(engine: Engine, config: &Config, sets: &[ToolSet]) -> Result<()> {
+pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
     let usage = UsageMeter::new(engine.store.clone(), engine.clock.clone());
-    let server = Server::new(engine, usage.clone(), sets, Some(config.scope()?))?;
+    let server = Server::new(engine, usage.clone(), &config.mcp, Some(config.scope()?))?;
     let ended = match server.serve(rmcp::transport::io::stdio()).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|error| {
             Error::internal("the client's connection panicked").with_source(error)
