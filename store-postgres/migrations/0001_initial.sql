@@ -37,6 +37,9 @@ CREATE TABLE scope (
   facts            bigint NOT NULL DEFAULT 0,
   messages         bigint NOT NULL DEFAULT 0,
   tokens           bigint NOT NULL DEFAULT 0,
+  -- Counted up by every erasure. Begins at random, so that a scope that was dropped and begins anew is not
+  -- taken for the one that it was.
+  erasures         bigint NOT NULL DEFAULT floor(random() * 2 ^ 62)::bigint,
   -- Counted up by every transaction that changes anything of the scope: what a replica shows is as new as
   -- its version.
   version          bigint NOT NULL DEFAULT 0

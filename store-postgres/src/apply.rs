@@ -34,6 +34,7 @@ pub(crate) struct ScopeRow {
     pub(crate) facts: u64,
     pub(crate) messages: u64,
     pub(crate) tokens: u64,
+    erasures: u64,
 }
 
 /// What one batch carries from write to write.
@@ -97,8 +98,8 @@ async fn lock_scope(
     scope: Uuid,
     batch: &WriteBatch,
 ) -> sqlx::Result<ScopeRow> {
-    let lock =
-        "SELECT last_seq, sessions, facts, messages, tokens FROM scope WHERE key = $1 FOR UPDATE";
+    let lock = "SELECT last_seq, sessions, facts, messages, tokens, erasures FROM scope
+                WHERE key = $1 FOR UPDATE";
     let row = match sqlx::query(lock).bind(scope).fetch_optional(&mut *connection).await? {
         Some(row) => row,
         None => {
@@ -122,6 +123,7 @@ async fn lock_scope(
         facts: number(row.try_get(2)?)?,
         messages: number(row.try_get(3)?)?,
         tokens: number(row.try_get(4)?)?,
+        erasures: number(row.try_get(5)?)?,
     })
 }
 
@@ -226,22 +228,28 @@ impl<'b> Transaction<'b> {
         preconditions: &[Precondition],
     ) -> Result<()> {
         for precondition in preconditions {
-            let (key, expected) = match precondition {
-                Precondition::IfAbsent(key) => (key, None),
-                Precondition::IfVersion(key, version) => (key, Some(*version)),
-            };
-            let found = match key {
-                RecordKey::Session(id) => self.sessions.get(id).map(|session| session.version),
-                RecordKey::Profile => {
-                    let held = profiles::get(connection, self.scope).await;
-                    mapped(held, "apply")?.map(|profile| profile.version)
+            let holds = match precondition {
+                Precondition::IfAbsent(key) => self.version(connection, key).await?.is_none(),
+                Precondition::IfVersion(key, version) => {
+                    self.version(connection, key).await? == Some(*version)
                 }
+                Precondition::IfErasures(erasures) => self.counters.erasures == *erasures,
             };
-            if found != expected {
+            if !holds {
                 return Err(Error::lost_race("another writer came first"));
             }
         }
         Ok(())
+    }
+
+    async fn version(&self, connection: &mut Timed, key: &RecordKey) -> Result<Option<u64>> {
+        match key {
+            RecordKey::Session(id) => Ok(self.sessions.get(id).map(|session| session.version)),
+            RecordKey::Profile => {
+                let held = profiles::get(connection, self.scope).await;
+                Ok(mapped(held, "apply")?.map(|profile| profile.version))
+            }
+        }
     }
 
     async fn write(
@@ -309,6 +317,7 @@ impl<'b> Transaction<'b> {
                 mapped(dropped.await.map(|_| ()), "apply")
             }
             Write::Erase { erasure, seed } => {
+                self.counters.erasures += 1;
                 let scope = (self.scope, &mut self.counters);
                 let erasing: BoxFuture<'_, _> =
                     Box::pin(erase::erase(connection, scope, erasure, *seed));
@@ -502,7 +511,7 @@ impl<'b> Transaction<'b> {
         }
         sqlx::query(
             "UPDATE scope SET last_seq = $2, sessions = $3, facts = $4, messages = $5, tokens = $6,
-               version = version + 1
+               erasures = $7, version = version + 1
              WHERE key = $1",
         )
         .bind(scope)
@@ -511,6 +520,7 @@ impl<'b> Transaction<'b> {
         .bind(bounded(self.counters.facts))
         .bind(bounded(self.counters.messages))
         .bind(bounded(self.counters.tokens))
+        .bind(bounded(self.counters.erasures))
         .execute(connection)
         .await
         .map(|_| ())

@@ -15,6 +15,9 @@ CREATE TABLE scope (
   facts          INTEGER NOT NULL DEFAULT 0,
   messages       INTEGER NOT NULL DEFAULT 0,
   tokens         INTEGER NOT NULL DEFAULT 0,
+  -- Counted up by every erasure. Begins at random, so that a scope that was dropped and begins anew is not
+  -- taken for the one that it was.
+  erasures       INTEGER NOT NULL DEFAULT (abs(random() / 2)),
   UNIQUE (tenant, user, workspace)
 ) STRICT;
 

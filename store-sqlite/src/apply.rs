@@ -26,6 +26,7 @@ pub(crate) struct ScopeRow {
     pub(crate) facts: u64,
     pub(crate) messages: u64,
     pub(crate) tokens: u64,
+    erasures: u64,
 }
 
 /// What one batch carries from write to write.
@@ -131,7 +132,7 @@ fn open_scope(connection: &Connection, batch: &WriteBatch) -> rusqlite::Result<S
         .prepare_cached(
             "INSERT INTO scope (tenant, user, workspace) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET last_seq = last_seq
-             RETURNING id, last_seq, sessions, facts, messages, tokens",
+             RETURNING id, last_seq, sessions, facts, messages, tokens, erasures",
         )?
         .query_row([tenant, user, workspace], |row| {
             Ok(ScopeRow {
@@ -141,6 +142,7 @@ fn open_scope(connection: &Connection, batch: &WriteBatch) -> rusqlite::Result<S
                 facts: row.get(3)?,
                 messages: row.get(4)?,
                 tokens: row.get(5)?,
+                erasures: row.get(6)?,
             })
         })
 }
@@ -151,15 +153,19 @@ fn check_preconditions(
     preconditions: &[Precondition],
 ) -> Result<()> {
     for precondition in preconditions {
-        let (key, expected) = match precondition {
-            Precondition::IfAbsent(key) => (key, None),
-            Precondition::IfVersion(key, version) => (key, Some(*version)),
+        let version = |key: &RecordKey| {
+            let found = match key {
+                RecordKey::Session(id) => sessions::version(connection, scope.id, id),
+                RecordKey::Profile => profiles::version(connection, scope.id),
+            };
+            mapped(found, "apply")
         };
-        let found = match key {
-            RecordKey::Session(id) => sessions::version(connection, scope.id, id),
-            RecordKey::Profile => profiles::version(connection, scope.id),
+        let holds = match precondition {
+            Precondition::IfAbsent(key) => version(key)?.is_none(),
+            Precondition::IfVersion(key, expected) => version(key)? == Some(*expected),
+            Precondition::IfErasures(erasures) => scope.erasures == *erasures,
         };
-        if mapped(found, "apply")? != expected {
+        if !holds {
             return Err(Error::lost_race("another writer came first"));
         }
     }
@@ -245,6 +251,7 @@ impl Transaction<'_> {
             }
             Write::DropJob(id) => mapped(self.drop_job(Id(id.as_uuid())), "apply"),
             Write::Erase { erasure, seed } => {
+                self.scope.erasures += 1;
                 let erased = erase::erase(self.connection, &mut self.scope, erasure, *seed);
                 applied.erased.add(mapped(erased, "apply")?);
                 Ok(())
@@ -423,10 +430,11 @@ impl Transaction<'_> {
         connection
             .prepare_cached(
                 "UPDATE scope SET last_seq = ?2, sessions = ?3, facts = ?4, messages = ?5,
-                 tokens = ?6 WHERE id = ?1",
+                 tokens = ?6, erasures = ?7 WHERE id = ?1",
             )?
             .execute(params![
-                scope.id, scope.last_seq, scope.sessions, scope.facts, scope.messages, scope.tokens
+                scope.id, scope.last_seq, scope.sessions, scope.facts, scope.messages,
+                scope.tokens, scope.erasures
             ])
             .map(|_| ())
     }

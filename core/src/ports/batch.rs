@@ -31,6 +31,9 @@ pub enum Precondition {
     IfAbsent(RecordKey),
     /// The record exists with exactly this version.
     IfVersion(RecordKey, u64),
+    /// The scope is there and its [`erasures`](crate::ports::ErasureRepo::erasures) are these: nothing was
+    /// erased since, so that what was read after them may be written again.
+    IfErasures(u64),
 }
 
 /// One change.

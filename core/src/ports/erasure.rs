@@ -102,6 +102,14 @@ pub trait ErasureRepo: Send + Sync {
     /// Notes entries of which the store holds nothing; one that is noted already is no error.
     async fn note_erasures(&self, numbers: &[u64]) -> Result<()>;
 
+    /// A number of the scope that goes up with every erasure that is applied to it. It never comes again:
+    /// a scope that was dropped and begins anew begins with another. `None` for a scope that was not
+    /// written to.
+    ///
+    /// Whoever writes what was read before reads this first, and applies with
+    /// [`Precondition::IfErasures`](crate::ports::Precondition::IfErasures).
+    async fn erasures(&self, scope: &Scope) -> Result<Option<u64>>;
+
     /// The scopes of a user, with and without a workspace, each with its totals.
     async fn scopes_of(
         &self,

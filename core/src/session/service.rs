@@ -12,12 +12,13 @@ use crate::ids::{ExternalId, FactId, FileRefId, SessionId, SummaryId};
 use crate::page::{Page, PageRequest};
 use crate::ports::{
     Applied, AppliedMessage, Clock, IdGen, Idempotency, LedgerLimits, Namespace, Precondition,
-    RecordKey, Store, TermId, Tokenizer, Write, WriteBatch,
+    RecordKey, Store, TermId, Tokenizer, VectorSpace, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::session::{FileRef, Message, NewFileRef, NewMessage, PreparedMessage, Session};
 use crate::summary::{ROLL_EVERY, RolledFrom, Summary, roll};
 use crate::text::query_terms;
+use crate::time::Timestamp;
 
 /// How often a batch that rolls a summary is rebuilt when another writer came first. After that
 /// the messages are appended alone: the next append rolls.
@@ -41,6 +42,17 @@ pub struct AppendOptions {
     /// The session is somebody else's, who shares it: what a guest says is recalled there, but it is
     /// no fact of the owner.
     pub of_a_guest: bool,
+}
+
+/// Messages with what a batch stores of them.
+struct Derived {
+    messages: Vec<PreparedMessage>,
+    /// What is written beside them.
+    beside: Vec<Write>,
+    /// The space of their vectors.
+    space: Option<VectorSpace>,
+    /// The erasures of the scope before facts of it were read, if any were.
+    erasures: Option<u64>,
 }
 
 /// Threads and messages.
@@ -79,7 +91,8 @@ impl SessionService {
     ///
     /// # Errors
     /// `InvalidInput` that names the message and field; `Conflict` when an `external_id` already
-    /// stands for other content; those of the store.
+    /// stands for other content, and a lost race for messages that correct or take back what keeps being
+    /// erased; those of the store.
     pub async fn append(
         &self,
         scope: &Scope,
@@ -131,36 +144,55 @@ impl SessionService {
             prepared.push(ready);
         }
         check_batch(&prepared)?;
-        self.resolve_facts(scope, &mut prepared).await?;
+        let unresolved = prepared.iter().any(refers).then(|| prepared.clone());
+        let mut derived = self.derive(scope, prepared, now).await?;
+        let mut attempt = 1;
+        loop {
+            let mut batch =
+                WriteBatch::new(scope.clone(), now).with_idempotency(options.idempotency);
+            batch.space.clone_from(&derived.space);
+            if attempt < ATTEMPTS {
+                self.roll_summaries(&mut batch, session, &derived.messages).await?;
+            }
+            batch.preconditions.extend(derived.erasures.map(Precondition::IfErasures));
+            let appends = derived.messages.iter().map(|message| Write::AppendMessage {
+                session: session.clone(),
+                message: Box::new(message.clone()),
+            });
+            batch.writes.splice(0..0, appends);
+            batch.writes.extend(derived.beside.iter().cloned());
+            match self.store.apply(batch).await {
+                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => attempt += 1,
+                applied => return applied.map(|Applied { messages, .. }| messages),
+            }
+            if let Some(unresolved) = &unresolved
+                && self.store.erasures(scope).await? != derived.erasures
+            {
+                derived = self.derive(scope, unresolved.clone(), now).await?;
+            }
+        }
+    }
+
+    /// Adds what messages are stored with: what their facts refer to, the keys under which these may have
+    /// been rejected, and vectors.
+    async fn derive(
+        &self,
+        scope: &Scope,
+        mut messages: Vec<PreparedMessage>,
+        now: Timestamp,
+    ) -> Result<Derived> {
+        let erasures = self.resolve_facts(scope, &mut messages).await?;
         if let Some(rejections) = &self.rejections {
-            for fact in prepared.iter_mut().flat_map(|message| &mut message.facts) {
+            for fact in messages.iter_mut().flat_map(|message| &mut message.facts) {
                 fact.rejection = rejections.keys(scope, fact);
             }
         }
         let mut beside = Vec::new();
         let space = match &self.embeddings {
-            Some(embeddings) => embeddings.prepare(&mut prepared, &mut beside, now).await,
+            Some(embeddings) => embeddings.prepare(&mut messages, &mut beside, now).await,
             None => None,
         };
-        for attempt in 1..=ATTEMPTS {
-            let mut batch =
-                WriteBatch::new(scope.clone(), now).with_idempotency(options.idempotency);
-            batch.space.clone_from(&space);
-            if attempt < ATTEMPTS {
-                self.roll_summaries(&mut batch, session, &prepared).await?;
-            }
-            let appends = prepared.iter().map(|message| Write::AppendMessage {
-                session: session.clone(),
-                message: Box::new(message.clone()),
-            });
-            batch.writes.splice(0..0, appends);
-            batch.writes.extend(beside.iter().cloned());
-            match self.store.apply(batch).await {
-                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {}
-                applied => return applied.map(|Applied { messages, .. }| messages),
-            }
-        }
-        Err(Error::internal("an append without preconditions lost a race"))
+        Ok(Derived { messages, beside, space, erasures })
     }
 
     /// Opens a session before its first message. One that is there stays as it is.
@@ -225,18 +257,25 @@ impl SessionService {
         self.store.files(scope, session, limit).await
     }
 
-    /// Finds what corrections and retractions speak of. They are rare: any other append reads
-    /// nothing for it.
-    async fn resolve_facts(&self, scope: &Scope, prepared: &mut [PreparedMessage]) -> Result<()> {
-        let refers = |message: &PreparedMessage| message.facts.iter().any(|fact| fact.refers);
+    /// Finds what corrections and retractions speak of, and returns the erasures of the scope before it
+    /// was read. They are rare: any other append reads nothing for it.
+    async fn resolve_facts(
+        &self,
+        scope: &Scope,
+        prepared: &mut [PreparedMessage],
+    ) -> Result<Option<u64>> {
         let Some(last) = prepared.iter().rposition(refers) else {
-            return Ok(());
+            return Ok(None);
         };
-        let mut known = self.known_facts(scope, &prepared[..=last]).await?;
+        let erasures = self.store.erasures(scope).await?;
+        let mut known = match erasures {
+            Some(_) => self.known_facts(scope, &prepared[..=last]).await?,
+            None => Vec::new(),
+        };
         for message in &mut prepared[..=last] {
             resolve(&mut message.facts, &mut known, || FactId::from_uuid(self.ids.next()));
         }
-        Ok(())
+        Ok(erasures)
     }
 
     /// The facts of the ledger that statements may refer to, the newest last: the newest ones, those
@@ -269,7 +308,8 @@ impl SessionService {
     }
 
     /// Adds the summaries that these messages make due, under the version of the session that
-    /// they were built on.
+    /// they were built on. A session that was erased may begin anew with a version that it had: so
+    /// nothing may have been erased, either.
     async fn roll_summaries(
         &self,
         batch: &mut WriteBatch,
@@ -285,6 +325,7 @@ impl SessionService {
             return Ok(());
         }
         let scope = batch.scope.clone();
+        let erasures = self.store.erasures(&scope).await?;
         let latest = self.store.latest_summary(&scope, session).await?;
         let mut known = self.replayed(&scope, session, prepared).await?;
         let limit = usize::try_from(waiting).unwrap_or(usize::MAX);
@@ -312,6 +353,7 @@ impl SessionService {
                 Some(head) => Precondition::IfVersion(key, head.version),
                 None => Precondition::IfAbsent(key),
             });
+            batch.preconditions.extend(erasures.map(Precondition::IfErasures));
         }
         Ok(())
     }
@@ -405,6 +447,11 @@ impl SessionService {
 /// What a caller is told of a session that is not there, or not theirs.
 pub(crate) fn no_session() -> Error {
     Error::not_found("no session under this id: its first message creates it")
+}
+
+/// Whether a message says something that only has a meaning by what was said before.
+fn refers(message: &PreparedMessage) -> bool {
+    message.facts.iter().any(|fact| fact.refers)
 }
 
 /// Within one append, an `external_id` may stand for one content only.

@@ -163,6 +163,9 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
     if let Command::Serve(serve::Args { listen: Some(listen) }) = &cli.command {
         flags.push(("listen".to_owned(), listen.clone()));
     }
+    if let Command::Worker(worker::Args { listen: Some(listen), .. }) = &cli.command {
+        flags.push(("jobs.listen".to_owned(), listen.clone()));
+    }
     let layers = Layers { file: cli.global.config, flags };
     if let Command::Config(command) = &cli.command {
         return config::run(command, &layers, output);

@@ -344,6 +344,15 @@ impl Engine {
         must_exist(config)?;
         Self::open(config).await
     }
+
+    /// As [`Self::open_measured`], but of a store that must be there.
+    ///
+    /// # Errors
+    /// As [`Self::open_existing`].
+    pub async fn open_existing_measured(config: &Config) -> Result<Self> {
+        must_exist(config)?;
+        Self::open_measured(config).await
+    }
 }
 
 /// Commands that only read do not create a store.

@@ -272,7 +272,7 @@ impl Default for Config {
             listen: "127.0.0.1:7447".into(),
             http: HttpConfig::default(),
             mcp: McpConfig::default(),
-            jobs: JobsConfig { tenant_per_hour: 0 },
+            jobs: JobsConfig { tenant_per_hour: 0, listen: String::new() },
             identity: Identity {
                 tenant: "local".into(),
                 user: "local".into(),
@@ -373,6 +373,7 @@ impl Config {
         whole("http.max_in_flight", self.http.max_in_flight as u64, 1, 65_536)?;
         whole("http.max_body_mb", self.http.max_body_mb as u64, 1, 1_024)?;
         self.listen_address()?;
+        self.jobs.address()?;
         for (key, value) in [
             ("http.timeout_ms", self.http.timeout_ms),
             ("http.drain_ms", self.http.drain_ms),
@@ -417,12 +418,7 @@ impl Config {
     /// # Errors
     /// `InvalidInput` that says what one looks like.
     pub fn listen_address(&self) -> Result<SocketAddr> {
-        self.listen.parse().map_err(|_| {
-            Error::invalid(
-                "configuration key `listen` must be an address with a port, such as \
-                 127.0.0.1:7447 or 0.0.0.0:7447",
-            )
-        })
+        http::address("listen", &self.listen)
     }
 
     /// Folder of the transformer's files.

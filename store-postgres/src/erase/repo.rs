@@ -70,6 +70,16 @@ impl ErasureRepo for PostgresStore {
         work.commit().await
     }
 
+    async fn erasures(&self, scope: &Scope) -> Result<Option<u64>> {
+        let mut read = self.read(scope).await?;
+        let held: sqlx::Result<Option<i64>> =
+            sqlx::query_scalar("SELECT erasures FROM scope WHERE key = $1")
+                .bind(read.key)
+                .fetch_optional(read.connection())
+                .await;
+        mapped(held.and_then(|held| held.map(number).transpose()), "erasures")
+    }
+
     async fn scopes_of(
         &self,
         tenant: &TenantId,

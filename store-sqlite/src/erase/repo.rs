@@ -63,6 +63,15 @@ impl ErasureRepo for SqliteStore {
         self.inner.writer.run(move |connection| mapped(work(connection), "note_erasures")).await
     }
 
+    async fn erasures(&self, scope: &Scope) -> Result<Option<u64>> {
+        self.read_scope(scope, |connection, scope_id| {
+            connection
+                .prepare_cached("SELECT erasures FROM scope WHERE id = ?1")?
+                .query_row([scope_id], |row| row.get(0))
+        })
+        .await
+    }
+
     async fn scopes_of(
         &self,
         tenant: &TenantId,

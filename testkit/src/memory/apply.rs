@@ -28,8 +28,10 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
     batch.check_erasure()?;
     if !state.scopes.contains_key(&batch.scope) {
         state.order.push(batch.scope.clone());
+        state.begun += 1;
     }
-    let scope = state.scopes.entry(batch.scope.clone()).or_default();
+    let begins = || ScopeState { erasures: state.begun << 32, ..ScopeState::default() };
+    let scope = state.scopes.entry(batch.scope.clone()).or_insert_with(begins);
     if let Some(asked) = batch.idempotency
         && let Some(answer) = scope.answer(asked, batch.now)?
     {
@@ -37,11 +39,12 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
     }
     let (last_seq, last_fact) = (scope.last_seq, u64::from(scope.last_fact));
     for precondition in &batch.preconditions {
-        let (key, expected) = match precondition {
-            Precondition::IfAbsent(key) => (key, None),
-            Precondition::IfVersion(key, version) => (key, Some(*version)),
+        let holds = match precondition {
+            Precondition::IfAbsent(key) => scope.version(key).is_none(),
+            Precondition::IfVersion(key, version) => scope.version(key) == Some(*version),
+            Precondition::IfErasures(erasures) => scope.erasures == *erasures,
         };
-        if scope.version(key) != expected {
+        if !holds {
             return Err(Error::lost_race("another writer came first"));
         }
     }

@@ -27,6 +27,7 @@ pub(super) struct Noted {
 
 impl ScopeState {
     pub(super) fn erase(&mut self, erasure: &Erasure, seed: Uuid) -> Erased {
+        self.erasures += 1;
         let all = self.sessions.iter().flat_map(|thread| &thread.messages);
         let hit = |message: &Message| match erasure {
             Erasure::Messages(ids) => ids.contains(&message.id),
@@ -264,6 +265,10 @@ impl ErasureRepo for MemoryStore {
     async fn note_erasures(&self, numbers: &[u64]) -> Result<()> {
         self.state().noted.applied.extend(numbers);
         Ok(())
+    }
+
+    async fn erasures(&self, scope: &Scope) -> Result<Option<u64>> {
+        Ok(self.state().scopes.get(scope).map(|held| held.erasures))
     }
 
     async fn scopes_of(

@@ -52,6 +52,8 @@ struct State {
     scopes: BTreeMap<Scope, ScopeState>,
     /// The scopes in the order in which they were first written to.
     order: Vec<Scope>,
+    /// How many scopes there ever were.
+    begun: u64,
     vectors: Vectors,
     /// Of all scopes, in the order in which they were enqueued.
     jobs: Vec<Job>,
@@ -62,6 +64,8 @@ struct State {
 #[derive(Debug, Clone, Default)]
 struct ScopeState {
     last_seq: u64,
+    /// Of this scope, after those of every scope that began before it.
+    erasures: u64,
     /// Number of the last session that there was.
     last_session: u32,
     /// Number of the last fact that there was.
