@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::append::{MAX_BATCH, MAX_BATCH_BYTES, prepare};
+use super::append::{MAX_BATCH, MAX_BATCH_BYTES, Ready, prepare};
 use crate::embedding::EmbeddingService;
 use crate::entity::Entity;
 use crate::error::{Error, Result};
@@ -113,6 +113,24 @@ impl SessionService {
                  several calls"
             )));
         }
+        let ready = self.ready(scope, messages, options).await?;
+        for attempt in 1..=ATTEMPTS {
+            let batch = self.batch_of(scope, session, &ready, attempt < ATTEMPTS).await?;
+            match self.store.apply(batch).await {
+                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {}
+                applied => return applied.map(|Applied { messages, .. }| messages),
+            }
+        }
+        Err(Error::internal("an append without preconditions lost a race"))
+    }
+
+    /// Messages with everything that is derived from them, whatever their number.
+    pub(crate) async fn ready(
+        &self,
+        scope: &Scope,
+        messages: Vec<NewMessage>,
+        options: AppendOptions,
+    ) -> Result<Ready> {
         let now = self.clock.now();
         let count = messages.len();
         let mut prepared = Vec::with_capacity(count);
@@ -142,25 +160,31 @@ impl SessionService {
             Some(embeddings) => embeddings.prepare(&mut prepared, &mut beside, now).await,
             None => None,
         };
-        for attempt in 1..=ATTEMPTS {
-            let mut batch =
-                WriteBatch::new(scope.clone(), now).with_idempotency(options.idempotency);
-            batch.space.clone_from(&space);
-            if attempt < ATTEMPTS {
-                self.roll_summaries(&mut batch, session, &prepared).await?;
-            }
-            let appends = prepared.iter().map(|message| Write::AppendMessage {
-                session: session.clone(),
-                message: Box::new(message.clone()),
-            });
-            batch.writes.splice(0..0, appends);
-            batch.writes.extend(beside.iter().cloned());
-            match self.store.apply(batch).await {
-                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {}
-                applied => return applied.map(|Applied { messages, .. }| messages),
-            }
+        Ok(Ready { prepared, beside, space, idempotency: options.idempotency, now })
+    }
+
+    /// The batch that appends what is ready, with the summaries that it makes due, under the version of the
+    /// session that these were built on. Others may add to it what is to happen together with the append.
+    pub(crate) async fn batch_of(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        ready: &Ready,
+        rolls: bool,
+    ) -> Result<WriteBatch> {
+        let mut batch =
+            WriteBatch::new(scope.clone(), ready.now).with_idempotency(ready.idempotency);
+        batch.space.clone_from(&ready.space);
+        if rolls {
+            self.roll_summaries(&mut batch, session, &ready.prepared).await?;
         }
-        Err(Error::internal("an append without preconditions lost a race"))
+        let appends = ready.prepared.iter().map(|message| Write::AppendMessage {
+            session: session.clone(),
+            message: Box::new(message.clone()),
+        });
+        batch.writes.splice(0..0, appends);
+        batch.writes.extend(ready.beside.iter().cloned());
+        Ok(batch)
     }
 
     /// Opens a session before its first message. One that is there stays as it is.
