@@ -25,6 +25,8 @@ pub enum ErrorKind {
     RateLimited,
     /// The token budget cannot hold the critical header and the user's turn.
     BudgetTooSmall,
+    /// The model, or whoever decides for it, refused to answer.
+    Declined,
     /// The backend cannot be reached, or is busy; trying again later may work.
     Unavailable,
     /// The backend accepts no writes.
@@ -51,6 +53,7 @@ impl ErrorKind {
             Self::Forbidden => "forbidden",
             Self::RateLimited => "rate_limited",
             Self::BudgetTooSmall => "budget_too_small",
+            Self::Declined => "declined",
             Self::Unavailable => "unavailable",
             Self::ReadOnly => "read_only",
             Self::StorageFull => "storage_full",

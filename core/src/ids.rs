@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 /// Longest caller-chosen identifier, in bytes.
 pub const MAX_NAME_BYTES: usize = 200;
 
+/// Longest id of a preset, in bytes.
+pub const MAX_PRESET_BYTES: usize = 80;
+
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -110,6 +113,56 @@ uuid_id!(
     /// One reference of a session to a file.
     FileRefId
 );
+uuid_id!(
+    /// One persona: a context with a fixed character.
+    PersonaId
+);
+uuid_id!(
+    /// One backup of a persona.
+    BackupId
+);
+
+/// A preset: small letters, digits and hyphens, so that it can stand in a path or an address.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PresetId(String);
+
+impl PresetId {
+    /// Takes an identifier.
+    ///
+    /// # Errors
+    /// `InvalidInput` for one that has anything but small letters, digits and hyphens.
+    pub fn new(value: impl Into<String>) -> Result<Self> {
+        let value = value.into();
+        let good = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        if value.is_empty() || value.len() > MAX_PRESET_BYTES || !value.bytes().all(good) {
+            return Err(Error::invalid(format!(
+                "a preset's id has 1 to {MAX_PRESET_BYTES} small letters, digits and hyphens, such \
+                 as preset-calm-counselor"
+            )));
+        }
+        Ok(Self(value))
+    }
+
+    /// The identifier.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PresetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for PresetId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::new(text)
+    }
+}
 
 /// The public part of an API key: sixteen hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -16,6 +16,7 @@ pub mod fact;
 pub mod ids;
 pub mod job;
 pub mod page;
+pub mod persona;
 pub mod ports;
 pub mod scope;
 pub mod session;

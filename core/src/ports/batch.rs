@@ -6,8 +6,9 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::fact::{NewFact, RejectionKey};
-use crate::ids::{FactId, JobId, MessageId, SessionId};
+use crate::ids::{FactId, JobId, MessageId, PersonaId, PresetId, SessionId};
 use crate::job::{NewJob, Outcome};
+use crate::persona::{Backup, Persona, Preset, PresetUse};
 use crate::ports::{Erased, Erasure, VectorSpace};
 use crate::scope::{Profile, Scope};
 use crate::session::{FileRef, PreparedMessage};
@@ -22,6 +23,10 @@ pub enum RecordKey {
     Session(SessionId),
     /// The profile of the batch's scope.
     Profile,
+    /// A persona.
+    Persona(PersonaId),
+    /// A preset of the scope's own.
+    Preset(PresetId),
 }
 
 /// What must hold when the batch is applied; else nothing of it is, and the error is a lost race.
@@ -75,6 +80,32 @@ pub enum Write {
     PutSummary(Box<Summary>),
     /// Replaces the profile of the scope.
     PutProfile(Profile),
+    /// Keeps a persona in place of the one with its id.
+    PutPersona(Box<Persona>),
+    /// Keeps a preset in place of the one with its id.
+    PutPreset(Box<Preset>),
+    /// Removes a preset; one that is not there is no error. Its counters stay.
+    RemovePreset(PresetId),
+    /// Adds to the counters of a preset, ours or the scope's own.
+    CountPreset(PresetId, PresetUse),
+    /// Adds a backup of a persona. Of those of the same persona and reason the newest stay, ties by the
+    /// higher id.
+    PutBackup {
+        /// The backup.
+        backup: Box<Backup>,
+        /// How many stay.
+        keep: u32,
+    },
+    /// Gives a message of a session, which must hold it (else `NotFound`), these tags in place of those that
+    /// it has; none takes all away. The session's version stays.
+    TagMessage {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        message: MessageId,
+        /// Its tags.
+        tags: Vec<String>,
+    },
     /// Adds to the counters of a day.
     AddUsage(UsageDay, UsageCounters),
     /// Enqueues a job, unless one of equal kind and subject is queued or running in the scope.
@@ -189,6 +220,10 @@ impl WriteBatch {
                     | Write::PutFile(_)
                     | Write::PutFact(_)
                     | Write::PutProfile(_)
+                    | Write::PutPersona(_)
+                    | Write::PutPreset(_)
+                    | Write::PutBackup { .. }
+                    | Write::TagMessage { .. }
             )
         };
         if self.writes.iter().any(erases) && self.writes.iter().any(appends) {

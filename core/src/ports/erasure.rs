@@ -8,7 +8,8 @@ use crate::ids::{MessageId, SessionId, TenantId, UserId};
 use crate::ports::{Namespace, ScopeTotals, UnitKey};
 use crate::scope::Scope;
 
-/// What a batch erases. What is not there is no error.
+/// What a batch erases. What is not there is no error. A backup of a persona goes with any message that it
+/// holds, and a persona with its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Erasure {
     /// Messages, whichever session they are of.

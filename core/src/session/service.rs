@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::append::{MAX_BATCH, MAX_BATCH_BYTES, prepare};
+use super::append::{MAX_BATCH, MAX_BATCH_BYTES, Ready, prepare};
 use crate::embedding::EmbeddingService;
 use crate::entity::Entity;
 use crate::error::{Error, Result};
@@ -12,13 +12,12 @@ use crate::ids::{ExternalId, FactId, FileRefId, SessionId, SummaryId};
 use crate::page::{Page, PageRequest};
 use crate::ports::{
     Applied, AppliedMessage, Clock, IdGen, Idempotency, LedgerLimits, Namespace, Precondition,
-    RecordKey, Store, TermId, Tokenizer, VectorSpace, Write, WriteBatch,
+    RecordKey, Store, TermId, Tokenizer, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::session::{FileRef, Message, NewFileRef, NewMessage, PreparedMessage, Session};
 use crate::summary::{ROLL_EVERY, RolledFrom, Summary, roll};
 use crate::text::query_terms;
-use crate::time::Timestamp;
 
 /// How often a batch that rolls a summary is rebuilt when another writer came first. After that
 /// the messages are appended alone: the next append rolls.
@@ -42,17 +41,6 @@ pub struct AppendOptions {
     /// The session is somebody else's, who shares it: what a guest says is recalled there, but it is
     /// no fact of the owner.
     pub of_a_guest: bool,
-}
-
-/// Messages with what a batch stores of them.
-struct Derived {
-    messages: Vec<PreparedMessage>,
-    /// What is written beside them.
-    beside: Vec<Write>,
-    /// The space of their vectors.
-    space: Option<VectorSpace>,
-    /// The erasures of the scope before facts of it were read, if any were.
-    erasures: Option<u64>,
 }
 
 /// Threads and messages.
@@ -126,6 +114,26 @@ impl SessionService {
                  several calls"
             )));
         }
+        let mut ready = self.ready(scope, messages, options).await?;
+        for attempt in 1.. {
+            let batch = self.batch_of(scope, session, &ready, attempt < ATTEMPTS).await?;
+            match self.store.apply(batch).await {
+                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {
+                    self.read_again(scope, &mut ready).await?;
+                }
+                applied => return applied.map(|Applied { messages, .. }| messages),
+            }
+        }
+        Err(Error::internal("an append was neither kept nor refused"))
+    }
+
+    /// Messages with everything that is derived from them, whatever their number.
+    pub(crate) async fn ready(
+        &self,
+        scope: &Scope,
+        messages: Vec<NewMessage>,
+        options: AppendOptions,
+    ) -> Result<Ready> {
         let now = self.clock.now();
         let count = messages.len();
         let mut prepared = Vec::with_capacity(count);
@@ -145,54 +153,71 @@ impl SessionService {
         }
         check_batch(&prepared)?;
         let unresolved = prepared.iter().any(refers).then(|| prepared.clone());
-        let mut derived = self.derive(scope, prepared, now).await?;
-        let mut attempt = 1;
-        loop {
-            let mut batch =
-                WriteBatch::new(scope.clone(), now).with_idempotency(options.idempotency);
-            batch.space.clone_from(&derived.space);
-            if attempt < ATTEMPTS {
-                self.roll_summaries(&mut batch, session, &derived.messages).await?;
-            }
-            batch.preconditions.extend(derived.erasures.map(Precondition::IfErasures));
-            let appends = derived.messages.iter().map(|message| Write::AppendMessage {
-                session: session.clone(),
-                message: Box::new(message.clone()),
-            });
-            batch.writes.splice(0..0, appends);
-            batch.writes.extend(derived.beside.iter().cloned());
-            match self.store.apply(batch).await {
-                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => attempt += 1,
-                applied => return applied.map(|Applied { messages, .. }| messages),
-            }
-            if let Some(unresolved) = &unresolved
-                && self.store.erasures(scope).await? != derived.erasures
-            {
-                derived = self.derive(scope, unresolved.clone(), now).await?;
-            }
-        }
+        let mut ready = Ready {
+            prepared,
+            unresolved,
+            beside: Vec::new(),
+            space: None,
+            erasures: None,
+            idempotency: options.idempotency,
+            now,
+        };
+        self.derive(scope, &mut ready).await?;
+        Ok(ready)
     }
 
     /// Adds what messages are stored with: what their facts refer to, the keys under which these may have
     /// been rejected, and vectors.
-    async fn derive(
-        &self,
-        scope: &Scope,
-        mut messages: Vec<PreparedMessage>,
-        now: Timestamp,
-    ) -> Result<Derived> {
-        let erasures = self.resolve_facts(scope, &mut messages).await?;
+    async fn derive(&self, scope: &Scope, ready: &mut Ready) -> Result<()> {
+        ready.erasures = self.resolve_facts(scope, &mut ready.prepared).await?;
         if let Some(rejections) = &self.rejections {
-            for fact in messages.iter_mut().flat_map(|message| &mut message.facts) {
+            for fact in ready.prepared.iter_mut().flat_map(|message| &mut message.facts) {
                 fact.rejection = rejections.keys(scope, fact);
             }
         }
-        let mut beside = Vec::new();
-        let space = match &self.embeddings {
-            Some(embeddings) => embeddings.prepare(&mut messages, &mut beside, now).await,
-            None => None,
-        };
-        Ok(Derived { messages, beside, space, erasures })
+        if let Some(embeddings) = &self.embeddings {
+            let (prepared, beside) = (&mut ready.prepared, &mut ready.beside);
+            ready.space = embeddings.prepare(prepared, beside, ready.now).await;
+        }
+        Ok(())
+    }
+
+    /// After a lost race: reads the facts anew that messages refer to, where something of the scope was
+    /// erased since they were read.
+    pub(crate) async fn read_again(&self, scope: &Scope, ready: &mut Ready) -> Result<()> {
+        if let Some(unresolved) = &ready.unresolved
+            && self.store.erasures(scope).await? != ready.erasures
+        {
+            ready.prepared.clone_from(unresolved);
+            ready.beside.clear();
+            self.derive(scope, ready).await?;
+        }
+        Ok(())
+    }
+
+    /// The batch that appends what is ready, with the summaries that it makes due, under the version of the
+    /// session that these were built on. Others may add to it what is to happen together with the append.
+    pub(crate) async fn batch_of(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        ready: &Ready,
+        rolls: bool,
+    ) -> Result<WriteBatch> {
+        let mut batch =
+            WriteBatch::new(scope.clone(), ready.now).with_idempotency(ready.idempotency);
+        batch.space.clone_from(&ready.space);
+        if rolls {
+            self.roll_summaries(&mut batch, session, &ready.prepared).await?;
+        }
+        batch.preconditions.extend(ready.erasures.map(Precondition::IfErasures));
+        let appends = ready.prepared.iter().map(|message| Write::AppendMessage {
+            session: session.clone(),
+            message: Box::new(message.clone()),
+        });
+        batch.writes.splice(0..0, appends);
+        batch.writes.extend(ready.beside.iter().cloned());
+        Ok(batch)
     }
 
     /// Opens a session before its first message. One that is there stays as it is.

@@ -58,7 +58,9 @@ impl Client {
             Self::ClaudeCode => PathBuf::from(".mcp.json"),
             Self::Vscode => PathBuf::from(".vscode").join("mcp.json"),
             Self::Cursor => std::env::home_dir()?.join(".cursor").join("mcp.json"),
-            Self::ClaudeDesktop => settings_dir()?.join("Claude").join("claude_desktop_config.json"),
+            Self::ClaudeDesktop => {
+                settings_dir()?.join("Claude").join("claude_desktop_config.json")
+            }
         })
     }
 }
@@ -105,11 +107,8 @@ pub(super) fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
             .map_err(|why| Error::invalid(format!("{}: {why}", file.display())))?;
         write(&file, &merged)?;
     }
-    let installed = Installed {
-        file: file.display().to_string(),
-        written: args.write,
-        configuration: alone,
-    };
+    let installed =
+        Installed { file: file.display().to_string(), written: args.write, configuration: alone };
     output.result(&installed, || match installed.written {
         true => format!("{} starts it from now on: restart the client", installed.file),
         false => format!(

@@ -19,6 +19,10 @@ pub struct McpConfig {
 
 impl Default for McpConfig {
     fn default() -> Self {
-        Self { tool_sets: vec![ToolSet::Memory], answer_timeout_ms: 300_000, allowed_origins: Vec::new() }
+        Self {
+            tool_sets: vec![ToolSet::Memory],
+            answer_timeout_ms: 300_000,
+            allowed_origins: Vec::new(),
+        }
     }
 }

@@ -90,9 +90,9 @@ pub(super) async fn get(
         CREATOR => creator(&needed("role")?, &needed("traits")?, &needed("scenario")?),
         SUMMARY => {
             let count = needed("interactionCount")?;
-            let _: u64 = count.parse().map_err(|_| {
-                Error::invalid("interactionCount: must be a whole number")
-            })?;
+            let _: u64 = count
+                .parse()
+                .map_err(|_| Error::invalid("interactionCount: must be a whole number"))?;
             summary(&needed("contextName")?, &needed("personality")?, &count, &needed("timeSpan")?)
         }
         _ => {

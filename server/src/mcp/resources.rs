@@ -74,8 +74,7 @@ pub(super) async fn list(
     } else if cursor.is_some() {
         return Err(Error::invalid("cursor: none of this list; begin without one"));
     }
-    let mut list =
-        ListResourcesResult::with_all_items(found).with_cache_scope(CacheScope::Private);
+    let mut list = ListResourcesResult::with_all_items(found).with_cache_scope(CacheScope::Private);
     list.next_cursor = next;
     Ok(list)
 }
@@ -110,7 +109,8 @@ pub(super) fn templates(server: &Server) -> Vec<ResourceTemplate> {
 /// # Errors
 /// `NotFound`, for another tenant's as well; those of the store.
 pub(super) async fn read(server: &Server, who: &Identity, uri: &str) -> Result<ReadResourceResult> {
-    let unknown = || Error::not_found("there is no such resource: resources/list names what there is");
+    let unknown =
+        || Error::not_found("there is no such resource: resources/list names what there is");
     let path = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme)).ok_or_else(unknown)?;
     let parts: Vec<&str> = path.split('/').collect();
     let scope = who.scope()?;
@@ -145,14 +145,10 @@ async fn persona_text(server: &Server, scope: &Scope, parts: &[&str]) -> Result<
             let id = personas.id_of(scope, id).await?;
             let persona = personas.get(scope, id).await?;
             let newest = ConversationFilter::default();
-            let recent =
-                personas.conversation(scope, id, &newest, Slice::new(0, RECENT)?).await?;
+            let recent = personas.conversation(scope, id, &newest, Slice::new(0, RECENT)?).await?;
             let named = id.to_string();
-            let recent: Vec<_> = recent
-                .items
-                .into_iter()
-                .map(|one| ConversationForm::of(one, &named))
-                .collect();
+            let recent: Vec<_> =
+                recent.items.into_iter().map(|one| ConversationForm::of(one, &named)).collect();
             text(&json!({
                 "context": ContextForm::of(&persona, now), "recentConversations": recent,
                 "warning": persona.expiry_warning(now),

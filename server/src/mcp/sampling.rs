@@ -52,7 +52,8 @@ impl ChatModel for ClientModel<'_> {
         match ask(&self.call.context, questions, given, patience).await.map_err(declined)? {
             Asked::Answered(answers) => {
                 let answer = answers.get(ANSWER).cloned().unwrap_or_default();
-                let unread = |_| Error::new(ErrorKind::Declined, "the client's answer is no message");
+                let unread =
+                    |_| Error::new(ErrorKind::Declined, "the client's answer is no message");
                 Ok(told(serde_json::from_value(answer).map_err(unread)?))
             }
             Asked::Open(open) => {
@@ -192,11 +193,7 @@ impl From<&ChatReceipt> for Receipt {
             message: receipt.message.clone(),
             prepared_at: receipt.prepared_at.as_micros(),
             tokens: [
-                tokens.limit,
-                tokens.used,
-                tokens.prompt,
-                tokens.history,
-                tokens.recalled,
+                tokens.limit, tokens.used, tokens.prompt, tokens.history, tokens.recalled,
                 tokens.message,
             ],
             history_truncated: receipt.history_truncated,

@@ -1,6 +1,7 @@
 //! Applying a batch to a copy of the state, which is kept only when every write succeeds.
 
 use throughline_core::ids::SessionId;
+use throughline_core::persona::{Persona, Preset};
 use throughline_core::ports::{
     Applied, AppliedMessage, IDEMPOTENCY_KEPT, Idempotency, Namespace, Precondition, RecordKey,
     UnitKey, Write, WriteBatch,
@@ -75,6 +76,22 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
                 versions.push(Summary::clone(summary));
             }
             Write::PutProfile(profile) => scope.profile = Some(profile.clone()),
+            Write::PutPersona(persona) => {
+                scope.personas.insert(persona.id, Persona::clone(persona));
+            }
+            Write::PutPreset(preset) => {
+                scope.presets.insert(preset.id.clone(), Preset::clone(preset));
+            }
+            Write::RemovePreset(id) => {
+                scope.presets.remove(id);
+            }
+            Write::CountPreset(id, used) => {
+                scope.preset_uses.entry(id.clone()).or_default().add(used);
+            }
+            Write::PutBackup { backup, keep } => scope.put_backup(backup, *keep),
+            Write::TagMessage { session, message, tags } => {
+                scope.tag_message(session, *message, tags)?;
+            }
             Write::AddUsage(day, counters) => scope.usage.entry(*day).or_default().add(counters),
             Write::EnqueueJob(job) => jobs::enqueue(&mut state.jobs, &batch.scope, job),
             Write::FinishJob(id, outcome) => {
@@ -146,6 +163,8 @@ impl ScopeState {
                 .find(|thread| thread.head.id == *id)
                 .map(|thread| thread.head.version),
             RecordKey::Profile => self.profile.as_ref().map(|profile| profile.version),
+            RecordKey::Persona(id) => self.personas.get(id).map(|persona| persona.version),
+            RecordKey::Preset(id) => self.presets.get(id).map(|preset| preset.version),
         }
     }
 

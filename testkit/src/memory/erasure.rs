@@ -51,6 +51,7 @@ impl ScopeState {
         erased.files = (before - self.files.len()) as u64;
         for message in &gone {
             self.erase_message(message, &mut erased);
+            self.forget_message(message);
         }
         let whole = match erasure {
             Erasure::Scope { .. } => {
@@ -60,12 +61,17 @@ impl ScopeState {
             Erasure::Messages(_) => Vec::new(),
         };
         self.erase_sessions(&whole, &mut erased);
+        self.forget_personas(&erased);
         if matches!(erasure, Erasure::Scope { .. }) && self.sessions.is_empty() {
             (self.profile, erased.whole_scope) = (None, true);
             self.usage.clear();
             self.rejected.clear();
             self.answers.clear();
             self.files.clear();
+            self.personas.clear();
+            self.presets.clear();
+            self.preset_uses.clear();
+            self.backups.clear();
         }
         erased
     }
@@ -219,6 +225,9 @@ impl ScopeState {
         self.sessions.is_empty()
             && self.facts.is_empty()
             && self.files.is_empty()
+            && self.personas.is_empty()
+            && self.presets.is_empty()
+            && self.backups.is_empty()
             && self.profile.is_none()
             && self.usage.is_empty()
     }

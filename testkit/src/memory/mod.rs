@@ -12,6 +12,7 @@ mod ledger;
 mod lexical;
 mod model;
 mod outbox;
+mod personas;
 mod profiles;
 mod sessions;
 mod summaries;
@@ -25,8 +26,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use throughline_core::entity::Entity;
 use throughline_core::fact::RejectionKey;
-use throughline_core::ids::{FileRefId, SessionId};
+use throughline_core::ids::{BackupId, FileRefId, MessageId, PersonaId, PresetId, SessionId};
 use throughline_core::job::Job;
+use throughline_core::persona::{Backup, Persona, Preset, PresetUse};
 use throughline_core::ports::{Applied, Health, IndexUnit, Namespace, Store, UnitKey, WriteBatch};
 use throughline_core::scope::Profile;
 use throughline_core::session::FileRef;
@@ -37,7 +39,7 @@ use tokio::sync::Notify;
 
 pub use cache::{MemoryCache, MemoryRateLimiter};
 pub use ledger::MemoryLedger;
-pub use model::HashEmbedder;
+pub use model::{Answering, HashEmbedder, ScriptedModel};
 use vector::Vectors;
 
 /// Everything of the `Store` and `VectorIndex` ports, in memory and behind one lock.
@@ -81,6 +83,11 @@ struct ScopeState {
     index: BTreeMap<(Namespace, UnitKey), IndexUnit>,
     rejected: BTreeSet<RejectionKey>,
     files: BTreeMap<FileRefId, FileRef>,
+    personas: BTreeMap<PersonaId, Persona>,
+    presets: BTreeMap<PresetId, Preset>,
+    preset_uses: BTreeMap<PresetId, PresetUse>,
+    backups: BTreeMap<BackupId, Backup>,
+    tags: BTreeMap<MessageId, Vec<String>>,
     /// By idempotency key.
     answers: BTreeMap<[u8; 16], apply::Answer>,
 }

@@ -172,11 +172,8 @@ async fn search(call: Call, asked: SearchArgs) -> Result<Outcome> {
         true => "No document says anything of this.".to_owned(),
         false => items.iter().fold(String::new(), |mut text, item| {
             // Writing to a `String` does not fail.
-            let _ = writeln!(
-                text,
-                "[{}/{}#{}] {}",
-                item.vault, item.memory, item.section, item.text
-            );
+            let _ =
+                writeln!(text, "[{}/{}#{}] {}", item.vault, item.memory, item.section, item.text);
             text
         }),
     };

@@ -14,6 +14,7 @@ mod lexical;
 mod messages;
 mod outbox;
 mod pages;
+mod personas;
 mod preconditions;
 mod profiles;
 mod repeats;
@@ -46,6 +47,7 @@ pub(super) fn table() -> Vec<Scenario<dyn Store>> {
         entities::TABLE,
         summaries::TABLE,
         profiles::TABLE,
+        personas::TABLE,
         files::TABLE,
         tenants::TABLE,
         shares::TABLE,
