@@ -6,6 +6,7 @@
 
 mod account;
 mod assemble;
+mod documents;
 mod feedback;
 mod header;
 mod history;
@@ -26,6 +27,7 @@ pub use account::{
     AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
 };
 pub use assemble::{Gathered, assemble};
+pub use documents::DocumentCandidate;
 pub use header::{CRITICAL_RULES, ToolLine};
 pub use intent::Intent;
 pub use pack::{DEFAULT_BUDGET, MAX_BUDGET, MAX_HEADER_TOKENS, Tier};

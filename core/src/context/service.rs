@@ -44,7 +44,7 @@ const LOOKED_AT_FOR_MEANING: usize = 288;
 const NEAREST_FACTS: usize = 64;
 /// Postings that are read for one turn, from the rarest word on: what half a million messages share
 /// tells nothing, and reading it takes longer than everything else.
-const MOST_POSTINGS: usize = 32_768;
+pub(super) const MOST_POSTINGS: usize = 32_768;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
 /// Files of a window.
@@ -113,7 +113,7 @@ fn keep_session(found: &mut PostingLists, only: Option<u32>) {
 /// Assembles contexts. It only reads.
 #[derive(Clone)]
 pub struct ContextService {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     tokenizer: Arc<dyn Tokenizer>,
     embeddings: Option<EmbeddingService>,
     heads: Option<Arc<dyn HotHeads>>,
@@ -301,7 +301,7 @@ impl ContextService {
     /// What is nearest to a question in meaning, and how near `also` are; nothing where there is no
     /// embedder or the question means nothing to it. An embedder or an index that fails or is late costs
     /// the meaning, not the turn: it becomes a warning.
-    async fn nearest(
+    pub(super) async fn nearest(
         &self,
         scope: &Scope,
         namespace: Namespace,

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::document::NewSnapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fact::{NewFact, RejectionKey};
-use crate::ids::{FactId, JobId, MessageId, SessionId};
+use crate::ids::{FactId, JobId, MemoryId, MessageId, SessionId, VaultId};
 use crate::job::{NewJob, Outcome};
 use crate::ports::{Erased, Erasure, VectorSpace};
 use crate::scope::{Profile, Scope};
@@ -22,6 +23,8 @@ pub enum RecordKey {
     Session(SessionId),
     /// The profile of the batch's scope.
     Profile,
+    /// A memory's document; its version is the number of its latest snapshot.
+    Document(VaultId, MemoryId),
 }
 
 /// What must hold when the batch is applied; else nothing of it is, and the error is a lost race.
@@ -68,6 +71,11 @@ pub enum Write {
     /// Adds a reference of a session, which must exist (else `NotFound`), to a file; one with its id is
     /// replaced. The session's version stays.
     PutFile(Box<FileRef>),
+    /// Adds a snapshot of a memory's document, which becomes the latest: its passages take the place of
+    /// those of the one before, in the lexical index and, where the store is their index, among vectors. Its
+    /// number is the scope's next. Of more than [`NewSnapshot::keep`] snapshots the oldest go. A context id
+    /// that the memory has already is a `Conflict`.
+    PutDocument(Box<NewSnapshot>),
     /// Adds a version of a session's summary.
     PutSummary(Box<Summary>),
     /// Replaces the profile of the scope.
@@ -184,6 +192,7 @@ impl WriteBatch {
                     | Write::PutSummary(_)
                     | Write::OpenSession { .. }
                     | Write::PutFile(_)
+                    | Write::PutDocument(_)
                     | Write::PutFact(_)
                     | Write::PutProfile(_)
             )

@@ -36,9 +36,9 @@ pub use lexical::{
 };
 pub use model::Embedder;
 pub use repos::{
-    EntityRepo, FactRepo, FileRepo, HeadLimits, JobRepo, Ledger, LedgerLimits, OutboxRepo,
-    OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo, SummaryRepo,
-    UsageRepo,
+    DocumentRepo, EntityRepo, FactRepo, FileRepo, HeadLimits, JobRepo, Ledger, LedgerLimits,
+    OutboxRepo, OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo,
+    SummaryRepo, UsageRepo,
 };
 pub use store::{Health, Store};
 pub use tenant::{TenantBatch, TenantPrecondition, TenantRepo, TenantWrite};

@@ -32,6 +32,7 @@ impl ScopeState {
             Erasure::Messages(ids) => ids.contains(&message.id),
             Erasure::Session { id, through } => message.session == *id && message.seq <= *through,
             Erasure::Scope { through } => message.seq <= *through,
+            Erasure::Document { .. } => false,
         };
         let all = all.map(|stored| &stored.message);
         let gone: Vec<Message> = all.filter(|message| hit(message)).cloned().collect();
@@ -43,6 +44,7 @@ impl ScopeState {
             ids.extend(told.map(|held| MessageId::from_uuid(held.fact.id.as_uuid())));
         }
         let mut erased = Erased { messages: gone.len() as u64, ..Erased::default() };
+        self.erase_documents(erasure, &mut erased);
         self.erase_facts(&ids, seed, &mut erased);
         self.erase_entities(&ids, &mut erased);
         let before = self.files.len();
@@ -56,10 +58,11 @@ impl ScopeState {
                 self.sessions.iter().map(|thread| thread.head.id.clone()).collect()
             }
             Erasure::Session { id, .. } => vec![id.clone()],
-            Erasure::Messages(_) => Vec::new(),
+            Erasure::Messages(_) | Erasure::Document { .. } => Vec::new(),
         };
         self.erase_sessions(&whole, &mut erased);
-        if matches!(erasure, Erasure::Scope { .. }) && self.sessions.is_empty() {
+        let emptied = self.sessions.is_empty() && self.documents.is_empty();
+        if matches!(erasure, Erasure::Scope { .. }) && emptied {
             (self.profile, erased.whole_scope) = (None, true);
             self.usage.clear();
             self.rejected.clear();
@@ -218,6 +221,7 @@ impl ScopeState {
         self.sessions.is_empty()
             && self.facts.is_empty()
             && self.files.is_empty()
+            && self.documents.is_empty()
             && self.profile.is_none()
             && self.usage.is_empty()
     }
@@ -235,7 +239,7 @@ pub(super) fn drop_scope(state: &mut State, scope: &Scope) {
 
 /// Takes units out of every space of the store's own index.
 pub(super) fn remove_vectors(vectors: &mut Vectors, scope: &Scope, erased: &Erased) {
-    for namespace in [Namespace::Message, Namespace::Fact] {
+    for namespace in Namespace::ALL {
         let of = erased.units.iter().filter(|(within, _)| *within == namespace);
         vectors.remove(scope, namespace, &of.map(|(_, key)| *key).collect::<Vec<_>>());
     }

@@ -3,6 +3,7 @@
 
 mod apply;
 mod cache;
+mod documents;
 mod entities;
 mod erasure;
 mod facts;
@@ -77,6 +78,10 @@ struct ScopeState {
     index: BTreeMap<(Namespace, UnitKey), IndexUnit>,
     rejected: BTreeSet<RejectionKey>,
     files: BTreeMap<FileRefId, FileRef>,
+    /// Number of the last snapshot that there was.
+    last_document: u32,
+    /// In the order in which they were first written to.
+    documents: Vec<documents::Document>,
     /// By idempotency key.
     answers: BTreeMap<[u8; 16], apply::Answer>,
 }

@@ -2,6 +2,7 @@
 
 mod batches;
 mod concurrency;
+mod documents;
 mod entities;
 mod erasure;
 mod facts;
@@ -47,6 +48,7 @@ pub(super) fn table() -> Vec<Scenario<dyn Store>> {
         summaries::TABLE,
         profiles::TABLE,
         files::TABLE,
+        documents::TABLE,
         tenants::TABLE,
         shares::TABLE,
         jobs::TABLE,
