@@ -16,7 +16,9 @@ use crate::lexical::TailWriter;
 use crate::records::{At, Id, mapped, parsed};
 use crate::store::scope_columns;
 use crate::vectors::VectorWriter;
-use crate::{entities, erase, facts, files, idempotency, profiles, sessions, summaries, usage};
+use crate::{
+    documents, entities, erase, facts, files, idempotency, profiles, sessions, summaries, usage,
+};
 
 /// Counters of the scope, read once and written once a batch.
 pub(crate) struct ScopeRow {
@@ -24,6 +26,7 @@ pub(crate) struct ScopeRow {
     pub(crate) last_seq: u64,
     sessions: u64,
     pub(crate) facts: u64,
+    pub(crate) documents: u64,
     pub(crate) messages: u64,
     pub(crate) tokens: u64,
 }
@@ -35,6 +38,7 @@ struct Transaction<'c> {
     session: Option<sessions::SessionRow>,
     messages: IndexWriter,
     facts: IndexWriter,
+    space: Option<&'c VectorSpace>,
     usage: UsageCounters,
 }
 
@@ -48,7 +52,7 @@ pub(crate) struct IndexWriter {
 
 impl IndexWriter {
     /// `last` is the last sequence number (of facts, the last number) before the batch.
-    fn open(
+    pub(crate) fn open(
         connection: &Connection,
         scope_id: i64,
         namespace: Namespace,
@@ -77,7 +81,7 @@ impl IndexWriter {
         }
     }
 
-    fn close(self, connection: &Connection, last: u64) -> rusqlite::Result<()> {
+    pub(crate) fn close(self, connection: &Connection, last: u64) -> rusqlite::Result<()> {
         self.words.close(connection)?;
         let Some(mut vectors) = self.vectors else {
             return Ok(());
@@ -109,6 +113,7 @@ pub(crate) fn apply(connection: &Connection, batch: &WriteBatch) -> Result<Appli
         connection,
         messages: open(Namespace::Message, scope.last_seq)?,
         facts: open(Namespace::Fact, scope.facts)?,
+        space,
         scope,
         session: None,
         usage: UsageCounters::default(),
@@ -131,7 +136,7 @@ fn open_scope(connection: &Connection, batch: &WriteBatch) -> rusqlite::Result<S
         .prepare_cached(
             "INSERT INTO scope (tenant, user, workspace) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET last_seq = last_seq
-             RETURNING id, last_seq, sessions, facts, messages, tokens",
+             RETURNING id, last_seq, sessions, facts, messages, tokens, documents",
         )?
         .query_row([tenant, user, workspace], |row| {
             Ok(ScopeRow {
@@ -141,6 +146,7 @@ fn open_scope(connection: &Connection, batch: &WriteBatch) -> rusqlite::Result<S
                 facts: row.get(3)?,
                 messages: row.get(4)?,
                 tokens: row.get(5)?,
+                documents: row.get(6)?,
             })
         })
 }
@@ -158,6 +164,9 @@ fn check_preconditions(
         let found = match key {
             RecordKey::Session(id) => sessions::version(connection, scope.id, id),
             RecordKey::Profile => profiles::version(connection, scope.id),
+            RecordKey::Document(vault, memory) => {
+                documents::version(connection, scope.id, vault, memory)
+            }
         };
         if mapped(found, "apply")? != expected {
             return Err(Error::lost_race("another writer came first"));
@@ -176,6 +185,7 @@ fn check_vectors(batch: &WriteBatch) -> Result<()> {
             let facts = message.facts.iter().map(|fact| &fact.unit);
             message.units.iter().chain(facts).collect()
         }
+        Write::PutDocument(new) => new.units.iter().collect(),
         _ => Vec::new(),
     });
     for vector in units.filter_map(|unit| unit.vector.as_ref()) {
@@ -201,6 +211,9 @@ impl Transaction<'_> {
                 Ok(())
             }
             Write::PutFile(file) => self.put_file(file),
+            Write::PutDocument(new) => {
+                documents::put(self.connection, &mut self.scope, self.space, new)
+            }
             Write::PutFact(fact) => {
                 let (scope, facts) = (&mut self.scope, &mut self.facts);
                 mapped(
@@ -423,10 +436,11 @@ impl Transaction<'_> {
         connection
             .prepare_cached(
                 "UPDATE scope SET last_seq = ?2, sessions = ?3, facts = ?4, messages = ?5,
-                 tokens = ?6 WHERE id = ?1",
+                 tokens = ?6, documents = ?7 WHERE id = ?1",
             )?
             .execute(params![
-                scope.id, scope.last_seq, scope.sessions, scope.facts, scope.messages, scope.tokens
+                scope.id, scope.last_seq, scope.sessions, scope.facts, scope.messages,
+                scope.tokens, scope.documents
             ])
             .map(|_| ())
     }
