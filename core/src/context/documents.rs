@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::meaning::{Meaning, blend};
 use super::rank::{Bm25, Query, Ranked, Ranking};
 use super::recall::RecallOptions;
-use super::service::{ContextService, MOST_POSTINGS};
+use super::service::{AssembleRequest, ContextService, MOST_POSTINGS};
 use crate::document::{DocumentPassage, Snapshot, document_passages};
 use crate::error::Result;
 use crate::ids::VaultId;
-use crate::ports::{Namespace, TermId, UnitKey};
+use crate::ports::{Namespace, ScopeTotals, TermId, UnitKey};
 use crate::scope::Scope;
+use crate::text::guarded;
 
 /// Passages ranked for one question.
 const RANKED: usize = 512;
@@ -20,7 +21,7 @@ const NEAREST: usize = 64;
 /// Passages that are joined with their documents at once.
 const AT_ONCE: usize = 64;
 /// Candidates of one turn.
-pub(super) const CANDIDATES: usize = 24;
+const CANDIDATES: usize = 24;
 
 /// A passage of a document that recall found.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +41,19 @@ impl DocumentCandidate {
     #[must_use]
     pub fn text(&self) -> &str {
         self.snapshot.text.get(self.passage.range.clone()).unwrap_or_default().trim()
+    }
+
+    /// The line of the recalled block that shows it: whose document it is, then the passage, with the heading
+    /// of its section where it does not begin with it.
+    pub(super) fn line(&self) -> String {
+        let info = &self.snapshot.info;
+        let section = match self.passage.begins_with_heading(&self.snapshot.text) {
+            true => String::new(),
+            false if self.passage.title.is_empty() => String::new(),
+            false => format!(", {}", self.passage.title),
+        };
+        let of = format!("{}/{}{section}", info.vault, info.memory);
+        format!("- {}: {}\n", guarded(&of), guarded(self.text()))
     }
 
     /// Where it comes from: `doc:<vault>/<memory>/<context>#<section>`.
@@ -67,6 +81,24 @@ impl ContextService {
         let options = RecallOptions::default();
         let (found, _) = self.document_candidates(scope, vault, &query, &options, limit).await?;
         Ok(found)
+    }
+
+    /// Size of the scope, and what its documents say about a turn: nothing is asked for where it has none.
+    /// A guest is shown the session alone.
+    pub(super) async fn totals_and_documents(
+        &self,
+        scope: &Scope,
+        request: &AssembleRequest,
+    ) -> Result<(ScopeTotals, (Vec<DocumentCandidate>, Option<String>))> {
+        let totals = self.store.totals(scope).await?;
+        let options = &request.recall;
+        let shown = options.enabled && options.documents && request.guest.is_none();
+        if totals.documents == 0 || !shown {
+            return Ok((totals, (Vec::new(), None)));
+        }
+        let query = Query::of(&request.user_turn);
+        let found = self.document_candidates(scope, None, &query, options, CANDIDATES).await?;
+        Ok((totals, found))
     }
 
     pub(super) async fn document_candidates(

@@ -33,7 +33,8 @@ impl DocumentPassage {
         }
     }
 
-    fn begins_with_heading(&self, text: &str) -> bool {
+    /// Whether the heading of its section is its first line.
+    pub(crate) fn begins_with_heading(&self, text: &str) -> bool {
         let own = text.get(self.range.clone()).unwrap_or_default();
         own.trim_start_matches(['#', ' ']).starts_with(self.title.as_str())
     }
