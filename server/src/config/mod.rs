@@ -3,7 +3,9 @@
 //! Unknown keys are errors that suggest the nearest one; `explain` tells which layer a value is
 //! from.
 
+mod document;
 mod http;
+mod log;
 mod otel;
 mod schema;
 mod secret;
@@ -19,7 +21,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use throughline_core::{Error, Result, Scope};
 
+pub use document::DocumentConfig;
 pub use http::{HttpConfig, JobsConfig};
+pub use log::{LogConfig, LogFormat};
 pub use otel::OtelConfig;
 pub use schema::{reference, schema};
 pub use secret::Secret;
@@ -55,6 +59,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Background work.
     pub jobs: JobsConfig,
+    /// The documents of memories.
+    pub document: DocumentConfig,
     /// Whose memory the command line works on.
     pub identity: Identity,
     /// What tells which texts are near in meaning.
@@ -238,26 +244,6 @@ pub struct RedisConfig {
     pub timeout_ms: u64,
 }
 
-/// Settings of the log, which goes to standard error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LogConfig {
-    /// A level or filter directives, such as `info` or `throughline_core=debug`.
-    pub level: String,
-    /// `human` or `json`.
-    pub format: LogFormat,
-}
-
-/// The form of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LogFormat {
-    /// For a person.
-    Human,
-    /// One JSON object a line.
-    Json,
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -268,6 +254,7 @@ impl Default for Config {
             listen: "127.0.0.1:7447".into(),
             http: HttpConfig::default(),
             jobs: JobsConfig { tenant_per_hour: 0 },
+            document: DocumentConfig::default(),
             identity: Identity {
                 tenant: "local".into(),
                 user: "local".into(),
@@ -365,6 +352,9 @@ impl Config {
         whole("postgres.connections", self.postgres.connections.into(), 1, 1_000)?;
         whole("http.requests_per_minute", self.http.requests_per_minute.into(), 0, 100_000)?;
         whole("jobs.tenant_per_hour", self.jobs.tenant_per_hour.into(), 0, 100_000)?;
+        let most = throughline_core::document::MOST_BYTES as u64;
+        whole("document.max_bytes", self.document.max_bytes as u64, 1, most)?;
+        whole("document.kept", self.document.kept.into(), 1, 10_000)?;
         whole("http.max_in_flight", self.http.max_in_flight as u64, 1, 65_536)?;
         whole("http.max_body_mb", self.http.max_body_mb as u64, 1, 1_024)?;
         self.listen_address()?;
