@@ -17,6 +17,8 @@ pub enum ErrorKind {
     NotFound,
     /// The same identity already stands for other content, or a precondition no longer holds.
     Conflict,
+    /// What the caller's condition goes by is another by now, such as the version of a document.
+    PreconditionFailed,
     /// The caller is not known: no credential, or one that is not good.
     Unauthenticated,
     /// The caller is known and may not do this.
@@ -49,6 +51,7 @@ impl ErrorKind {
             Self::InvalidInput => "invalid_input",
             Self::NotFound => "not_found",
             Self::Conflict => "conflict",
+            Self::PreconditionFailed => "precondition_failed",
             Self::Unauthenticated => "unauthenticated",
             Self::Forbidden => "forbidden",
             Self::RateLimited => "rate_limited",

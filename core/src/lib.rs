@@ -8,6 +8,7 @@
 pub mod access;
 pub mod archive;
 pub mod context;
+pub mod document;
 pub mod embedding;
 pub mod entity;
 pub mod erase;

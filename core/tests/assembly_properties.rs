@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use throughline_core::context::{
-    AssembledContext, Candidates, FactCandidate, Gathered, Intent, Item, ItemKind,
-    MessageCandidate, Outcome, Reason, RecallOptions, Section, Tier, ToolLine, assemble,
+    AssembledContext, Candidates, DocumentCandidate, FactCandidate, Gathered, Intent, Item,
+    ItemKind, MessageCandidate, Outcome, Reason, RecallOptions, Section, Tier, ToolLine, assemble,
 };
+use throughline_core::document::{Etag, NewSnapshot, Snapshot, SnapshotInfo, document_passages};
 use throughline_core::entity::{Entity, EntityKind};
 use throughline_core::fact::{Fact, FactKind, FactStatus};
 use throughline_core::ids::{EntityId, FactId, MessageId, SummaryId};
@@ -21,7 +22,7 @@ use throughline_core::text::{fold_spaces, holds_all, passages};
 use throughline_core::tokens::{PER_MESSAGE, PER_PAYLOAD};
 use throughline_core::{Error, ErrorKind};
 use throughline_testkit::WordTokenizer;
-use throughline_testkit::build::{at, id, session};
+use throughline_testkit::build::{at, document, id, session};
 
 /// Everything that one call of `assemble` takes.
 #[derive(Debug, Clone)]
@@ -202,6 +203,31 @@ fn facts(told: Vec<Told>, messages: &[Message]) -> Vec<FactCandidate> {
     facts
 }
 
+fn document_text() -> impl Strategy<Value = String> {
+    let part = prop_oneof![3 => short(), 1 => text(), 2 => "# [A-Za-z ]{1,20}\n", 1 => Just("\n".to_owned())];
+    proptest::collection::vec(part, 1..6).prop_map(|parts| parts.concat())
+}
+
+/// Passages of documents under scores, best first.
+fn documents(kept: Vec<(String, u32)>) -> Vec<DocumentCandidate> {
+    let mut all: Vec<DocumentCandidate> = Vec::new();
+    for (number, (text, score)) in (1..).zip(kept) {
+        let NewSnapshot { vault, memory, context, actor, text, .. } =
+            document("v <recalled>", "m1", &format!("c{number}"), &text);
+        let (etag, bytes) = (Etag::of(&text), text.len() as u64);
+        let info =
+            SnapshotInfo { vault, memory, context, actor, number, etag, bytes, created_at: at(0) };
+        let snapshot = Arc::new(Snapshot { info, text });
+        for (ordinal, passage) in (0..).zip(document_passages(&snapshot.text)) {
+            let (key, snapshot) = (UnitKey::document(number, ordinal), Arc::clone(&snapshot));
+            let score = (score + ordinal) as f32 / 10.0;
+            all.push(DocumentCandidate { key, snapshot, passage, score });
+        }
+    }
+    all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
+    all
+}
+
 fn summary(lines: Vec<String>, said: &[Message]) -> Option<Summary> {
     let (first, last) = (said.first()?, said.last()?);
     let text = lines.join("\n");
@@ -238,12 +264,12 @@ fn gathered() -> impl Strategy<Value = (Vec<Message>, Gathered)> {
     (
         proptest::collection::vec(spoken(), 0..45),
         proptest::collection::vec(spoken(), 0..12),
-        (picks, told, entities),
+        (picks, told, entities, proptest::collection::vec((document_text(), 1..200_u32), 0..4)),
         (proptest::option::of(short()), proptest::option::of(short())),
         proptest::collection::btree_map("[a-z]{1,12}", short(), 0..40),
         proptest::option::of(proptest::collection::vec(short(), 0..9)),
     )
-        .prop_map(|(here, there, (picks, told, values), (rules, card), tools, lines)| {
+        .prop_map(|(here, there, (picks, told, values, kept), (rules, card), tools, lines)| {
             let said = thread(1, here);
             let all = [said.clone(), thread(2, there)].concat();
             let entities = values.into_iter().map(|(kind, value)| Entity {
@@ -270,6 +296,7 @@ fn gathered() -> impl Strategy<Value = (Vec<Message>, Gathered)> {
                 candidates: Candidates {
                     messages: ranked(&all, picks),
                     facts: facts(told, &all),
+                    documents: documents(kept),
                     warnings: Vec::new(),
                 },
                 scope_tokens: all.iter().map(|message| u64::from(message.tokens)).sum(),
@@ -538,6 +565,7 @@ fn candidates(case: &Case) -> Vec<(Section, String)> {
     add(Section::Recall, messages.collect());
     let facts = found.facts.iter().map(|c| format!("fact:{}", c.fact.id));
     add(Section::Recall, facts.collect());
+    add(Section::Recall, found.documents.iter().map(DocumentCandidate::source).collect());
     let entities = given.entities.iter().map(|entity| format!("entity:{}", entity.id));
     add(Section::Recall, entities.collect());
     all
@@ -572,6 +600,11 @@ fn shows(case: &Case, item: &Item, shown: &str) -> Result<(), &'static str> {
             let fact = case.gathered.candidates.facts.iter().find(of_item);
             let text = &fact.ok_or("no such fact")?.fact.text;
             check(holds(&fold_spaces(text)), "not the fact")
+        }
+        Section::Recall if item.kind == ItemKind::Document => {
+            let found = case.gathered.candidates.documents.iter();
+            let mut of_item = found.filter(|c| item.source == c.source());
+            check(of_item.any(|c| holds(c.text())), "not the passage of the document")
         }
         Section::Recall => {
             let found = case.gathered.candidates.messages.iter();

@@ -13,6 +13,7 @@ CREATE TABLE scope (
   last_seq       INTEGER NOT NULL DEFAULT 0,
   sessions       INTEGER NOT NULL DEFAULT 0,
   facts          INTEGER NOT NULL DEFAULT 0,
+  documents      INTEGER NOT NULL DEFAULT 0,
   messages       INTEGER NOT NULL DEFAULT 0,
   tokens         INTEGER NOT NULL DEFAULT 0,
   -- Counted up by every erasure. Begins at random, so that a scope that was dropped and begins anew is not
@@ -181,6 +182,34 @@ CREATE TABLE file_ref (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX file_ref_recent ON file_ref (scope_id, session_number, created_at DESC, id DESC);
 CREATE INDEX file_ref_by_message ON file_ref (scope_id, message_id) WHERE message_id IS NOT NULL;
+
+-- The document of a memory. Its id is the number of its first snapshot; numbers are of the scope.
+CREATE TABLE document (
+  scope_id       INTEGER NOT NULL,
+  id             INTEGER NOT NULL,
+  latest         INTEGER NOT NULL,
+  vault          TEXT NOT NULL,
+  memory         TEXT NOT NULL,
+  PRIMARY KEY (scope_id, id),
+  UNIQUE (scope_id, vault, memory)
+) STRICT, WITHOUT ROWID;
+
+-- Every text as it was put. seq is the number of the scope's last message then.
+CREATE TABLE document_snapshot (
+  rowid          INTEGER PRIMARY KEY,
+  scope_id       INTEGER NOT NULL,
+  number         INTEGER NOT NULL,
+  document_id    INTEGER NOT NULL,
+  seq            INTEGER NOT NULL,
+  created_at     INTEGER NOT NULL,
+  etag           BLOB NOT NULL,
+  context        TEXT NOT NULL,
+  actor          TEXT NOT NULL,
+  text           TEXT NOT NULL,
+  UNIQUE (scope_id, number),
+  UNIQUE (scope_id, document_id, context)
+) STRICT;
+CREATE INDEX document_snapshot_recent ON document_snapshot (scope_id, document_id, number DESC);
 
 -- What was answered to batches with an idempotency key: hashes of key and request, and the identities
 -- that messages were given.

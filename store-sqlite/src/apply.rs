@@ -16,7 +16,9 @@ use crate::lexical::TailWriter;
 use crate::records::{At, Id, mapped, parsed};
 use crate::store::scope_columns;
 use crate::vectors::VectorWriter;
-use crate::{entities, erase, facts, files, idempotency, profiles, sessions, summaries, usage};
+use crate::{
+    documents, entities, erase, facts, files, idempotency, profiles, sessions, summaries, usage,
+};
 
 /// Counters of the scope, read once and written once a batch.
 pub(crate) struct ScopeRow {
@@ -24,6 +26,7 @@ pub(crate) struct ScopeRow {
     pub(crate) last_seq: u64,
     sessions: u64,
     pub(crate) facts: u64,
+    pub(crate) documents: u64,
     pub(crate) messages: u64,
     pub(crate) tokens: u64,
     erasures: u64,
@@ -36,6 +39,7 @@ struct Transaction<'c> {
     session: Option<sessions::SessionRow>,
     messages: IndexWriter,
     facts: IndexWriter,
+    space: Option<&'c VectorSpace>,
     usage: UsageCounters,
 }
 
@@ -49,7 +53,7 @@ pub(crate) struct IndexWriter {
 
 impl IndexWriter {
     /// `last` is the last sequence number (of facts, the last number) before the batch.
-    fn open(
+    pub(crate) fn open(
         connection: &Connection,
         scope_id: i64,
         namespace: Namespace,
@@ -78,7 +82,7 @@ impl IndexWriter {
         }
     }
 
-    fn close(self, connection: &Connection, last: u64) -> rusqlite::Result<()> {
+    pub(crate) fn close(self, connection: &Connection, last: u64) -> rusqlite::Result<()> {
         self.words.close(connection)?;
         let Some(mut vectors) = self.vectors else {
             return Ok(());
@@ -110,6 +114,7 @@ pub(crate) fn apply(connection: &Connection, batch: &WriteBatch) -> Result<Appli
         connection,
         messages: open(Namespace::Message, scope.last_seq)?,
         facts: open(Namespace::Fact, scope.facts)?,
+        space,
         scope,
         session: None,
         usage: UsageCounters::default(),
@@ -132,7 +137,7 @@ fn open_scope(connection: &Connection, batch: &WriteBatch) -> rusqlite::Result<S
         .prepare_cached(
             "INSERT INTO scope (tenant, user, workspace) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET last_seq = last_seq
-             RETURNING id, last_seq, sessions, facts, messages, tokens, erasures",
+             RETURNING id, last_seq, sessions, facts, messages, tokens, documents, erasures",
         )?
         .query_row([tenant, user, workspace], |row| {
             Ok(ScopeRow {
@@ -142,7 +147,8 @@ fn open_scope(connection: &Connection, batch: &WriteBatch) -> rusqlite::Result<S
                 facts: row.get(3)?,
                 messages: row.get(4)?,
                 tokens: row.get(5)?,
-                erasures: row.get(6)?,
+                documents: row.get(6)?,
+                erasures: row.get(7)?,
             })
         })
 }
@@ -157,6 +163,9 @@ fn check_preconditions(
             let found = match key {
                 RecordKey::Session(id) => sessions::version(connection, scope.id, id),
                 RecordKey::Profile => profiles::version(connection, scope.id),
+                RecordKey::Document(vault, memory) => {
+                    documents::version(connection, scope.id, vault, memory)
+                }
             };
             mapped(found, "apply")
         };
@@ -182,6 +191,7 @@ fn check_vectors(batch: &WriteBatch) -> Result<()> {
             let facts = message.facts.iter().map(|fact| &fact.unit);
             message.units.iter().chain(facts).collect()
         }
+        Write::PutDocument(new) => new.units.iter().collect(),
         _ => Vec::new(),
     });
     for vector in units.filter_map(|unit| unit.vector.as_ref()) {
@@ -207,6 +217,9 @@ impl Transaction<'_> {
                 Ok(())
             }
             Write::PutFile(file) => self.put_file(file),
+            Write::PutDocument(new) => {
+                documents::put(self.connection, &mut self.scope, self.space, new)
+            }
             Write::PutFact(fact) => {
                 let (scope, facts) = (&mut self.scope, &mut self.facts);
                 mapped(
@@ -430,11 +443,11 @@ impl Transaction<'_> {
         connection
             .prepare_cached(
                 "UPDATE scope SET last_seq = ?2, sessions = ?3, facts = ?4, messages = ?5,
-                 tokens = ?6, erasures = ?7 WHERE id = ?1",
+                 tokens = ?6, documents = ?7, erasures = ?8 WHERE id = ?1",
             )?
             .execute(params![
                 scope.id, scope.last_seq, scope.sessions, scope.facts, scope.messages,
-                scope.tokens, scope.erasures
+                scope.tokens, scope.documents, scope.erasures
             ])
             .map(|_| ())
     }

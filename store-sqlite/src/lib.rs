@@ -8,6 +8,7 @@ mod apply;
 mod archive;
 mod backup;
 mod connection;
+mod documents;
 mod entities;
 mod erase;
 mod facts;

@@ -7,6 +7,7 @@
 mod account;
 mod assemble;
 mod block;
+mod documents;
 mod feedback;
 mod header;
 mod history;
@@ -29,6 +30,7 @@ pub use account::{
 pub(crate) use assemble::spendable;
 pub use assemble::{Gathered, assemble};
 pub use block::Found;
+pub use documents::DocumentCandidate;
 pub use header::{CRITICAL_RULES, ToolLine};
 pub use intent::Intent;
 pub use pack::{DEFAULT_BUDGET, MAX_BUDGET, MAX_HEADER_TOKENS, Tier};

@@ -165,14 +165,15 @@ impl ContextService {
         let reader = request.guest.as_ref().unwrap_or(scope);
         let intent = request.intent.unwrap_or_else(|| Intent::detect(turn));
         let limits = HeadLimits { messages: tier.messages(), entities: ENTITY_CANDIDATES };
-        let (own, inherited, head, candidates, totals, ledger) = try_join!(
+        let (own, inherited, head, mut candidates, (totals, documents), ledger) = try_join!(
             self.store.profile(reader),
             self.user_profile(reader),
             self.head(scope, request, limits),
             self.candidates(scope, request, intent, budget),
-            self.store.totals(scope),
+            self.totals_and_documents(scope, request),
             self.ledger(reader, request),
         )?;
+        candidates.add_documents(documents);
         // The whole history of a guest is the session.
         let shown = head.as_ref().map_or(0, |head| head.session.tokens);
         let scope_tokens = if request.guest.is_some() { shown } else { totals.tokens };
@@ -295,13 +296,13 @@ impl ContextService {
             },)?;
         let ((messages, late), (facts, later)) = (messages, facts);
         let warnings = late.or(later).into_iter().collect();
-        Ok(Candidates { messages, facts, warnings })
+        Ok(Candidates { messages, facts, documents: Vec::new(), warnings })
     }
 
     /// What is nearest to a question in meaning, and how near `also` are; nothing where there is no
     /// embedder or the question means nothing to it. An embedder or an index that fails or is late costs
     /// the meaning, not the turn: it becomes a warning.
-    async fn nearest(
+    pub(super) async fn nearest(
         &self,
         scope: &Scope,
         namespace: Namespace,

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::document::no_document;
 use crate::embedding::EmbeddingService;
 use crate::error::{Error, Result};
 use crate::fact::FactService;
-use crate::ids::{JobId, MessageId, SessionId, TenantId, UserId};
+use crate::ids::{JobId, MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
 use crate::job::{Job, NewJob, Outcome, backoff};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
@@ -152,6 +153,29 @@ impl EraseService {
         Ok(erased)
     }
 
+    /// Erases the document of a memory with its history.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none; as [`Self::messages`].
+    pub async fn document(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+    ) -> Result<Erased> {
+        let held = self.store.document(scope, vault, memory).await?.ok_or_else(no_document)?;
+        let through = u64::from(held.info.number);
+        let identity = self.ledger.identity().await?;
+        let document = identity.document(scope, vault, memory);
+        let entry = LedgerEntry::Document { scope: identity.scope(scope), document, through };
+        let number = self.ledger.record(&entry, self.clock.now()).await?;
+        let (vault, memory) = (vault.clone(), memory.clone());
+        let erasure = Erasure::Document { vault, memory, through };
+        let erased = self.carry_out(number, vec![(scope.clone(), erasure)], false).await?;
+        self.store.purge().await?;
+        Ok(erased)
+    }
+
     /// Erases a user: every scope, with and without a workspace, and what names the user in the tenant.
     ///
     /// # Errors
@@ -270,7 +294,7 @@ impl EraseService {
             if erased.whole_scope {
                 index.forget(scope).await?;
             } else {
-                for namespace in [Namespace::Message, Namespace::Fact] {
+                for namespace in Namespace::ALL {
                     let of = erased.units.iter().filter(|(within, _)| *within == namespace);
                     let keys: Vec<UnitKey> = of.map(|(_, key)| *key).collect();
                     if !keys.is_empty() {

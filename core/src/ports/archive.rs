@@ -90,6 +90,8 @@ pub struct ScopeCounters {
     pub sessions: u64,
     /// Number of the last fact.
     pub facts: u64,
+    /// Number of the last snapshot of a document.
+    pub documents: u64,
     /// Messages held.
     pub messages: u64,
     /// Tokens of their contents.
@@ -255,6 +257,25 @@ pub const TABLES: &[Table] = &[
             ("title", Text),
             ("reference", Text),
             ("metadata", Text),
+        ],
+        key: 1,
+    },
+    Table {
+        name: "document",
+        columns: &[("id", Int), ("latest", Int), ("vault", Text), ("memory", Text)],
+        key: 1,
+    },
+    Table {
+        name: "document_snapshot",
+        columns: &[
+            ("number", Int),
+            ("document_id", Int),
+            ("seq", Int),
+            ("created_at", Int),
+            ("etag", Bytes),
+            ("context", Text),
+            ("actor", Text),
+            ("text", Text),
         ],
         key: 1,
     },

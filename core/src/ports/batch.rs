@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::document::NewSnapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fact::{NewFact, RejectionKey};
-use crate::ids::{FactId, JobId, MessageId, PersonaId, PresetId, SessionId};
+use crate::ids::{
+    FactId, JobId, MemoryId, MessageId, PersonaId, PresetId, SessionId, VaultId,
+};
 use crate::job::{NewJob, Outcome};
 use crate::persona::{Backup, Persona, Preset, PresetUse};
 use crate::ports::{Erased, Erasure, VectorSpace};
@@ -27,6 +30,8 @@ pub enum RecordKey {
     Persona(PersonaId),
     /// A preset of the scope's own.
     Preset(PresetId),
+    /// A memory's document; its version is the number of its latest snapshot.
+    Document(VaultId, MemoryId),
 }
 
 /// What must hold when the batch is applied; else nothing of it is, and the error is a lost race.
@@ -76,6 +81,11 @@ pub enum Write {
     /// Adds a reference of a session, which must exist (else `NotFound`), to a file; one with its id is
     /// replaced. The session's version stays.
     PutFile(Box<FileRef>),
+    /// Adds a snapshot of a memory's document, which becomes the latest: its passages take the place of
+    /// those of the one before, in the lexical index and, where the store is their index, among vectors. Its
+    /// number is the scope's next. Of more than [`NewSnapshot::keep`] snapshots the oldest go. A context id
+    /// that the memory has already is a `Conflict`.
+    PutDocument(Box<NewSnapshot>),
     /// Adds a version of a session's summary.
     PutSummary(Box<Summary>),
     /// Replaces the profile of the scope.
@@ -218,6 +228,7 @@ impl WriteBatch {
                     | Write::PutSummary(_)
                     | Write::OpenSession { .. }
                     | Write::PutFile(_)
+                    | Write::PutDocument(_)
                     | Write::PutFact(_)
                     | Write::PutProfile(_)
                     | Write::PutPersona(_)

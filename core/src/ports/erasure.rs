@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::ids::{MessageId, SessionId, TenantId, UserId};
+use crate::ids::{MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
 use crate::ports::{Namespace, ScopeTotals, UnitKey};
 use crate::scope::Scope;
 
@@ -22,10 +22,20 @@ pub enum Erasure {
         /// Sequence number of the last message that goes.
         through: u64,
     },
+    /// The document of a memory with its whole history. Snapshots above `through` stay.
+    Document {
+        /// The vault.
+        vault: VaultId,
+        /// The memory.
+        memory: MemoryId,
+        /// Number of the last snapshot that goes.
+        through: u64,
+    },
     /// All that the scope holds, up to a sequence number; its counters stay, so that no number is given
     /// twice.
     Scope {
-        /// Sequence number of the last message that goes.
+        /// Sequence number of the last message that goes; snapshots of documents go that were written
+        /// before the next one.
         through: u64,
     },
 }
@@ -47,6 +57,8 @@ pub struct Erased {
     pub summaries: u64,
     /// Sessions.
     pub sessions: u64,
+    /// Documents of which no snapshot is left.
+    pub documents: u64,
     /// What has to leave an index apart from the store, unless all of the scope has.
     pub units: Vec<(Namespace, UnitKey)>,
     /// Sessions of which nothing that was read before may be shown.
@@ -67,6 +79,7 @@ impl Erased {
         self.files += other.files;
         self.summaries += other.summaries;
         self.sessions += other.sessions;
+        self.documents += other.documents;
         self.units.extend(other.units);
         self.touched.extend(other.touched);
         self.touched.sort();

@@ -38,9 +38,9 @@ pub use lexical::{
 pub use model::{ChatAnswer, ChatModel, ChatModelRequest, Embedder};
 pub use persona::PersonaRepo;
 pub use repos::{
-    EntityRepo, FactRepo, FileRepo, HeadLimits, JobRepo, Ledger, LedgerLimits, OutboxRepo,
-    OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo, SummaryRepo,
-    UsageRepo,
+    DocumentRepo, EntityRepo, FactRepo, FileRepo, HeadLimits, JobRepo, Ledger, LedgerLimits,
+    OutboxRepo, OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo,
+    SummaryRepo, UsageRepo,
 };
 pub use store::{Health, Store};
 pub use tenant::{TenantBatch, TenantPrecondition, TenantRepo, TenantWrite};

@@ -151,6 +151,7 @@ fn exit_code(kind: ErrorKind) -> u8 {
         ErrorKind::Unauthenticated => 12,
         ErrorKind::Forbidden => 13,
         ErrorKind::RateLimited => 14,
+        ErrorKind::PreconditionFailed => 15,
         _ => 1,
     }
 }

@@ -20,6 +20,7 @@ use std::time::Duration;
 use throughline_core::access::AccessService;
 use throughline_core::archive::Moved;
 use throughline_core::context::ContextService;
+use throughline_core::document::{DocumentLimits, DocumentService};
 use throughline_core::embedding::{EmbeddingService, JobQuota, Placement, Worked};
 use throughline_core::erase::{EraseService, Replayed, check};
 use throughline_core::fact::{FactService, Rejecting, Rejections};
@@ -52,6 +53,8 @@ pub struct Engine {
     pub contexts: ContextService,
     /// The facts ledger.
     pub facts: FactService,
+    /// The documents of memories.
+    pub documents: DocumentService,
     /// Rules and profile cards.
     pub profiles: ProfileService,
     /// Settings of tenants.
@@ -128,13 +131,16 @@ pub struct Ports {
     pub tokenizer: Arc<dyn Tokenizer>,
     /// Jobs of one tenant that are done in a time; `None` for no limit.
     pub jobs: Option<Rate>,
+    /// What holds for every document of a memory.
+    pub documents: DocumentLimits,
 }
 
 impl Engine {
     /// Services over ports.
     #[must_use]
     pub fn new(ports: Ports, beside: Beside) -> Self {
-        let Ports { store, ledger, names, meaning, clock, ids, secrets, tokenizer, jobs } = ports;
+        let Ports { store, ledger, names, meaning, clock, ids, .. } = ports;
+        let Ports { secrets, tokenizer, jobs, documents, .. } = ports;
         let Beside { index, cache, heads, limiter } = beside.clone();
         let limiter =
             limiter.unwrap_or_else(|| Arc::new(InProcessLimiter::new(Arc::clone(&clock))));
@@ -165,7 +171,19 @@ impl Engine {
             embeddings.clone(),
             Rejecting { ledger: Arc::clone(&ledger), names: names.clone(), rejections },
         );
+        let contexts =
+            ContextService::new(Arc::clone(&store), Arc::clone(&tokenizer), embeddings.clone())
+                .with_heads(heads.clone());
         Self {
+            documents: DocumentService::new(
+                Arc::clone(&store),
+                Arc::clone(&clock),
+                Arc::clone(&ids),
+                embeddings.clone(),
+                contexts.clone(),
+                documents,
+            ),
+            contexts,
             erase: EraseService::new(
                 Arc::clone(&store),
                 ledger,
@@ -174,16 +192,10 @@ impl Engine {
                 sessions.clone(),
                 embeddings.clone(),
             )
-            .with_beside(index, heads.clone(), cache)
+            .with_beside(index, heads, cache)
             .with_facts(facts.clone()),
             replayed: Replayed::default(),
             sessions,
-            contexts: ContextService::new(
-                Arc::clone(&store),
-                Arc::clone(&tokenizer),
-                embeddings.clone(),
-            )
-            .with_heads(heads),
             facts,
             profiles: ProfileService::new(
                 Arc::clone(&store),
@@ -327,6 +339,7 @@ impl Engine {
                 0 => None,
                 most => Some(Rate { most, per: Duration::from_secs(3_600) }),
             },
+            documents: config.document.limits(),
         };
         let mut engine = Self::new(ports, beside);
         if how.new_ledger {

@@ -46,6 +46,7 @@ fn routers() -> (OpenApiRouter<App>, OpenApiRouter<App>) {
         .merge(routes::tracked::router())
         .merge(routes::shares::router())
         .merge(routes::facts::router())
+        .merge(routes::documents::router())
         .merge(routes::profile::router())
         .merge(routes::settings::router())
         .merge(routes::keys::router())

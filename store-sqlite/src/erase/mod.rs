@@ -19,16 +19,18 @@ pub(crate) use repo::state;
 
 use crate::apply::ScopeRow;
 use crate::records::{At, Id, bounded, stored_wrongly};
-use crate::{lexical, sessions, vectors};
+use crate::{documents, lexical, sessions, vectors};
 
 /// Tables whose rows a scope erased whole loses, beside those that are reached through others. Counters
 /// and jobs stay until the scope itself goes.
 const OF_SCOPE: &[&str] = &[
     "fact_source", "fact", "rejection", "file_ref", "idempotency", "summary_line", "summary",
-    "message", "session", "profile", "usage_day", "lex_tail", "lex_block", "lex_stats",
+    "message", "session", "profile", "document_snapshot", "document", "usage_day", "lex_tail",
+    "lex_block", "lex_stats",
 ];
 /// What a scope that is to go must not have any row of.
-const HOLDS: &[&str] = &["session", "message", "fact", "file_ref", "profile", "usage_day"];
+const HOLDS: &[&str] =
+    &["session", "message", "fact", "file_ref", "document", "profile", "usage_day"];
 /// What goes with the row of a scope.
 const WITH_SCOPE: &[&str] = &["job", "lex_stats", "vector_state", "rejection", "idempotency"];
 
@@ -115,12 +117,14 @@ pub(crate) fn erase(
     {
         return erase_scope(connection, scope);
     }
+    let mut erased = Erased::default();
+    documents::erase(connection, scope.id, erasure, &mut erased)?;
     let gone = messages(connection, scope.id, erasure)?;
     let mut ids: HashSet<MessageId> = gone.iter().map(|message| message.id).collect();
     if let Erasure::Scope { through } = erasure {
         ids.extend(told(connection, scope.id, *through)?);
     }
-    let mut erased = Erased { messages: gone.len() as u64, ..Erased::default() };
+    erased.messages = gone.len() as u64;
     let mut leaving = Leaving::default();
     // Facts first: they are read anew from messages beside those that go.
     let derived =
@@ -142,7 +146,7 @@ pub(crate) fn erase(
     scope.messages = scope.messages.saturating_sub(erased.messages);
     scope.tokens = scope.tokens.saturating_sub(erased.tokens);
     let emptied = match erasure {
-        Erasure::Messages(_) => None,
+        Erasure::Messages(_) | Erasure::Document { .. } => None,
         Erasure::Session { id, .. } => Some(Some(id)),
         Erasure::Scope { .. } => Some(None),
     };
@@ -178,6 +182,7 @@ fn messages(
             gone.dedup_by_key(|message| message.rowid);
             Ok(gone)
         }
+        Erasure::Document { .. } => Ok(Vec::new()),
         Erasure::Session { id, through } => {
             let Some(number) = sessions::number(connection, scope_id, id)? else {
                 return Ok(Vec::new());
@@ -224,6 +229,7 @@ fn erase_scope(connection: &Connection, scope: &mut ScopeRow) -> rusqlite::Resul
         files: count("file_ref")?,
         summaries: count("summary")?,
         sessions: count("session")?,
+        documents: count("document")?,
         whole_scope: true,
         ..Erased::default()
     };

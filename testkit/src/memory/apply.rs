@@ -14,7 +14,7 @@ use throughline_core::{Error, Result};
 
 use super::sessions::{Stored, Thread};
 use super::vector::check_batch;
-use super::{ScopeState, State, erasure, jobs};
+use super::{ScopeState, State, documents, erasure, jobs};
 
 /// What was answered to a batch with an idempotency key.
 #[derive(Debug, Clone)]
@@ -39,6 +39,8 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
         return Ok(answer);
     }
     let (last_seq, last_fact) = (scope.last_seq, u64::from(scope.last_fact));
+    let last_document = u64::from(scope.last_document);
+    let mut replaced = Vec::new();
     for precondition in &batch.preconditions {
         let holds = match precondition {
             Precondition::IfAbsent(key) => scope.version(key).is_none(),
@@ -62,6 +64,7 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
                 scope.thread(session, *created_at);
             }
             Write::PutFile(file) => scope.put_file(file)?,
+            Write::PutDocument(new) => replaced.extend(scope.put_document(new)?),
             Write::PutFact(fact) => {
                 scope.put_fact(fact);
                 applied.facts.push(fact.id);
@@ -120,6 +123,8 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
             thread.head.version += 1;
         }
     }
+    let (held, vectors) = ((&batch.scope, &mut *scope), &mut state.vectors);
+    documents::index_vectors(held, vectors, batch.space.as_ref(), (last_document, &replaced));
     if let Some(space) = &batch.space {
         let ends = [
             (Namespace::Message, last_seq, scope.last_seq),
@@ -162,6 +167,9 @@ impl ScopeState {
                 .iter()
                 .find(|thread| thread.head.id == *id)
                 .map(|thread| thread.head.version),
+            RecordKey::Document(vault, memory) => {
+                self.document_of(vault, memory).map(|document| document.latest().info.number.into())
+            }
             RecordKey::Profile => self.profile.as_ref().map(|profile| profile.version),
             RecordKey::Persona(id) => self.personas.get(id).map(|persona| persona.version),
             RecordKey::Preset(id) => self.presets.get(id).map(|preset| preset.version),

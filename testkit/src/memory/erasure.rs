@@ -33,6 +33,7 @@ impl ScopeState {
             Erasure::Messages(ids) => ids.contains(&message.id),
             Erasure::Session { id, through } => message.session == *id && message.seq <= *through,
             Erasure::Scope { through } => message.seq <= *through,
+            Erasure::Document { .. } => false,
         };
         let all = all.map(|stored| &stored.message);
         let gone: Vec<Message> = all.filter(|message| hit(message)).cloned().collect();
@@ -44,6 +45,7 @@ impl ScopeState {
             ids.extend(told.map(|held| MessageId::from_uuid(held.fact.id.as_uuid())));
         }
         let mut erased = Erased { messages: gone.len() as u64, ..Erased::default() };
+        self.erase_documents(erasure, &mut erased);
         self.erase_facts(&ids, seed, &mut erased);
         self.erase_entities(&ids, &mut erased);
         let before = self.files.len();
@@ -58,11 +60,12 @@ impl ScopeState {
                 self.sessions.iter().map(|thread| thread.head.id.clone()).collect()
             }
             Erasure::Session { id, .. } => vec![id.clone()],
-            Erasure::Messages(_) => Vec::new(),
+            Erasure::Messages(_) | Erasure::Document { .. } => Vec::new(),
         };
         self.erase_sessions(&whole, &mut erased);
         self.forget_personas(&erased);
-        if matches!(erasure, Erasure::Scope { .. }) && self.sessions.is_empty() {
+        let emptied = self.sessions.is_empty() && self.documents.is_empty();
+        if matches!(erasure, Erasure::Scope { .. }) && emptied {
             (self.profile, erased.whole_scope) = (None, true);
             self.usage.clear();
             self.rejected.clear();
@@ -228,6 +231,7 @@ impl ScopeState {
             && self.personas.is_empty()
             && self.presets.is_empty()
             && self.backups.is_empty()
+            && self.documents.is_empty()
             && self.profile.is_none()
             && self.usage.is_empty()
     }
@@ -245,7 +249,7 @@ pub(super) fn drop_scope(state: &mut State, scope: &Scope) {
 
 /// Takes units out of every space of the store's own index.
 pub(super) fn remove_vectors(vectors: &mut Vectors, scope: &Scope, erased: &Erased) {
-    for namespace in [Namespace::Message, Namespace::Fact] {
+    for namespace in Namespace::ALL {
         let of = erased.units.iter().filter(|(within, _)| *within == namespace);
         vectors.remove(scope, namespace, &of.map(|(_, key)| *key).collect::<Vec<_>>());
     }

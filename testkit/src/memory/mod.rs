@@ -3,6 +3,7 @@
 
 mod apply;
 mod cache;
+mod documents;
 mod entities;
 mod erasure;
 mod facts;
@@ -88,6 +89,10 @@ struct ScopeState {
     preset_uses: BTreeMap<PresetId, PresetUse>,
     backups: BTreeMap<BackupId, Backup>,
     tags: BTreeMap<MessageId, Vec<String>>,
+    /// Number of the last snapshot that there was.
+    last_document: u32,
+    /// In the order in which they were first written to.
+    documents: Vec<documents::Document>,
     /// By idempotency key.
     answers: BTreeMap<[u8; 16], apply::Answer>,
 }

@@ -4,6 +4,7 @@
 #![expect(unused_qualifications, reason = "what derives of parameters write")]
 
 pub(super) mod assemble;
+pub(super) mod documents;
 pub(super) mod facts;
 pub(super) mod keys;
 pub(super) mod messages;

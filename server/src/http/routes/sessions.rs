@@ -93,7 +93,8 @@ pub(crate) struct OpenSession {
 /// What an erasure removed.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
-    "sessions": 1, "messages": 6, "tokens": 412, "facts": 2, "entities": 3, "files": 0, "summaries": 0
+    "sessions": 1, "messages": 6, "tokens": 412, "facts": 2, "entities": 3, "files": 0, "summaries": 0,
+    "documents": 0
 }))]
 pub(crate) struct ErasedJson {
     sessions: u64,
@@ -108,6 +109,8 @@ pub(crate) struct ErasedJson {
     files: u64,
     /// Versions of summaries, which are built again from what stays.
     summaries: u64,
+    /// Documents of memories, each with its history.
+    documents: u64,
 }
 
 impl From<&Erased> for ErasedJson {
@@ -120,6 +123,7 @@ impl From<&Erased> for ErasedJson {
             entities: erased.entities,
             files: erased.files,
             summaries: erased.summaries,
+            documents: erased.documents,
         }
     }
 }

@@ -58,6 +58,7 @@ fn cases() -> Vec<Case> {
     let turn = json!({"user_turn": "Where is the canary?"});
     let file = json!({"type": "uploaded", "title": "a.pdf"});
     let fact = json!({"text": "The harbour opens at nine."});
+    let text = json!("# Facts\nhello\n");
     let new_key = json!({"any_user": true, "permissions": ["read"]});
     vec![
         with("open_session", Method::POST, "/v1/sessions", json!({"id": "n1"}), "write", Own),
@@ -118,6 +119,22 @@ fn cases() -> Vec<Case> {
         delete("retract_fact", "/v1/facts/{other_fact}", "write", NotFound),
         get("get_profile", "/v1/profile", "read", Own),
         with("change_profile", Method::PUT, "/v1/profile", json!({"card": "Me"}), "write", Own),
+        with("put_document", Method::PUT, "/v1/vaults/v1/memories/m1/context", text, "write", Own),
+        get("get_document", "/v1/vaults/{vault}/memories/m1/context", "read", NotFound),
+        get("list_snapshots", "/v1/vaults/{vault}/memories/m1/contexts", "read", NotFound),
+        get("get_snapshot", "/v1/vaults/{vault}/memories/m1/contexts/c1", "read", NotFound),
+        get("diff_snapshots", "/v1/vaults/{vault}/memories/m1/diff?from=c1", "read", NotFound),
+        get("list_sections", "/v1/vaults/{vault}/memories/m1/context/sections", "read", NotFound),
+        get(
+            "get_section",
+            "/v1/vaults/{vault}/memories/m1/context/sections/facts",
+            "read",
+            NotFound,
+        ),
+        get("list_vaults", "/v1/vaults", "read", Own),
+        get("list_memories", "/v1/vaults/{vault}/memories", "read", NotFound),
+        get("search_vault", "/v1/vaults/{vault}/search?q=canary", "read", Own),
+        delete("erase_document", "/v1/vaults/{vault}/memories/m1", "write", NotFound),
         get("get_settings", "/v1/settings", "read", Own),
         with(
             "change_settings",
@@ -165,6 +182,7 @@ impl Case {
             .replace("{fact}", &things.fact)
             .replace("{other_fact}", &things.other_fact)
             .replace("{key}", &things.key)
+            .replace("{vault}", &format!("vault-{CANARY}"))
             .replace("{user}", "ana");
         let request = service.request(self.method.clone(), &path);
         match &self.body {
@@ -198,6 +216,9 @@ async fn fill(service: &Service, admin: &str) -> Things {
     let fact = Answer::of(ask(Method::POST, "/v1/facts").json(&fact)).await.ok();
     let other = json!({"text": format!("It was {CANARY} before.")});
     let other = Answer::of(ask(Method::POST, "/v1/facts").json(&other)).await.ok();
+    let path = format!("/v1/vaults/vault-{CANARY}/memories/m1/context?context_id=c1");
+    let text = format!("# Facts\nThe canary is {CANARY}.\n");
+    Answer::of(ask(Method::PUT, &path).json(&text)).await.ok();
     let key = json!({"name": CANARY, "user": "ana", "permissions": ["read"]});
     let key = Answer::of(ask(Method::POST, "/v1/keys").json(&key)).await.ok();
     let own = json!({"client_config": {"own": CANARY}});

@@ -49,6 +49,10 @@ async fn every_example_of_a_request_is_answered_as_documented() {
             if path.starts_with("/v1/keys") {
                 continue;
             }
+            // A text has nothing to be tried field by field; documents have tests of their own.
+            if resolved(&document, body)["type"] == "string" {
+                continue;
+            }
             let what = &operation["operationId"];
             let example = &resolved(&document, body)["example"];
             assert!(example.is_object(), "{what} has no example of its request");

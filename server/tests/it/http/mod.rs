@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod canary;
 mod document;
+mod documents;
 mod erasure;
 mod keys;
 #[cfg(feature = "live-tests")]

@@ -2,6 +2,7 @@
 
 mod batches;
 mod concurrency;
+mod documents;
 mod entities;
 mod erasure;
 mod facts;
@@ -49,6 +50,7 @@ pub(super) fn table() -> Vec<Scenario<dyn Store>> {
         profiles::TABLE,
         personas::TABLE,
         files::TABLE,
+        documents::TABLE,
         tenants::TABLE,
         shares::TABLE,
         jobs::TABLE,
