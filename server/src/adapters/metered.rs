@@ -10,16 +10,18 @@ use throughline_core::access::{ApiKey, AuditEntry};
 use throughline_core::entity::Entity;
 use throughline_core::fact::{Fact, RejectionKey};
 use throughline_core::ids::{
-    ExternalId, FactId, KeyId, MessageId, SessionId, ShareId, TenantId, UserId,
+    BackupId, ExternalId, FactId, KeyId, MessageId, PersonaId, PresetId, SessionId, ShareId,
+    TenantId, UserId,
 };
 use throughline_core::job::Job;
 use throughline_core::page::{Page, PageRequest};
+use throughline_core::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
 use throughline_core::ports::{
     Applied, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileRepo, HeadLimits, Health,
-    JobRepo, Ledger, LedgerLimits, LexicalIndex, Namespace, OutboxRepo, OutboxText, PostingLists,
-    ProfileRepo, ScopeTotals, SessionHead, SessionRepo, Store, SummaryRepo, TenantBatch,
-    TenantRepo, TermId, UnitKey, UsageRepo, VectorHit, VectorIndex, VectorItem, VectorSpace,
-    WriteBatch,
+    JobRepo, Ledger, LedgerLimits, LexicalIndex, Namespace, OutboxRepo, OutboxText, PersonaRepo,
+    PostingLists, ProfileRepo, ScopeTotals, SessionHead, SessionRepo, Store, SummaryRepo,
+    TenantBatch, TenantRepo, TermId, UnitKey, UsageRepo, VectorHit, VectorIndex, VectorItem,
+    VectorSpace, WriteBatch,
 };
 use throughline_core::scope::{Profile, TenantSettings};
 use throughline_core::session::{FileRef, Message, Session, Share};
@@ -157,6 +159,17 @@ measured!(SummaryRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
 
 measured!(ProfileRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn profile(scope: &Scope) -> Option<Profile>;
+});
+
+measured!(PersonaRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
+    fn persona(scope: &Scope, id: PersonaId) -> Option<Persona>;
+    fn personas(scope: &Scope) -> Vec<Persona>;
+    fn preset(scope: &Scope, id: &PresetId) -> Option<Preset>;
+    fn presets(scope: &Scope) -> Vec<Preset>;
+    fn preset_uses(scope: &Scope) -> Vec<(PresetId, PresetUse)>;
+    fn persona_backups(scope: &Scope, id: PersonaId) -> Vec<BackupHead>;
+    fn persona_backup(scope: &Scope, id: BackupId) -> Option<Backup>;
+    fn message_tags(scope: &Scope, session: &SessionId) -> Vec<(MessageId, Vec<String>)>;
 });
 
 measured!(JobRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
