@@ -201,6 +201,89 @@ CREATE TABLE file_ref (
 );
 CREATE INDEX file_ref_recent ON file_ref (scope, session_number, created_at DESC, id DESC);
 
+-- Conversations with a fixed character; the conversation itself is a session.
+CREATE TABLE persona (
+  scope               uuid NOT NULL,
+  id                  uuid NOT NULL,
+  created_at          bigint NOT NULL,
+  updated_at          bigint NOT NULL,
+  last_interaction_at bigint NOT NULL,
+  expires_at          bigint NOT NULL,
+  deleted_at          bigint,
+  backed_up_at        bigint,
+  turns               bigint NOT NULL,
+  truncations         bigint NOT NULL,
+  version             bigint NOT NULL,
+  max_tokens          bigint NOT NULL,
+  max_history_tokens  bigint NOT NULL,
+  expiry_days         bigint NOT NULL,
+  memory              bigint NOT NULL,
+  temperature         double precision NOT NULL,
+  session             text COLLATE "C" NOT NULL,
+  name                text COLLATE "C" NOT NULL,
+  system_prompt       text COLLATE "C" NOT NULL,
+  personality         text COLLATE "C" NOT NULL,
+  -- One a line.
+  tags                text COLLATE "C" NOT NULL,
+  preset              text COLLATE "C",
+  PRIMARY KEY (scope, id)
+);
+CREATE INDEX persona_by_session ON persona (scope, session);
+
+CREATE TABLE preset (
+  scope               uuid NOT NULL,
+  id                  text COLLATE "C" NOT NULL,
+  created_at          bigint NOT NULL,
+  updated_at          bigint NOT NULL,
+  version             bigint NOT NULL,
+  max_tokens          bigint NOT NULL,
+  max_history_tokens  bigint NOT NULL,
+  expiry_days         bigint NOT NULL,
+  is_active           bigint NOT NULL,
+  temperature         double precision NOT NULL,
+  name                text COLLATE "C" NOT NULL,
+  description         text COLLATE "C" NOT NULL,
+  system_prompt       text COLLATE "C" NOT NULL,
+  default_personality text COLLATE "C" NOT NULL,
+  metadata            text COLLATE "C",
+  PRIMARY KEY (scope, id)
+);
+
+-- Of built-in presets as well.
+CREATE TABLE preset_use (
+  scope            uuid NOT NULL,
+  preset           text COLLATE "C" NOT NULL,
+  contexts         bigint NOT NULL,
+  turns            bigint NOT NULL,
+  truncations      bigint NOT NULL,
+  PRIMARY KEY (scope, preset)
+);
+
+-- What a backup holds goes with the messages up to the sequence number `through`.
+CREATE TABLE persona_backup (
+  scope            uuid NOT NULL,
+  id               uuid NOT NULL,
+  persona          uuid NOT NULL,
+  through          bigint NOT NULL,
+  taken_at         bigint NOT NULL,
+  session          text COLLATE "C" NOT NULL,
+  reason           text COLLATE "C" NOT NULL,
+  data             text COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope, id)
+);
+CREATE INDEX persona_backup_recent ON persona_backup (scope, persona, taken_at DESC, id DESC);
+CREATE INDEX persona_backup_by_session ON persona_backup (scope, session, through);
+
+CREATE TABLE message_tag (
+  scope            uuid NOT NULL,
+  message_id       uuid NOT NULL,
+  session_number   bigint NOT NULL,
+  -- One a line.
+  tags             text COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope, message_id)
+);
+CREATE INDEX message_tag_by_session ON message_tag (scope, session_number);
+
 -- What was answered to batches with an idempotency key: hashes of key and request, and the identities
 -- that messages were given.
 CREATE TABLE idempotency (
@@ -418,8 +501,8 @@ BEGIN
     END LOOP;
   END LOOP;
   FOREACH parent IN ARRAY ARRAY['session', 'message', 'fact', 'fact_source', 'rejection',
-    'entity', 'entity_source', 'summary', 'summary_line', 'profile', 'file_ref', 'idempotency',
-    'usage_day', 'lex_stats', 'lex_tail', 'lex_block', 'vector_state', 'embedding']
+    'entity', 'entity_source', 'summary', 'summary_line', 'profile', 'file_ref', 'persona', 'preset',
+    'preset_use', 'persona_backup', 'message_tag', 'idempotency', 'usage_day', 'lex_stats', 'lex_tail', 'lex_block', 'vector_state', 'embedding']
   LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', parent);
     EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', parent);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use futures_util::future::BoxFuture;
 use sqlx::Row;
 use throughline_core::fact::NewFact;
-use throughline_core::ids::SessionId;
+use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::job::{NewJob, Outcome, after_attempt};
 use throughline_core::ports::{
     Applied, AppliedMessage, Namespace, Precondition, RecordKey, UnitKey, Write, WriteBatch,
@@ -25,7 +25,9 @@ use crate::sessions::{Held, Placed};
 use crate::store::{Bounded, PostgresStore};
 use crate::timed::Timed;
 use crate::vectors::VectorWriter;
-use crate::{entities, erase, files, idempotency, jobs, profiles, sessions, summaries, usage};
+use crate::{
+    entities, erase, files, idempotency, jobs, personas, profiles, sessions, summaries, usage,
+};
 
 /// Counters of the scope, read and locked first and written last.
 pub(crate) struct ScopeRow {
@@ -168,6 +170,7 @@ impl<'b> Transaction<'b> {
             Write::PutSummary(summary) => Some(&summary.session),
             Write::OpenSession { session, .. } => Some(session),
             Write::PutFile(file) => Some(&file.session),
+            Write::TagMessage { session, .. } => Some(session),
             _ => None,
         });
         let guarded = batch.preconditions.iter().filter_map(|precondition| match precondition {
@@ -249,6 +252,12 @@ impl<'b> Transaction<'b> {
                 let held = profiles::get(connection, self.scope).await;
                 Ok(mapped(held, "apply")?.map(|profile| profile.version))
             }
+            RecordKey::Persona(id) => {
+                mapped(personas::version(connection, self.scope, *id).await, "apply")
+            }
+            RecordKey::Preset(id) => {
+                mapped(personas::preset_version(connection, self.scope, id).await, "apply")
+            }
         }
     }
 
@@ -297,6 +306,25 @@ impl<'b> Transaction<'b> {
             Write::PutProfile(profile) => {
                 mapped(profiles::put(connection, self.scope, profile).await, "apply")
             }
+            Write::PutPersona(persona) => {
+                mapped(personas::put(connection, self.scope, persona).await, "apply")
+            }
+            Write::PutPreset(preset) => {
+                mapped(personas::put_preset(connection, self.scope, preset).await, "apply")
+            }
+            Write::RemovePreset(id) => {
+                mapped(personas::remove_preset(connection, self.scope, id).await, "apply")
+            }
+            Write::CountPreset(id, used) => {
+                mapped(personas::count_preset(connection, self.scope, id, used).await, "apply")
+            }
+            Write::PutBackup { backup, keep } => {
+                let put = personas::put_backup(connection, self.scope, backup, *keep);
+                mapped(put.await, "apply")
+            }
+            Write::TagMessage { session, message, tags } => {
+                self.tag(connection, session, *message, tags).await
+            }
             Write::AddUsage(day, counters) => {
                 mapped(usage::add(connection, self.scope, *day, counters).await, "apply")
             }
@@ -330,6 +358,28 @@ impl<'b> Transaction<'b> {
             }
             Write::DropScope => mapped(erase::drop_scope(connection, self.scope).await, "apply"),
         }
+    }
+
+    async fn tag(
+        &self,
+        connection: &mut Timed,
+        session: &SessionId,
+        message: MessageId,
+        tags: &[String],
+    ) -> Result<()> {
+        let none = || Error::not_found("no such message in this conversation");
+        let session_number = self.sessions.get(session).ok_or_else(none)?.number;
+        // One of this batch is written at its end.
+        let is_new = self
+            .placed
+            .iter()
+            .any(|placed| placed.session_number == session_number && placed.message.id == message);
+        let place = (session_number, message);
+        let held = is_new || mapped(personas::holds(connection, self.scope, place).await, "apply")?;
+        if !held {
+            return Err(none());
+        }
+        mapped(personas::tag(connection, self.scope, place, tags).await, "apply")
     }
 
     /// The session under an id, which is made when there is none.

@@ -20,6 +20,7 @@ mod lexical;
 mod listen;
 mod migrate;
 mod outbox;
+mod personas;
 mod profiles;
 mod rate_limiter;
 mod records;

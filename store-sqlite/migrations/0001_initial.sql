@@ -211,6 +211,89 @@ CREATE TABLE document_snapshot (
 ) STRICT;
 CREATE INDEX document_snapshot_recent ON document_snapshot (scope_id, document_id, number DESC);
 
+-- Conversations with a fixed character; the conversation itself is a session.
+CREATE TABLE persona (
+  scope_id            INTEGER NOT NULL,
+  id                  BLOB NOT NULL,
+  session             TEXT NOT NULL,
+  name                TEXT NOT NULL,
+  system_prompt       TEXT NOT NULL,
+  personality         TEXT NOT NULL,
+  temperature         REAL NOT NULL,
+  max_tokens          INTEGER NOT NULL,
+  max_history_tokens  INTEGER NOT NULL,
+  expiry_days         INTEGER NOT NULL,
+  memory              INTEGER NOT NULL,
+  -- One a line.
+  tags                TEXT NOT NULL,
+  preset              TEXT,
+  created_at          INTEGER NOT NULL,
+  updated_at          INTEGER NOT NULL,
+  last_interaction_at INTEGER NOT NULL,
+  expires_at          INTEGER NOT NULL,
+  deleted_at          INTEGER,
+  backed_up_at        INTEGER,
+  turns               INTEGER NOT NULL,
+  truncations         INTEGER NOT NULL,
+  version             INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX persona_by_session ON persona (scope_id, session);
+
+CREATE TABLE preset (
+  scope_id            INTEGER NOT NULL,
+  id                  TEXT NOT NULL,
+  name                TEXT NOT NULL,
+  description         TEXT NOT NULL,
+  system_prompt       TEXT NOT NULL,
+  default_personality TEXT NOT NULL,
+  temperature         REAL NOT NULL,
+  max_tokens          INTEGER NOT NULL,
+  max_history_tokens  INTEGER NOT NULL,
+  expiry_days         INTEGER NOT NULL,
+  created_at          INTEGER NOT NULL,
+  updated_at          INTEGER NOT NULL,
+  is_active           INTEGER NOT NULL,
+  metadata            TEXT,
+  version             INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- Of built-in presets as well.
+CREATE TABLE preset_use (
+  scope_id       INTEGER NOT NULL,
+  preset         TEXT NOT NULL,
+  contexts       INTEGER NOT NULL,
+  turns          INTEGER NOT NULL,
+  truncations    INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, preset)
+) STRICT, WITHOUT ROWID;
+
+-- What a backup holds goes with the messages up to the sequence number `through`.
+CREATE TABLE persona_backup (
+  scope_id       INTEGER NOT NULL,
+  id             BLOB NOT NULL,
+  persona        BLOB NOT NULL,
+  session        TEXT NOT NULL,
+  through        INTEGER NOT NULL,
+  taken_at       INTEGER NOT NULL,
+  reason         TEXT NOT NULL,
+  data           TEXT NOT NULL,
+  PRIMARY KEY (scope_id, id)
+) STRICT;
+CREATE INDEX persona_backup_recent ON persona_backup (scope_id, persona, taken_at DESC, id DESC);
+CREATE INDEX persona_backup_by_session ON persona_backup (scope_id, session, through);
+
+CREATE TABLE message_tag (
+  scope_id       INTEGER NOT NULL,
+  message_id     BLOB NOT NULL,
+  session_number INTEGER NOT NULL,
+  -- One a line.
+  tags           TEXT NOT NULL,
+  PRIMARY KEY (scope_id, message_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_tag_by_session ON message_tag (scope_id, session_number);
+
 -- What was answered to batches with an idempotency key: hashes of key and request, and the identities
 -- that messages were given.
 CREATE TABLE idempotency (

@@ -1,7 +1,7 @@
 //! Applying a batch inside a transaction.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use throughline_core::ids::SessionId;
+use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::job::{NewJob, Outcome, after_attempt};
 use throughline_core::ports::{
     Applied, AppliedMessage, IndexUnit, Namespace, Precondition, RecordKey, UnitKey, VectorSpace,
@@ -17,7 +17,8 @@ use crate::records::{At, Id, mapped, parsed};
 use crate::store::scope_columns;
 use crate::vectors::VectorWriter;
 use crate::{
-    documents, entities, erase, facts, files, idempotency, profiles, sessions, summaries, usage,
+    documents, entities, erase, facts, files, idempotency, personas, profiles, sessions, summaries,
+    usage,
 };
 
 /// Counters of the scope, read once and written once a batch.
@@ -166,6 +167,8 @@ fn check_preconditions(
                 RecordKey::Document(vault, memory) => {
                     documents::version(connection, scope.id, vault, memory)
                 }
+                RecordKey::Persona(id) => personas::version(connection, scope.id, *id),
+                RecordKey::Preset(id) => personas::preset_version(connection, scope.id, id),
             };
             mapped(found, "apply")
         };
@@ -251,6 +254,22 @@ impl Transaction<'_> {
             Write::PutProfile(profile) => {
                 mapped(profiles::put(self.connection, self.scope.id, profile), "apply")
             }
+            Write::PutPersona(persona) => {
+                mapped(personas::put(self.connection, self.scope.id, persona), "apply")
+            }
+            Write::PutPreset(preset) => {
+                mapped(personas::put_preset(self.connection, self.scope.id, preset), "apply")
+            }
+            Write::RemovePreset(id) => {
+                mapped(personas::remove_preset(self.connection, self.scope.id, id), "apply")
+            }
+            Write::CountPreset(id, used) => {
+                mapped(personas::count_preset(self.connection, self.scope.id, id, used), "apply")
+            }
+            Write::PutBackup { backup, keep } => {
+                mapped(personas::put_backup(self.connection, self.scope.id, backup, *keep), "apply")
+            }
+            Write::TagMessage { session, message, tags } => self.tag(session, *message, tags),
             Write::AddUsage(day, counters) => {
                 mapped(usage::add(self.connection, self.scope.id, *day, counters), "apply")
             }
@@ -274,15 +293,30 @@ impl Transaction<'_> {
         }
     }
 
-    fn put_file(&self, file: &FileRef) -> Result<()> {
+    fn session_number(&self, id: &SessionId) -> Result<Option<u32>> {
         let held = match &self.session {
-            Some(session) if session.id == file.session => Ok(Some(session.number)),
-            _ => sessions::number(self.connection, self.scope.id, &file.session),
+            Some(session) if session.id == *id => Ok(Some(session.number)),
+            _ => sessions::number(self.connection, self.scope.id, id),
         };
-        let number = mapped(held, "apply")?.ok_or_else(|| {
+        mapped(held, "apply")
+    }
+
+    fn put_file(&self, file: &FileRef) -> Result<()> {
+        let number = self.session_number(&file.session)?.ok_or_else(|| {
             Error::not_found("no session under this id: open it before files are added to it")
         })?;
         mapped(files::put(self.connection, self.scope.id, number, file), "apply")
+    }
+
+    fn tag(&self, session: &SessionId, message: MessageId, tags: &[String]) -> Result<()> {
+        let tagged = match self.session_number(session)? {
+            Some(number) => personas::tag(self.connection, self.scope.id, (number, message), tags),
+            None => Ok(false),
+        };
+        match mapped(tagged, "apply")? {
+            true => Ok(()),
+            false => Err(Error::not_found("no such message in this conversation")),
+        }
     }
 
     fn append(&mut self, id: &SessionId, message: &PreparedMessage) -> Result<AppliedMessage> {

@@ -19,6 +19,7 @@ mod jobs;
 mod ledger;
 mod lexical;
 mod outbox;
+mod personas;
 mod profiles;
 mod records;
 mod sessions;

@@ -119,7 +119,7 @@ impl Json {
                     quote(text, name);
                     text.push_str(": ");
                     value.write(text, depth + 1);
-                })
+                });
             }
         }
     }

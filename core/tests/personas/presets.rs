@@ -3,7 +3,7 @@
 use throughline_core::ErrorKind;
 use throughline_core::ids::PresetId;
 use throughline_core::persona::{
-    FromPreset, NewPreset, Overrides, PersonaLimits, PresetChange, PresetUse, Slice,
+    Finding, FromPreset, NewPreset, Overrides, PersonaLimits, PresetChange, PresetUse, Slice,
 };
 use throughline_testkit::build::scope;
 use throughline_testkit::memory::ScriptedModel;
@@ -69,7 +69,7 @@ async fn an_own_preset_is_made_changed_and_removed() {
         ..PresetChange::default()
     };
     let changed = presets.update(&world.scope, &own, &change, Some(1)).await.unwrap();
-    let codes: Vec<&str> = changed.findings.iter().map(|finding| finding.code()).collect();
+    let codes: Vec<&str> = changed.findings.iter().map(Finding::code).collect();
     assert_eq!(codes, ["no_role", "contradicts_settings"]);
     assert_eq!((changed.value.version, changed.value.name.as_str()), (2, "Own"));
     let stale = presets.update(&world.scope, &own, &change, Some(1)).await.unwrap_err();

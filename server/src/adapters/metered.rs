@@ -11,14 +11,16 @@ use throughline_core::document::{Memory, Snapshot, SnapshotInfo, Vault};
 use throughline_core::entity::Entity;
 use throughline_core::fact::{Fact, RejectionKey};
 use throughline_core::ids::{
-    ContextId, ExternalId, FactId, KeyId, MemoryId, MessageId, SessionId, ShareId, TenantId,
-    UserId, VaultId,
+    BackupId, ContextId, ExternalId, FactId, KeyId, MemoryId, MessageId, PersonaId, PresetId,
+    SessionId, ShareId, TenantId, UserId, VaultId,
 };
 use throughline_core::job::Job;
 use throughline_core::page::{Page, PageRequest};
+use throughline_core::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
 use throughline_core::ports::{
     Applied, DocumentRepo, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileRepo, HeadLimits,
     Health, JobRepo, Ledger, LedgerLimits, LexicalIndex, Namespace, OutboxRepo, OutboxText,
+    PersonaRepo,
     PostingLists, ProfileRepo, ScopeTotals, SessionHead, SessionRepo, Store, SummaryRepo,
     TenantBatch, TenantRepo, TermId, UnitKey, UsageRepo, VectorHit, VectorIndex, VectorItem,
     VectorSpace, WriteBatch,
@@ -172,6 +174,17 @@ measured!(SummaryRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
 
 measured!(ProfileRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn profile(scope: &Scope) -> Option<Profile>;
+});
+
+measured!(PersonaRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
+    fn persona(scope: &Scope, id: PersonaId) -> Option<Persona>;
+    fn personas(scope: &Scope) -> Vec<Persona>;
+    fn preset(scope: &Scope, id: &PresetId) -> Option<Preset>;
+    fn presets(scope: &Scope) -> Vec<Preset>;
+    fn preset_uses(scope: &Scope) -> Vec<(PresetId, PresetUse)>;
+    fn persona_backups(scope: &Scope, id: PersonaId) -> Vec<BackupHead>;
+    fn persona_backup(scope: &Scope, id: BackupId) -> Option<Backup>;
+    fn message_tags(scope: &Scope, session: &SessionId) -> Vec<(MessageId, Vec<String>)>;
 });
 
 measured!(JobRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {

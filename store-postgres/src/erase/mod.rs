@@ -20,25 +20,31 @@ use uuid::Uuid;
 use crate::apply::ScopeRow;
 use crate::records::{at, bounded, number, stored_wrongly};
 use crate::timed::Timed;
-use crate::{lexical, vectors};
+use crate::{lexical, personas, vectors};
 
 pub use ledger::PostgresLedger;
 
 /// Tables whose rows a scope erased whole loses. Counters and jobs stay until the scope itself goes.
 const OF_SCOPE: &[&str] = &[
     "fact_source", "fact", "rejection", "entity_source", "entity", "file_ref", "idempotency",
-    "summary_line", "summary", "message", "session", "profile", "usage_day", "lex_tail",
-    "lex_block", "lex_stats", "embedding",
+    "summary_line", "summary", "message_tag", "message", "session", "persona", "persona_backup",
+    "preset", "preset_use", "profile", "usage_day", "lex_tail", "lex_block", "lex_stats",
+    "embedding",
 ];
 /// What a scope that is to go must not have any row of.
-const HOLDS: &[&str] = &["session", "message", "fact", "file_ref", "profile", "usage_day"];
+const HOLDS: &[&str] = &[
+    "session", "message", "fact", "file_ref", "persona", "persona_backup", "preset", "profile",
+    "usage_day",
+];
 /// What goes with the row of a scope.
-const WITH_SCOPE: &[&str] = &["rejection", "idempotency", "job", "lex_stats", "vector_state"];
+const WITH_SCOPE: &[&str] =
+    &["rejection", "idempotency", "preset_use", "job", "lex_stats", "vector_state"];
 
 /// A message that goes.
 struct Gone {
     id: MessageId,
     session_number: u32,
+    seq: u64,
     position: u32,
     units: u32,
     tokens: u32,
@@ -57,6 +63,7 @@ fn read_gone(row: &PgRow) -> sqlx::Result<Gone> {
         created_at: at(row.try_get(5)?),
         name: row.try_get(6)?,
         content: row.try_get(7)?,
+        seq: number(row.try_get(8)?)?,
     })
 }
 
@@ -99,6 +106,11 @@ pub(crate) async fn erase(
     let (of_facts, derived) =
         facts::remove(connection, key, &ids, &mut DerivedIds::new(seed)).await?;
     erased.facts = of_facts.len() as u64;
+    let places: (Vec<i64>, Vec<i64>) = gone
+        .iter()
+        .map(|message| (i64::from(message.session_number), bounded(message.seq)))
+        .unzip();
+    personas::forget_messages(connection, key, &uuids, (&places.0, &places.1)).await?;
     sqlx::query("DELETE FROM message WHERE scope = $1 AND id = ANY($2)")
         .bind(key)
         .bind(&uuids)
@@ -137,7 +149,7 @@ pub(crate) async fn erase(
 
 async fn messages(connection: &mut Timed, key: Uuid, erasure: &Erasure) -> sqlx::Result<Vec<Gone>> {
     const COLUMNS: &str =
-        "SELECT id, session_number, position, units, tokens, created_at, name, content
+        "SELECT id, session_number, position, units, tokens, created_at, name, content, seq
          FROM message WHERE scope = $1 AND";
     const ORDER: &str = "ORDER BY session_number, position";
     let rows = match erasure {

@@ -6,6 +6,7 @@ use throughline_core::ports::Erased;
 use uuid::Uuid;
 
 use super::{Gone, named};
+use crate::personas;
 use crate::records::{bounded, stored_wrongly};
 use crate::timed::Timed;
 
@@ -119,9 +120,10 @@ pub(super) async fn empty_sessions(
     let files = sqlx::query("DELETE FROM file_ref WHERE scope = $1 AND session_number = ANY($2)")
         .bind(scope)
         .bind(numbers)
-        .execute(connection)
+        .execute(&mut *connection)
         .await?;
     erased.files += files.rows_affected();
+    personas::forget_sessions(connection, scope, &ids).await?;
     let ids = named(ids)?;
     erased.sessions = ids.len() as u64;
     erased.touched.extend(ids);

@@ -19,26 +19,30 @@ pub(crate) use repo::state;
 
 use crate::apply::ScopeRow;
 use crate::records::{At, Id, bounded, stored_wrongly};
-use crate::{documents, lexical, sessions, vectors};
+use crate::{documents, lexical, personas, sessions, vectors};
 
 /// Tables whose rows a scope erased whole loses, beside those that are reached through others. Counters
 /// and jobs stay until the scope itself goes.
 const OF_SCOPE: &[&str] = &[
     "fact_source", "fact", "rejection", "file_ref", "idempotency", "summary_line", "summary",
-    "message", "session", "profile", "document_snapshot", "document", "usage_day", "lex_tail",
-    "lex_block", "lex_stats",
+    "message_tag", "message", "session", "persona", "persona_backup", "preset", "preset_use",
+    "profile", "document_snapshot", "document", "usage_day", "lex_tail", "lex_block", "lex_stats",
 ];
 /// What a scope that is to go must not have any row of.
-const HOLDS: &[&str] =
-    &["session", "message", "fact", "file_ref", "document", "profile", "usage_day"];
+const HOLDS: &[&str] = &[
+    "session", "message", "fact", "file_ref", "persona", "persona_backup", "preset", "document",
+    "profile", "usage_day",
+];
 /// What goes with the row of a scope.
-const WITH_SCOPE: &[&str] = &["job", "lex_stats", "vector_state", "rejection", "idempotency"];
+const WITH_SCOPE: &[&str] =
+    &["job", "lex_stats", "vector_state", "rejection", "idempotency", "preset_use"];
 
 /// A message that goes.
 struct Gone {
     rowid: i64,
     id: MessageId,
     session_number: u32,
+    seq: u64,
     position: u32,
     units: u32,
     tokens: u32,
@@ -48,7 +52,7 @@ struct Gone {
 }
 
 const GONE_COLUMNS: &str =
-    "rowid, id, session_number, position, units, tokens, created_at, name, content";
+    "rowid, id, session_number, position, units, tokens, created_at, name, content, seq";
 
 fn read_gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
     Ok(Gone {
@@ -61,6 +65,7 @@ fn read_gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
         created_at: row.get::<_, At>(6)?.0,
         name: row.get(7)?,
         content: row.get(8)?,
+        seq: row.get(9)?,
     })
 }
 
@@ -136,6 +141,8 @@ pub(crate) fn erase(
     for message in &gone {
         leaving.messages.extend(message.indexed());
         erased.tokens += u64::from(message.tokens);
+        let place = (message.session_number, message.seq);
+        personas::forget_message(connection, scope.id, message.id, place)?;
         delete.execute([message.rowid])?;
     }
     for of_session in by_session(&gone) {

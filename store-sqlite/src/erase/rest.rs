@@ -7,6 +7,7 @@ use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::ports::Erased;
 
 use super::Gone;
+use crate::personas;
 use crate::records::{Id, stored_wrongly};
 
 /// Takes messages from the sources of typed values, and values without any; returns how many went.
@@ -118,6 +119,7 @@ pub(super) fn empty_sessions(
         .collect::<rusqlite::Result<_>>()?;
     erased.sessions = ids.len() as u64;
     for id in ids {
+        personas::forget_session(connection, scope_id, &id)?;
         erased.touched.push(SessionId::new(id).map_err(stored_wrongly)?);
     }
     Ok(())
