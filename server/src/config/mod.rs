@@ -5,6 +5,7 @@
 
 mod http;
 mod otel;
+mod persona;
 mod schema;
 mod secret;
 
@@ -21,6 +22,7 @@ use throughline_core::{Error, Result, Scope};
 
 pub use http::{HttpConfig, JobsConfig};
 pub use otel::OtelConfig;
+pub use persona::PersonaConfig;
 pub use schema::{reference, schema};
 pub use secret::Secret;
 
@@ -55,6 +57,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Background work.
     pub jobs: JobsConfig,
+    /// Contexts with a fixed character.
+    pub persona: PersonaConfig,
     /// Whose memory the command line works on.
     pub identity: Identity,
     /// What tells which texts are near in meaning.
@@ -268,6 +272,7 @@ impl Default for Config {
             listen: "127.0.0.1:7447".into(),
             http: HttpConfig::default(),
             jobs: JobsConfig { tenant_per_hour: 0 },
+            persona: PersonaConfig::default(),
             identity: Identity {
                 tenant: "local".into(),
                 user: "local".into(),
@@ -390,6 +395,7 @@ impl Config {
             secret.resolve(key)?;
         }
         self.otel.check()?;
+        self.persona.check()?;
         if self.store == StoreKind::Postgres {
             self.require_postgres()?;
         }
