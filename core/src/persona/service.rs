@@ -205,11 +205,18 @@ impl PersonaService {
         Ok(Checked { value: self.get(scope, id).await?, findings: found })
     }
 
+    /// What is to be said against a persona.
+    #[must_use]
+    pub fn findings(&self, persona: &Persona) -> Vec<Finding> {
+        let Persona { system_prompt, personality, settings, .. } = persona;
+        findings(system_prompt, personality, settings, &*self.ports.tokenizer)
+    }
+
     /// What is to be said against a persona that can be kept.
     pub(super) fn checked(&self, persona: &Persona) -> Result<Vec<Finding>> {
         let Persona { system_prompt, personality, settings, .. } = persona;
         fits(system_prompt, personality, settings, &*self.ports.tokenizer)?;
-        Ok(findings(system_prompt, personality, settings, &*self.ports.tokenizer))
+        Ok(self.findings(persona))
     }
 
     /// Whether another persona may be made.
@@ -313,9 +320,9 @@ impl PersonaService {
         let change = |held: &Persona, now| {
             let changed = held.changed(change, self.limits(), now)?;
             self.checked(&changed)?;
-            Ok((changed, Vec::new()))
+            Ok(changed)
         };
-        let value = self.change(scope, id, expected, change).await?;
+        let value = self.change(scope, id, (expected, None), change).await?;
         Ok(Checked { findings: self.checked(&value)?, value })
     }
 
@@ -325,11 +332,25 @@ impl PersonaService {
     /// # Errors
     /// As [`Self::update`].
     pub async fn extend(&self, scope: &Scope, id: PersonaId, days: Option<u32>) -> Result<Persona> {
-        self.change(scope, id, None, |held, now| {
+        self.extend_once(scope, id, days, None).await
+    }
+
+    /// As [`Self::extend`], of which a repeat adds no days.
+    ///
+    /// # Errors
+    /// As [`Self::update`]; `Conflict` when the idempotency key stands for another request.
+    pub async fn extend_once(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        days: Option<u32>,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Persona> {
+        self.change(scope, id, (None, idempotency), |held, now| {
             let mut changed = held.clone();
             changed.extend(days.unwrap_or(held.settings.expiry_days), now)?;
             (changed.updated_at, changed.version) = (now, held.version + 1);
-            Ok((changed, Vec::new()))
+            Ok(changed)
         })
         .await
     }
@@ -339,8 +360,8 @@ impl PersonaService {
         &self,
         scope: &Scope,
         id: PersonaId,
-        expected: Option<u64>,
-        change: impl Fn(&Persona, Timestamp) -> Result<(Persona, Vec<Write>)> + Send + Sync,
+        (expected, idempotency): (Option<u64>, Option<Idempotency>),
+        change: impl Fn(&Persona, Timestamp) -> Result<Persona> + Send + Sync,
     ) -> Result<Persona> {
         let mut attempt = 0;
         loop {
@@ -348,10 +369,10 @@ impl PersonaService {
             let held = self.get(scope, id).await?;
             check_version(held.version, expected)?;
             let now = self.now();
-            let (changed, beside) = change(&held, now)?;
-            let mut batch = replace(scope, &held, changed.clone(), now);
-            batch.writes.extend(beside);
+            let changed = change(&held, now)?;
+            let batch = replace(scope, &held, changed.clone(), now).with_idempotency(idempotency);
             match self.ports.store.apply(batch).await {
+                Ok(applied) if applied.repeated => return self.get(scope, id).await,
                 Ok(_) => return Ok(changed),
                 Err(error) if attempt < ATTEMPTS && error.is_lost_race() => {}
                 Err(error) => return Err(error),

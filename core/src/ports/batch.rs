@@ -7,9 +7,7 @@ use uuid::Uuid;
 use crate::document::NewSnapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fact::{NewFact, RejectionKey};
-use crate::ids::{
-    FactId, JobId, MemoryId, MessageId, PersonaId, PresetId, SessionId, VaultId,
-};
+use crate::ids::{FactId, JobId, MemoryId, MessageId, PersonaId, PresetId, SessionId, VaultId};
 use crate::job::{NewJob, Outcome};
 use crate::persona::{Backup, Persona, Preset, PresetUse};
 use crate::ports::{Erased, Erasure, VectorSpace};

@@ -7,7 +7,7 @@ use throughline_core::session::{NewMessage, Role};
 use throughline_testkit::build::{scope, session};
 use throughline_testkit::memory::{Answering, ScriptedModel};
 
-use crate::{HOUR, World};
+use crate::{HOUR, World, repeat};
 
 fn with_history(max_history_tokens: u32) -> NewPersona {
     let settings = Overrides {
@@ -241,6 +241,8 @@ async fn an_expired_persona_answers_after_an_extension_only() {
     assert_eq!(kept.persona.expires_at, world.personas.now().plus(HOUR * 168));
     world.clock.advance(HOUR * 200);
     world.personas.extend(&world.scope, persona.id, Some(1)).await.unwrap();
+    let once = || world.personas.extend_once(&world.scope, persona.id, None, repeat(4, 4));
+    assert_eq!(once().await.unwrap(), once().await.unwrap(), "a repeat adds no days");
     world.personas.prepare(&world.scope, persona.id, &request).await.unwrap();
 }
 

@@ -20,10 +20,9 @@ use throughline_core::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
 use throughline_core::ports::{
     Applied, DocumentRepo, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileRepo, HeadLimits,
     Health, JobRepo, Ledger, LedgerLimits, LexicalIndex, Namespace, OutboxRepo, OutboxText,
-    PersonaRepo,
-    PostingLists, ProfileRepo, ScopeTotals, SessionHead, SessionRepo, Store, SummaryRepo,
-    TenantBatch, TenantRepo, TermId, UnitKey, UsageRepo, VectorHit, VectorIndex, VectorItem,
-    VectorSpace, WriteBatch,
+    PersonaRepo, PostingLists, ProfileRepo, ScopeTotals, SessionHead, SessionRepo, Store,
+    SummaryRepo, TenantBatch, TenantRepo, TermId, UnitKey, UsageRepo, VectorHit, VectorIndex,
+    VectorItem, VectorSpace, WriteBatch,
 };
 use throughline_core::scope::{Profile, TenantSettings};
 use throughline_core::session::{FileRef, Message, Session, Share};

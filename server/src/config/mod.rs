@@ -8,6 +8,7 @@ mod http;
 mod log;
 mod mcp;
 mod otel;
+mod persona;
 mod schema;
 mod secret;
 
@@ -27,6 +28,7 @@ pub use http::{HttpConfig, JobsConfig};
 pub use log::{LogConfig, LogFormat};
 pub use mcp::McpConfig;
 pub use otel::OtelConfig;
+pub use persona::PersonaConfig;
 pub use schema::{reference, schema};
 pub use secret::Secret;
 
@@ -65,6 +67,8 @@ pub struct Config {
     pub jobs: JobsConfig,
     /// The documents of memories.
     pub document: DocumentConfig,
+    /// Contexts with a fixed character.
+    pub persona: PersonaConfig,
     /// Whose memory the command line works on.
     pub identity: Identity,
     /// What tells which texts are near in meaning.
@@ -260,6 +264,7 @@ impl Default for Config {
             mcp: McpConfig::default(),
             jobs: JobsConfig { tenant_per_hour: 0, listen: String::new() },
             document: DocumentConfig::default(),
+            persona: PersonaConfig::default(),
             identity: Identity {
                 tenant: "local".into(),
                 user: "local".into(),
@@ -386,6 +391,7 @@ impl Config {
             secret.resolve(key)?;
         }
         self.otel.check()?;
+        self.persona.check()?;
         if self.store == StoreKind::Postgres {
             self.require_postgres()?;
         }

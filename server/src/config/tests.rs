@@ -60,6 +60,8 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("[otel]\nendpoint = \"collector:4317\"\n", "`otel.endpoint` must be an address of HTTP"),
         #[cfg(not(feature = "otel"))]
         ("[otel]\nendpoint = \"http://127.0.0.1:4318\"\n", "built with `--features otel`"),
+        ("[persona]\nmax_contexts = 0\n", "`persona.max_contexts` must be 1 to"),
+        ("[persona]\nmax_context = 9\n", "did you mean `max_contexts`?"),
         ("not toml", ""),
     ];
     for (text, expected) in table {

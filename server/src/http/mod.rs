@@ -49,6 +49,8 @@ fn routers() -> (OpenApiRouter<App>, OpenApiRouter<App>) {
         .merge(routes::documents::router())
         .merge(routes::profile::router())
         .merge(routes::settings::router())
+        .merge(routes::contexts::router())
+        .merge(routes::presets::router())
         .merge(routes::keys::router())
         .merge(routes::users::router());
     (routes::operations::router(), working)

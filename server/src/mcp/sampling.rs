@@ -175,8 +175,8 @@ fn purpose(scope: &Scope, turn: &ChatTurn) -> String {
 /// A receipt in the client's hands, signed.
 #[derive(Serialize, Deserialize)]
 struct Receipt {
-    turn: Uuid,
-    persona: Uuid,
+    turn: u128,
+    persona: u128,
     message: String,
     prepared_at: i64,
     /// Limit, used, prompt, history, recalled, message.
@@ -188,8 +188,8 @@ impl From<&ChatReceipt> for Receipt {
     fn from(receipt: &ChatReceipt) -> Self {
         let tokens = receipt.tokens;
         Self {
-            turn: receipt.turn,
-            persona: *receipt.persona.as_uuid(),
+            turn: receipt.turn.as_u128(),
+            persona: receipt.persona.as_uuid().as_u128(),
             message: receipt.message.clone(),
             prepared_at: receipt.prepared_at.as_micros(),
             tokens: [
@@ -205,8 +205,8 @@ impl From<Receipt> for ChatReceipt {
     fn from(receipt: Receipt) -> Self {
         let [limit, used, prompt, history, recalled, message] = receipt.tokens;
         Self {
-            turn: receipt.turn,
-            persona: PersonaId::from_uuid(receipt.persona),
+            turn: Uuid::from_u128(receipt.turn),
+            persona: PersonaId::from_uuid(Uuid::from_u128(receipt.persona)),
             message: receipt.message,
             prepared_at: Timestamp::from_micros(receipt.prepared_at),
             tokens: ChatTokens { limit, used, prompt, history, recalled, message },

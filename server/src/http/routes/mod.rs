@@ -4,11 +4,13 @@
 #![expect(unused_qualifications, reason = "what derives of parameters write")]
 
 pub(super) mod assemble;
+pub(super) mod contexts;
 pub(super) mod documents;
 pub(super) mod facts;
 pub(super) mod keys;
 pub(super) mod messages;
 pub(super) mod operations;
+pub(super) mod presets;
 pub(super) mod profile;
 pub(super) mod sessions;
 pub(super) mod settings;
@@ -18,6 +20,7 @@ pub(super) mod users;
 
 use serde::{Deserialize, Serialize};
 use throughline_core::page::{Page, PageRequest};
+use throughline_core::persona::{Listed, Slice};
 use throughline_core::{Error, Result};
 use utoipa::{IntoParams, ToSchema};
 
@@ -38,6 +41,13 @@ pub(super) struct Paging {
 }
 
 impl Paging {
+    /// The same of a list that is read whole: the cursor is a place in it.
+    fn slice(&self) -> Result<Slice> {
+        let page = self.request()?;
+        let offset = usize::try_from(page.position().unwrap_or_default()).unwrap_or(usize::MAX);
+        Slice::new(offset, page.limit())
+    }
+
     fn request(&self) -> Result<PageRequest> {
         let page = PageRequest::first(self.limit.unwrap_or(DEFAULT_LIMIT))?;
         match &self.cursor {
@@ -57,6 +67,11 @@ pub(super) struct List<T> {
 }
 
 impl<T> List<T> {
+    fn of_slice<D>(found: Listed<D>, form: impl FnMut(D) -> T) -> Self {
+        let next_cursor = found.next.map(|offset| format!("{offset:x}"));
+        Self { items: found.items.into_iter().map(form).collect(), next_cursor }
+    }
+
     fn of<D>(page: Page<D>, form: impl FnMut(D) -> T) -> Self {
         Self { items: page.items.into_iter().map(form).collect(), next_cursor: page.next_cursor }
     }

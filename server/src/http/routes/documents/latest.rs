@@ -15,11 +15,12 @@ use utoipa_axum::routes;
 use super::OfMemory;
 use super::conditions::{expected, has_already};
 use super::forms::{DocumentBody, PutJson, SnapshotJson, answer, told};
-use crate::http::app::{App, hex};
+use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Named, Params};
 use crate::http::problem::Failure;
 use crate::http::routes::sessions::ErasedJson;
+use crate::identity::hex;
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(put, show)).routes(routes!(erase))

@@ -155,7 +155,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 memory: asked.memory.unwrap_or(true),
                 tags: asked.tags.unwrap_or_default(),
             };
-            return Ok(checked(&personas.create(&scope, &new, None).await?, "Created"));
+            return Ok(checked(&personas.create(&scope, new, None).await?, "Created"));
         }
         Action::CreateFromPreset => {
             let preset = needed(asked.preset_id, "presetId", "create_from_preset")?.parse()?;
@@ -173,7 +173,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 ..FromPreset::new(preset)
             };
             return Ok(checked(
-                &personas.create_from_preset(&scope, &from, None).await?,
+                &personas.create_from_preset(&scope, from, None).await?,
                 "Created",
             ));
         }
