@@ -42,7 +42,7 @@ pub(crate) enum FormJson {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Form {
+struct Which {
     /// `json` where it is not given.
     #[serde(default)]
     #[param(inline)]
@@ -99,7 +99,7 @@ impl From<BackupHead> for BackupJson {
     path = "/v1/contexts/{id}/export",
     operation_id = "export_context",
     tag = "contexts",
-    params(("id" = String, Path, format = "uuid", description = "The context"), Form),
+    params(("id" = String, Path, format = "uuid", description = "The context"), Which),
     responses((status = 200, description = "The export", content(
         (Value = "application/json"),
         (String = "text/markdown")
@@ -109,11 +109,11 @@ async fn export(
     State(app): State<App>,
     caller: Caller<Read>,
     Named(id): Named<String>,
-    Params(form): Params<Form>,
+    Params(which): Params<Which>,
 ) -> Result<Response, Failure> {
     let (scope, personas) = (caller.scope()?, &app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
-    let (format, kind) = match form.format {
+    let (format, kind) = match which.format {
         FormJson::Json => (ExportFormat::Json, "application/json"),
         FormJson::Markdown => (ExportFormat::Markdown, "text/markdown; charset=utf-8"),
     };
