@@ -348,7 +348,7 @@ impl<'b> Transaction<'b> {
                 self.counters.erasures += 1;
                 let scope = (self.scope, &mut self.counters);
                 let erasing: BoxFuture<'_, _> =
-                    Box::pin(erase::erase(connection, scope, erasure, *seed));
+                    Box::pin(erase::erase(connection, scope, erasure, *seed, self.now));
                 let erased = erasing.await;
                 applied.erased.add(mapped(erased, "apply")?);
                 Ok(())

@@ -284,7 +284,7 @@ impl Transaction<'_> {
             Write::DropJob(id) => mapped(self.drop_job(Id(id.as_uuid())), "apply"),
             Write::Erase { erasure, seed } => {
                 self.scope.erasures += 1;
-                let erased = erase::erase(self.connection, &mut self.scope, erasure, *seed);
+                let erased = erase::erase(self.connection, &mut self.scope, erasure, *seed, now);
                 applied.erased.add(mapped(erased, "apply")?);
                 Ok(())
             }

@@ -89,6 +89,7 @@ pub(crate) async fn erase(
     (key, scope): (Uuid, &mut ScopeRow),
     erasure: &Erasure,
     seed: Uuid,
+    now: Timestamp,
 ) -> sqlx::Result<Erased> {
     if let Erasure::Scope { through } = erasure
         && *through >= scope.last_seq
@@ -121,7 +122,8 @@ pub(crate) async fn erase(
     let sessions: Vec<&[Gone]> =
         gone.chunk_by(|a, b| a.session_number == b.session_number).collect();
     for of_session in sessions {
-        erased.summaries += rest::session(connection, key, of_session, &mut erased.touched).await?;
+        let touched = &mut erased.touched;
+        erased.summaries += rest::session(connection, key, of_session, now, touched).await?;
     }
     erased.tokens = gone.iter().map(|message| u64::from(message.tokens)).sum();
     let of_messages = gone.iter().flat_map(Gone::indexed).collect();

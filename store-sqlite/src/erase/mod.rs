@@ -116,6 +116,7 @@ pub(crate) fn erase(
     scope: &mut ScopeRow,
     erasure: &Erasure,
     seed: Uuid,
+    now: Timestamp,
 ) -> rusqlite::Result<Erased> {
     if let Erasure::Scope { through } = erasure
         && *through >= scope.last_seq
@@ -146,7 +147,8 @@ pub(crate) fn erase(
         delete.execute([message.rowid])?;
     }
     for of_session in by_session(&gone) {
-        erased.summaries += rest::session(connection, scope.id, of_session, &mut erased.touched)?;
+        let touched = &mut erased.touched;
+        erased.summaries += rest::session(connection, scope.id, of_session, now, touched)?;
     }
     leaving.remove(connection, scope.id, &mut erased)?;
     facts::derive(connection, scope, derived)?;

@@ -104,7 +104,7 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
                 state.jobs.retain(|job| job.id != *id || job.scope != batch.scope);
             }
             Write::Erase { erasure, seed } => {
-                let erased = scope.erase(erasure, *seed);
+                let erased = scope.erase(erasure, *seed, batch.now);
                 erasure::remove_vectors(&mut state.vectors, &batch.scope, &erased);
                 applied.erased.add(erased);
             }

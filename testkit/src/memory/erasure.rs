@@ -11,6 +11,7 @@ use throughline_core::ports::{
     Erased, Erasure, ErasureRepo, ErasureState, Namespace, ScopeTotals, UnitKey,
 };
 use throughline_core::session::Message;
+use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
 
@@ -26,7 +27,7 @@ pub(super) struct Noted {
 }
 
 impl ScopeState {
-    pub(super) fn erase(&mut self, erasure: &Erasure, seed: Uuid) -> Erased {
+    pub(super) fn erase(&mut self, erasure: &Erasure, seed: Uuid, now: Timestamp) -> Erased {
         self.erasures += 1;
         let all = self.sessions.iter().flat_map(|thread| &thread.messages);
         let hit = |message: &Message| match erasure {
@@ -52,7 +53,7 @@ impl ScopeState {
         self.files.retain(|_, file| file.message.is_none_or(|message| !ids.contains(&message)));
         erased.files = (before - self.files.len()) as u64;
         for message in &gone {
-            self.erase_message(message, &mut erased);
+            self.erase_message(message, now, &mut erased);
             self.forget_message(message);
         }
         let whole = match erasure {
@@ -96,7 +97,7 @@ impl ScopeState {
         erased.touched.dedup();
     }
 
-    fn erase_message(&mut self, gone: &Message, erased: &mut Erased) {
+    fn erase_message(&mut self, gone: &Message, now: Timestamp, erased: &mut Erased) {
         let units = gone.position..gone.position + gone.units;
         for position in units {
             let unit = (Namespace::Message, UnitKey::message(gone.session_number, position));
@@ -116,11 +117,15 @@ impl ScopeState {
         };
         thread.messages.retain(|stored| stored.message.id != gone.id);
         thread.changed = true;
+        let first = thread.messages.first().map(|stored| stored.message.created_at);
         let latest = thread.messages.iter().map(|stored| stored.message.created_at).max();
         let head = &mut thread.head;
         head.messages -= 1;
         head.tokens -= u64::from(gone.tokens);
         head.summarized = covered;
+        if head.created_at == gone.created_at {
+            head.created_at = first.unwrap_or(now);
+        }
         head.last_at = latest.unwrap_or(head.created_at);
     }
 

@@ -172,10 +172,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 tags: asked.tags.unwrap_or_default(),
                 ..FromPreset::new(preset)
             };
-            return Ok(checked(
-                &personas.create_from_preset(&scope, from, None).await?,
-                "Created",
-            ));
+            return Ok(checked(&personas.create_from_preset(&scope, from, None).await?, "Created"));
         }
         Action::List => {
             let filter = PersonaFilter {
