@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is the answer")]
 
+#[path = "assembly/documents.rs"]
+mod documents;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,7 +13,6 @@ use throughline_core::context::{
     AssembledContext, Candidates, DocumentCandidate, FactCandidate, Gathered, Intent, Item,
     ItemKind, MessageCandidate, Outcome, Reason, RecallOptions, Section, Tier, ToolLine, assemble,
 };
-use throughline_core::document::{Etag, NewSnapshot, Snapshot, SnapshotInfo, document_passages};
 use throughline_core::entity::{Entity, EntityKind};
 use throughline_core::fact::{Fact, FactKind, FactStatus};
 use throughline_core::ids::{EntityId, FactId, MessageId, SummaryId};
@@ -22,7 +24,7 @@ use throughline_core::text::{fold_spaces, holds_all, passages};
 use throughline_core::tokens::{PER_MESSAGE, PER_PAYLOAD};
 use throughline_core::{Error, ErrorKind};
 use throughline_testkit::WordTokenizer;
-use throughline_testkit::build::{at, document, id, session};
+use throughline_testkit::build::{at, id, session};
 
 /// Everything that one call of `assemble` takes.
 #[derive(Debug, Clone)]
@@ -203,31 +205,6 @@ fn facts(told: Vec<Told>, messages: &[Message]) -> Vec<FactCandidate> {
     facts
 }
 
-fn document_text() -> impl Strategy<Value = String> {
-    let part = prop_oneof![3 => short(), 1 => text(), 2 => "# [A-Za-z ]{1,20}\n", 1 => Just("\n".to_owned())];
-    proptest::collection::vec(part, 1..6).prop_map(|parts| parts.concat())
-}
-
-/// Passages of documents under scores, best first.
-fn documents(kept: Vec<(String, u32)>) -> Vec<DocumentCandidate> {
-    let mut all: Vec<DocumentCandidate> = Vec::new();
-    for (number, (text, score)) in (1..).zip(kept) {
-        let NewSnapshot { vault, memory, context, actor, text, .. } =
-            document("v <recalled>", "m1", &format!("c{number}"), &text);
-        let (etag, bytes) = (Etag::of(&text), text.len() as u64);
-        let info =
-            SnapshotInfo { vault, memory, context, actor, number, etag, bytes, created_at: at(0) };
-        let snapshot = Arc::new(Snapshot { info, text });
-        for (ordinal, passage) in (0..).zip(document_passages(&snapshot.text)) {
-            let (key, snapshot) = (UnitKey::document(number, ordinal), Arc::clone(&snapshot));
-            let score = (score + ordinal) as f32 / 10.0;
-            all.push(DocumentCandidate { key, snapshot, passage, score });
-        }
-    }
-    all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
-    all
-}
-
 fn summary(lines: Vec<String>, said: &[Message]) -> Option<Summary> {
     let (first, last) = (said.first()?, said.last()?);
     let text = lines.join("\n");
@@ -264,7 +241,12 @@ fn gathered() -> impl Strategy<Value = (Vec<Message>, Gathered)> {
     (
         proptest::collection::vec(spoken(), 0..45),
         proptest::collection::vec(spoken(), 0..12),
-        (picks, told, entities, proptest::collection::vec((document_text(), 1..200_u32), 0..4)),
+        (
+            picks,
+            told,
+            entities,
+            proptest::collection::vec((documents::text_of_parts(), 1..200_u32), 0..4),
+        ),
         (proptest::option::of(short()), proptest::option::of(short())),
         proptest::collection::btree_map("[a-z]{1,12}", short(), 0..40),
         proptest::option::of(proptest::collection::vec(short(), 0..9)),
@@ -296,7 +278,7 @@ fn gathered() -> impl Strategy<Value = (Vec<Message>, Gathered)> {
                 candidates: Candidates {
                     messages: ranked(&all, picks),
                     facts: facts(told, &all),
-                    documents: documents(kept),
+                    documents: documents::passages_of(kept),
                     warnings: Vec::new(),
                 },
                 scope_tokens: all.iter().map(|message| u64::from(message.tokens)).sum(),

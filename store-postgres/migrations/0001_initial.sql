@@ -35,6 +35,7 @@ CREATE TABLE scope (
   last_seq         bigint NOT NULL DEFAULT 0,
   sessions         bigint NOT NULL DEFAULT 0,
   facts            bigint NOT NULL DEFAULT 0,
+  documents        bigint NOT NULL DEFAULT 0,
   messages         bigint NOT NULL DEFAULT 0,
   tokens           bigint NOT NULL DEFAULT 0,
   -- Counted up by every erasure. Begins at random, so that a scope that was dropped and begins anew is not
@@ -200,6 +201,33 @@ CREATE TABLE file_ref (
   PRIMARY KEY (scope, id)
 );
 CREATE INDEX file_ref_recent ON file_ref (scope, session_number, created_at DESC, id DESC);
+
+-- The document of a memory. Its id is the number of its first snapshot; numbers are of the scope.
+CREATE TABLE document (
+  scope            uuid NOT NULL,
+  id               bigint NOT NULL,
+  latest           bigint NOT NULL,
+  vault            text COLLATE "C" NOT NULL,
+  memory           text COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope, id),
+  UNIQUE (scope, vault, memory)
+) WITH (fillfactor = 70);
+
+-- Every text as it was put. seq is the number of the scope's last message then.
+CREATE TABLE document_snapshot (
+  scope            uuid NOT NULL,
+  number           bigint NOT NULL,
+  document_id      bigint NOT NULL,
+  seq              bigint NOT NULL,
+  created_at       bigint NOT NULL,
+  etag             bytea NOT NULL,
+  context          text COLLATE "C" NOT NULL,
+  actor            text COLLATE "C" NOT NULL,
+  text             text COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope, number),
+  UNIQUE (scope, document_id, context)
+) PARTITION BY HASH (scope);
+CREATE INDEX document_snapshot_recent ON document_snapshot (scope, document_id, number DESC);
 
 -- Conversations with a fixed character; the conversation itself is a session.
 CREATE TABLE persona (
@@ -489,7 +517,7 @@ DECLARE
   parent text;
 BEGIN
   FOREACH parent IN ARRAY ARRAY['message', 'fact', 'fact_source', 'entity', 'entity_source',
-    'summary_line', 'idempotency', 'lex_tail', 'lex_block', 'embedding']
+    'summary_line', 'document_snapshot', 'idempotency', 'lex_tail', 'lex_block', 'embedding']
   LOOP
     FOR part IN 0..15 LOOP
       EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS 16, REMAINDER %s)',
@@ -501,8 +529,9 @@ BEGIN
     END LOOP;
   END LOOP;
   FOREACH parent IN ARRAY ARRAY['session', 'message', 'fact', 'fact_source', 'rejection',
-    'entity', 'entity_source', 'summary', 'summary_line', 'profile', 'file_ref', 'persona', 'preset',
-    'preset_use', 'persona_backup', 'message_tag', 'idempotency', 'usage_day', 'lex_stats', 'lex_tail', 'lex_block', 'vector_state', 'embedding']
+    'entity', 'entity_source', 'summary', 'summary_line', 'profile', 'file_ref', 'document',
+    'document_snapshot', 'persona', 'preset', 'preset_use', 'persona_backup', 'message_tag', 'idempotency',
+    'usage_day', 'lex_stats', 'lex_tail', 'lex_block', 'vector_state', 'embedding']
   LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', parent);
     EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', parent);

@@ -9,7 +9,8 @@ use throughline_core::fact::NewFact;
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::job::{NewJob, Outcome, after_attempt};
 use throughline_core::ports::{
-    Applied, AppliedMessage, Namespace, Precondition, RecordKey, UnitKey, Write, WriteBatch,
+    Applied, AppliedMessage, Namespace, Precondition, RecordKey, UnitKey, VectorSpace, Write,
+    WriteBatch,
 };
 use throughline_core::session::{PreparedMessage, Session};
 use throughline_core::time::Timestamp;
@@ -26,7 +27,8 @@ use crate::store::{Bounded, PostgresStore};
 use crate::timed::Timed;
 use crate::vectors::VectorWriter;
 use crate::{
-    entities, erase, files, idempotency, jobs, personas, profiles, sessions, summaries, usage,
+    documents, entities, erase, files, idempotency, jobs, personas, profiles, sessions, summaries,
+    usage,
 };
 
 /// Counters of the scope, read and locked first and written last.
@@ -34,6 +36,7 @@ pub(crate) struct ScopeRow {
     pub(crate) last_seq: u64,
     sessions: u64,
     pub(crate) facts: u64,
+    pub(crate) documents: u64,
     pub(crate) messages: u64,
     pub(crate) tokens: u64,
     erasures: u64,
@@ -52,6 +55,7 @@ struct Transaction<'b> {
     facts: FactWriter<'b>,
     words: [TailWriter; 2],
     vectors: Option<[VectorWriter; 2]>,
+    space: Option<&'b VectorSpace>,
     usage: UsageCounters,
 }
 
@@ -100,7 +104,7 @@ async fn lock_scope(
     scope: Uuid,
     batch: &WriteBatch,
 ) -> sqlx::Result<ScopeRow> {
-    let lock = "SELECT last_seq, sessions, facts, messages, tokens, erasures FROM scope
+    let lock = "SELECT last_seq, sessions, facts, messages, tokens, documents, erasures FROM scope
                 WHERE key = $1 FOR UPDATE";
     let row = match sqlx::query(lock).bind(scope).fetch_optional(&mut *connection).await? {
         Some(row) => row,
@@ -125,7 +129,8 @@ async fn lock_scope(
         facts: number(row.try_get(2)?)?,
         messages: number(row.try_get(3)?)?,
         tokens: number(row.try_get(4)?)?,
-        erasures: number(row.try_get(5)?)?,
+        documents: number(row.try_get(5)?)?,
+        erasures: number(row.try_get(6)?)?,
     })
 }
 
@@ -136,6 +141,11 @@ fn check_vectors(batch: &WriteBatch) -> Result<()> {
     };
     let units = appended(batch).flat_map(|(_, message)| &message.units);
     let units = units.chain(stated(batch).map(|fact| &fact.unit));
+    let documents = batch.writes.iter().flat_map(|write| match write {
+        Write::PutDocument(new) => new.units.as_slice(),
+        _ => &[],
+    });
+    let units = units.chain(documents);
     for vector in units.filter_map(|unit| unit.vector.as_ref()) {
         space.check(vector)?;
     }
@@ -221,6 +231,7 @@ impl<'b> Transaction<'b> {
             facts,
             words,
             vectors,
+            space: batch.space.as_ref(),
             usage: UsageCounters::default(),
         })
     }
@@ -251,6 +262,10 @@ impl<'b> Transaction<'b> {
             RecordKey::Profile => {
                 let held = profiles::get(connection, self.scope).await;
                 Ok(mapped(held, "apply")?.map(|profile| profile.version))
+            }
+            RecordKey::Document(vault, memory) => {
+                let held = documents::version(connection, self.scope, vault, memory).await;
+                mapped(held, "apply")
             }
             RecordKey::Persona(id) => {
                 mapped(personas::version(connection, self.scope, *id).await, "apply")
@@ -286,6 +301,12 @@ impl<'b> Transaction<'b> {
                     )
                 })?;
                 mapped(files::put(connection, self.scope, held.number, file).await, "apply")
+            }
+            Write::PutDocument(new) => {
+                let scope = (self.scope, &mut self.counters);
+                let putting: BoxFuture<'_, _> =
+                    Box::pin(documents::put(connection, scope, self.space, new));
+                putting.await
             }
             Write::PutFact(fact) => {
                 let number = self.facts.put(self.counters.last_seq, fact);
@@ -561,7 +582,7 @@ impl<'b> Transaction<'b> {
         }
         sqlx::query(
             "UPDATE scope SET last_seq = $2, sessions = $3, facts = $4, messages = $5, tokens = $6,
-               erasures = $7, version = version + 1
+               documents = $7, erasures = $8, version = version + 1
              WHERE key = $1",
         )
         .bind(scope)
@@ -570,6 +591,7 @@ impl<'b> Transaction<'b> {
         .bind(bounded(self.counters.facts))
         .bind(bounded(self.counters.messages))
         .bind(bounded(self.counters.tokens))
+        .bind(bounded(self.counters.documents))
         .bind(bounded(self.counters.erasures))
         .execute(connection)
         .await

@@ -9,6 +9,7 @@ mod apply;
 mod archive;
 mod clock;
 mod connection;
+mod documents;
 mod entities;
 mod erase;
 mod facts;

@@ -30,7 +30,7 @@ use throughline_core::scope::Profile;
 use throughline_core::session::{FileKind, FileRef, Share};
 use throughline_store_postgres::PostgresStore;
 use throughline_testkit::build::{
-    append, at, batch, id, job, say, scope, session, slot_fact, summary,
+    append, at, batch, document, id, job, say, scope, session, slot_fact, summary,
 };
 
 use support::Server;
@@ -68,6 +68,7 @@ async fn fill(store: &PostgresStore, scope: &Scope) {
     let profile =
         Profile { rules: "be brief".into(), card: String::new(), version: 1, updated_at: at(0) };
     first.writes.push(Write::PutProfile(profile));
+    first.writes.push(Write::PutDocument(Box::new(document("v", "m", "c", "# Facts\nporto"))));
     first.writes.push(Write::PutSummary(Box::new(summary("s", 1, 1, &[first_said]))));
     store.apply(first).await.unwrap();
     // Enough units that the tail is folded into blocks, and one that is not.

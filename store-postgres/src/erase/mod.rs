@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::apply::ScopeRow;
 use crate::records::{at, bounded, number, stored_wrongly};
 use crate::timed::Timed;
-use crate::{lexical, personas, vectors};
+use crate::{documents, lexical, personas, vectors};
 
 pub use ledger::PostgresLedger;
 
@@ -28,13 +28,13 @@ pub use ledger::PostgresLedger;
 const OF_SCOPE: &[&str] = &[
     "fact_source", "fact", "rejection", "entity_source", "entity", "file_ref", "idempotency",
     "summary_line", "summary", "message_tag", "message", "session", "persona", "persona_backup",
-    "preset", "preset_use", "profile", "usage_day", "lex_tail", "lex_block", "lex_stats",
-    "embedding",
+    "preset", "preset_use", "document_snapshot", "document", "profile", "usage_day", "lex_tail",
+    "lex_block", "lex_stats", "embedding",
 ];
 /// What a scope that is to go must not have any row of.
 const HOLDS: &[&str] = &[
-    "session", "message", "fact", "file_ref", "persona", "persona_backup", "preset", "profile",
-    "usage_day",
+    "session", "message", "fact", "file_ref", "persona", "persona_backup", "preset", "document",
+    "profile", "usage_day",
 ];
 /// What goes with the row of a scope.
 const WITH_SCOPE: &[&str] =
@@ -96,13 +96,15 @@ pub(crate) async fn erase(
     {
         return erase_scope(connection, key, scope).await;
     }
+    let mut erased = Erased::default();
+    documents::erase(connection, key, erasure, &mut erased).await?;
     let gone = messages(connection, key, erasure).await?;
     let uuids: Vec<Uuid> = gone.iter().map(|message| message.id.as_uuid()).collect();
     let mut ids: HashSet<MessageId> = gone.iter().map(|message| message.id).collect();
     if let Erasure::Scope { through } = erasure {
         ids.extend(told(connection, key, *through).await?);
     }
-    let mut erased = Erased { messages: gone.len() as u64, ..Erased::default() };
+    erased.messages = gone.len() as u64;
     // Facts first: they are read anew from messages beside those that go.
     let (of_facts, derived) =
         facts::remove(connection, key, &ids, &mut DerivedIds::new(seed)).await?;
@@ -137,7 +139,7 @@ pub(crate) async fn erase(
     scope.messages = scope.messages.saturating_sub(erased.messages);
     scope.tokens = scope.tokens.saturating_sub(erased.tokens);
     let emptied = match erasure {
-        Erasure::Messages(_) => None,
+        Erasure::Messages(_) | Erasure::Document { .. } => None,
         Erasure::Session { id, .. } => Some(Some(id)),
         Erasure::Scope { .. } => Some(None),
     };
@@ -160,6 +162,7 @@ async fn messages(connection: &mut Timed, key: Uuid, erasure: &Erasure) -> sqlx:
             let select = over(COLUMNS, "id = ANY($2)", ORDER);
             sqlx::query(select).bind(key).bind(ids).fetch_all(connection).await?
         }
+        Erasure::Document { .. } => return Ok(Vec::new()),
         Erasure::Session { id, through } => {
             let of = "session_number = (SELECT number FROM session WHERE scope = $1 AND id = $2)
                 AND seq <= $3";
@@ -202,7 +205,8 @@ async fn erase_scope(
            (SELECT count(*) FROM entity WHERE scope = $1),
            (SELECT count(*) FROM file_ref WHERE scope = $1),
            (SELECT count(*) FROM summary WHERE scope = $1),
-           ARRAY(SELECT id FROM session WHERE scope = $1 ORDER BY id)",
+           ARRAY(SELECT id FROM session WHERE scope = $1 ORDER BY id),
+           (SELECT count(*) FROM document WHERE scope = $1)",
     )
     .bind(key)
     .fetch_one(&mut *connection)
@@ -216,6 +220,7 @@ async fn erase_scope(
         files: number(counts.try_get(2)?)?,
         summaries: number(counts.try_get(3)?)?,
         sessions: sessions.len() as u64,
+        documents: number(counts.try_get(5)?)?,
         touched: named(sessions)?,
         whole_scope: true,
         ..Erased::default()

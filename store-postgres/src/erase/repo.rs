@@ -86,7 +86,8 @@ impl ErasureRepo for PostgresStore {
         user: &UserId,
     ) -> Result<Vec<(Scope, ScopeTotals)>> {
         let rows = sqlx::query(
-            "SELECT tenant, user_id, workspace, messages, tokens, last_seq, facts FROM scope
+            "SELECT tenant, user_id, workspace, messages, tokens, last_seq, facts, documents
+             FROM scope
              WHERE tenant = $1 AND user_id = $2 ORDER BY number",
         )
         .bind(tenant.as_str())
