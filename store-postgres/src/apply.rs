@@ -21,6 +21,7 @@ use uuid::Uuid;
 use crate::connection::mapped;
 use crate::facts::FactWriter;
 use crate::lexical::TailWriter;
+use crate::preconditions::Locked;
 use crate::records::{bounded, number, parsed, scope_parts};
 use crate::sessions::{Held, Placed};
 use crate::store::{Bounded, PostgresStore};
@@ -85,7 +86,12 @@ async fn decide(write: &mut Bounded, batch: &WriteBatch) -> Result<Applied> {
     }
     let mut transaction =
         mapped(Transaction::open(connection, scope, counters, batch).await, "apply")?;
-    transaction.check_preconditions(connection, &batch.preconditions).await?;
+    let locked = Locked {
+        scope: transaction.scope,
+        erasures: transaction.counters.erasures,
+        session_version: |id: &SessionId| transaction.sessions.get(id).map(|held| held.version),
+    };
+    locked.check(connection, &batch.preconditions).await?;
     let mut applied = Applied::default();
     for write in &batch.writes {
         transaction.write(connection, write, &mut applied).await?;
@@ -234,46 +240,6 @@ impl<'b> Transaction<'b> {
             space: batch.space.as_ref(),
             usage: UsageCounters::default(),
         })
-    }
-
-    async fn check_preconditions(
-        &self,
-        connection: &mut Timed,
-        preconditions: &[Precondition],
-    ) -> Result<()> {
-        for precondition in preconditions {
-            let holds = match precondition {
-                Precondition::IfAbsent(key) => self.version(connection, key).await?.is_none(),
-                Precondition::IfVersion(key, version) => {
-                    self.version(connection, key).await? == Some(*version)
-                }
-                Precondition::IfErasures(erasures) => self.counters.erasures == *erasures,
-            };
-            if !holds {
-                return Err(Error::lost_race("another writer came first"));
-            }
-        }
-        Ok(())
-    }
-
-    async fn version(&self, connection: &mut Timed, key: &RecordKey) -> Result<Option<u64>> {
-        match key {
-            RecordKey::Session(id) => Ok(self.sessions.get(id).map(|session| session.version)),
-            RecordKey::Profile => {
-                let held = profiles::get(connection, self.scope).await;
-                Ok(mapped(held, "apply")?.map(|profile| profile.version))
-            }
-            RecordKey::Document(vault, memory) => {
-                let held = documents::version(connection, self.scope, vault, memory).await;
-                mapped(held, "apply")
-            }
-            RecordKey::Persona(id) => {
-                mapped(personas::version(connection, self.scope, *id).await, "apply")
-            }
-            RecordKey::Preset(id) => {
-                mapped(personas::preset_version(connection, self.scope, id).await, "apply")
-            }
-        }
     }
 
     async fn write(

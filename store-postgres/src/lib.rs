@@ -22,6 +22,7 @@ mod listen;
 mod migrate;
 mod outbox;
 mod personas;
+mod preconditions;
 mod profiles;
 mod rate_limiter;
 mod records;

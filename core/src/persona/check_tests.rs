@@ -1,3 +1,5 @@
+//! What `check` decides, as tables.
+
 use super::*;
 use crate::persona::built_in;
 

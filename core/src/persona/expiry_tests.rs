@@ -1,3 +1,5 @@
+//! What `expiry` decides, as tables.
+
 use uuid::Uuid;
 
 use super::*;

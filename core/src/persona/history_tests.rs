@@ -1,3 +1,5 @@
+//! What `history` decides, as tables.
+
 use uuid::Uuid;
 
 use super::*;

@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn the_entry_starts_this_program_from_anywhere() {
         let sets = [ToolSet::Memory, ToolSet::Persona];
-        let entry = entry(Path::new("/bin/throughline"), Path::new("/home/a/data"), Some(&sets));
-        let args = json!(["mcp", "--data-dir", "/home/a/data", "--tool-sets", "memory,persona"]);
+        let entry = entry(Path::new("/bin/throughline"), Path::new("/srv/data"), Some(&sets));
+        let args = json!(["mcp", "--data-dir", "/srv/data", "--tool-sets", "memory,persona"]);
         assert_eq!(entry["args"], args);
         assert_eq!(entry["command"], "/bin/throughline");
     }

@@ -14,6 +14,10 @@ pub(super) struct Args {
     /// Sets of tools to show, with commas between [default: the setting `mcp.tool_sets`]
     #[arg(long, value_enum, value_delimiter = ',')]
     tool_sets: Option<Vec<ToolSet>>,
+    /// Serve what the conformance suite of MCP asks for, too
+    #[cfg(feature = "mcp-fixtures")]
+    #[arg(long, hide = true)]
+    pub(super) mcp_fixtures: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }

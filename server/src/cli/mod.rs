@@ -161,7 +161,7 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
     if let Some(data_dir) = &cli.global.data_dir {
         flags.push(("data_dir".to_owned(), data_dir.display().to_string()));
     }
-    if let Command::Serve(serve::Args { listen: Some(listen) }) = &cli.command {
+    if let Command::Serve(serve::Args { listen: Some(listen), .. }) = &cli.command {
         flags.push(("listen".to_owned(), listen.clone()));
     }
     if let Command::Worker(worker::Args { listen: Some(listen), .. }) = &cli.command {
@@ -178,9 +178,22 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
         return doctor::run(args, &layers, output);
     }
     let config = layers.load()?;
+    #[cfg(feature = "mcp-fixtures")]
+    let config = with_fixtures(config, &cli.command);
     // Outlives the runtime, so that what its tasks end with is sent, too.
     let _telemetry = telemetry::start(&config)?;
     runtime()?.block_on(dispatch(cli.command, &config, output))
+}
+
+/// With the fixtures of the conformance suite, where a flag asks for them.
+#[cfg(feature = "mcp-fixtures")]
+fn with_fixtures(mut config: Config, command: &Command) -> Config {
+    config.mcp.fixtures = matches!(
+        command,
+        Command::Serve(serve::Args { mcp_fixtures: true, .. })
+            | Command::Mcp(mcp::Args { mcp_fixtures: true, .. })
+    );
+    config
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {

@@ -15,6 +15,10 @@ pub struct McpConfig {
     pub answer_timeout_ms: u64,
     /// Origins of web pages that may call `/mcp`, beside those of this machine, such as `https://app.example`.
     pub allowed_origins: Vec<String>,
+    /// Whether what the conformance suite asks for is served too: by a flag, and by no setting.
+    #[cfg(feature = "mcp-fixtures")]
+    #[serde(skip)]
+    pub fixtures: bool,
 }
 
 impl Default for McpConfig {
@@ -23,6 +27,8 @@ impl Default for McpConfig {
             tool_sets: vec![ToolSet::Memory],
             answer_timeout_ms: 300_000,
             allowed_origins: Vec::new(),
+            #[cfg(feature = "mcp-fixtures")]
+            fixtures: false,
         }
     }
 }

@@ -18,6 +18,8 @@ pub(super) fn router(app: &App) -> Result<Router<App>> {
         max_body_bytes: app.config.max_body_bytes(),
         allowed_origins: app.mcp.allowed_origins.clone(),
         stopping: app.stopping(),
+        #[cfg(feature = "mcp-fixtures")]
+        fixtures: app.mcp.fixtures,
     };
     let router = mcp::routes(server, options);
     Ok(router.layer(from_fn_with_state(app.clone(), prove)).with_state(()))

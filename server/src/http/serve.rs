@@ -80,6 +80,12 @@ async fn bind(
             config.identity.tenant, config.identity.user
         )));
     }
+    #[cfg(feature = "mcp-fixtures")]
+    if config.mcp.fixtures && !listen.ip().is_loopback() {
+        return Err(Error::invalid(format!(
+            "{listen} is reached by other machines, and --mcp-fixtures is for this one: listen on 127.0.0.1"
+        )));
+    }
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         Error::new(
             ErrorKind::Unavailable,

@@ -70,6 +70,7 @@ fn way(context: &RequestContext<RoleServer>) -> Way {
 }
 
 /// Whether this request is of a revision without sessions, where a log level and questions come with the call.
+#[cfg(feature = "mcp-fixtures")]
 pub(super) fn stands_alone(context: &RequestContext<RoleServer>) -> bool {
     !matches!(way(context), Way::Session)
 }

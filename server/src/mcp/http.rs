@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
+#[cfg(feature = "mcp-fixtures")]
+use super::fixtures;
 use super::sessions::{Records, guard};
 
 /// Pages of this machine.
@@ -22,6 +26,9 @@ pub(crate) struct Options {
     pub allowed_origins: Vec<String>,
     /// Ends all streams.
     pub stopping: CancellationToken,
+    /// Whether what the conformance suite asks for is there too.
+    #[cfg(feature = "mcp-fixtures")]
+    pub fixtures: bool,
 }
 
 /// The route of a server. Whoever mounts it proves who calls first: an
@@ -37,7 +44,21 @@ pub(crate) fn routes(server: Server, options: Options) -> Router {
     let origins = LOCAL_ORIGINS.map(str::to_owned).into_iter().chain(options.allowed_origins);
     let config =
         config.disable_allowed_hosts().with_allowed_origins(origins).enforce_origin_validation();
-    let sessions = Arc::new(LocalSessionManager::default());
-    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
+    #[cfg(feature = "mcp-fixtures")]
+    if options.fixtures {
+        let beside = fixtures::Beside::factory(server);
+        return mount(beside, fixtures::Sessions::default(), config, records);
+    }
+    mount(move || server.clone(), LocalSessionManager::default(), config, records)
+}
+
+/// The route of what `handler` makes for each session, and for each request that stands alone.
+fn mount<H: ServerHandler>(
+    handler: impl Fn() -> H + Send + Sync + 'static,
+    sessions: impl SessionManager,
+    config: StreamableHttpServerConfig,
+    records: Records,
+) -> Router {
+    let service = StreamableHttpService::new(move || Ok(handler()), Arc::new(sessions), config);
     Router::new().route_service("/mcp", service).layer(from_fn_with_state(records, guard))
 }

@@ -6,6 +6,8 @@
 //! HTTP and is the configured user over standard input; a tool says which permission it needs (`tool`).
 
 mod ask;
+#[cfg(feature = "mcp-fixtures")]
+mod fixtures;
 mod http;
 mod prompts;
 mod resources;
@@ -225,6 +227,14 @@ fn protocol(error: &Error) -> ErrorData {
     }
 }
 
+/// A failure that names the resource that was asked for.
+fn of_resource(mut error: ErrorData, uri: &str) -> ErrorData {
+    if let Some(serde_json::Value::Object(data)) = &mut error.data {
+        data.insert("uri".to_owned(), uri.into());
+    }
+    error
+}
+
 /// There is one page of what a version offers.
 fn first_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor.as_deref()) {
@@ -332,7 +342,8 @@ impl ServerHandler for Server {
             let who = self.permitted(&context, Permission::Read, "mcp resources/read").await?;
             resources::read(self, &who, &request.uri).await
         };
-        shielded(async { read.await.map(Into::into).map_err(|error| protocol(&error)) }).await
+        let missing = |error: Error| of_resource(protocol(&error), &request.uri);
+        shielded(async { read.await.map(Into::into).map_err(missing) }).await
     }
 
     async fn complete(

@@ -1,7 +1,7 @@
 //! MCP over standard input and output, for a client on the same machine.
 
-use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
+use rmcp::{ServerHandler, ServiceExt};
 use throughline_core::{Error, ErrorKind, Result};
 
 use super::Server;
@@ -16,7 +16,20 @@ use crate::metering::UsageMeter;
 pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
     let usage = UsageMeter::new(engine.store.clone(), engine.clock.clone());
     let server = Server::new(engine, usage.clone(), &config.mcp, Some(config.scope()?))?;
-    let ended = match server.serve(rmcp::transport::io::stdio()).await {
+    #[cfg(feature = "mcp-fixtures")]
+    if config.mcp.fixtures {
+        let ended = serve(super::fixtures::Beside::factory(server)()).await;
+        usage.write().await;
+        return ended;
+    }
+    let ended = serve(server).await;
+    usage.write().await;
+    ended
+}
+
+/// Serves one client, until it hangs up.
+async fn serve(handler: impl ServerHandler) -> Result<()> {
+    match handler.serve(rmcp::transport::io::stdio()).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|error| {
             Error::internal("the client's connection panicked").with_source(error)
         }),
@@ -27,7 +40,5 @@ pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
             "the client did not begin as MCP says: send `initialize` or `server/discover` first",
         )
         .with_source(error)),
-    };
-    usage.write().await;
-    ended
+    }
 }

@@ -1,3 +1,5 @@
+//! What is exported is read back.
+
 use super::*;
 
 fn at(seconds: i64) -> Timestamp {
