@@ -101,6 +101,13 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
     owner.post("/v1/sessions/s1/files", &file).await.ok();
     let secret = format!("only-{}", CANARIES[3]);
     owner.post("/v1/sessions", &json!({"id": secret})).await.ok();
+    let context =
+        json!({"name": CANARIES[1], "system_prompt": format!("You guard {}.", CANARIES[2])});
+    let context =
+        owner.post("/v1/contexts", &context).await.ok()["id"].as_str().unwrap().to_owned();
+    let preset = format!("preset-{}", CANARIES[3]);
+    let own = json!({"id": preset, "name": CANARIES[3], "system_prompt": "You are a guard."});
+    owner.post("/v1/presets", &own).await.ok();
     let cursor = owner.get("/v1/sessions?limit=1").await.ok()["next_cursor"].clone();
     let cursor = cursor.as_str().unwrap();
 
@@ -123,6 +130,14 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
         "/v1/shared".to_owned(),
         "/v1/facts".to_owned(),
         format!("/v1/facts/{fact}"),
+        "/v1/contexts?include_expired=true&include_deleted=true".to_owned(),
+        format!("/v1/contexts/{context}"),
+        format!("/v1/contexts/{context}/conversations"),
+        format!("/v1/contexts/{context}/export"),
+        format!("/v1/contexts/{context}/backups"),
+        "/v1/contexts/..%2f..%2fetc".to_owned(),
+        "/v1/presets?include_inactive=true".to_owned(),
+        "/v1/presets/preset-unknown".to_owned(),
         "/v1/profile".to_owned(),
         "/v1/settings".to_owned(),
         "/v1/jobs".to_owned(),
@@ -152,6 +167,8 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
         for (theirs, nowhere) in [
             (format!("/v1/sessions/{secret}"), "/v1/sessions/nowhere".to_owned()),
             (format!("/v1/facts/{fact}"), format!("/v1/facts/{message}")),
+            (format!("/v1/contexts/{context}"), format!("/v1/contexts/{message}")),
+            (format!("/v1/presets/{preset}"), "/v1/presets/preset-unknown".to_owned()),
         ] {
             let (theirs, nowhere) = (stranger.get(&theirs).await, stranger.get(&nowhere).await);
             assert_eq!(theirs.problem(404, "not_found"), nowhere.problem(404, "not_found"));
