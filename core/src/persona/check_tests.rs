@@ -1,3 +1,5 @@
+//! What is said against prompts.
+
 use super::*;
 use crate::persona::built_in;
 

@@ -1,3 +1,5 @@
+//! Warnings, extensions and what becomes due, hour by hour.
+
 use uuid::Uuid;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Which exchanges are kept, by the letters of their roles.
+
 use uuid::Uuid;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Both forms there and back, and what is wrong told with its place.
+
 use super::*;
 
 fn at(seconds: i64) -> Timestamp {
