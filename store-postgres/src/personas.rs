@@ -8,6 +8,7 @@ use throughline_core::persona::{
     Backup, BackupHead, Persona, Preset, PresetUse, Settings, parse_tags, tags_text,
 };
 use throughline_core::ports::PersonaRepo;
+use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
 
@@ -74,8 +75,8 @@ pub(crate) async fn put(
     .bind(persona.updated_at.as_micros())
     .bind(persona.last_interaction_at.as_micros())
     .bind(persona.expires_at.as_micros())
-    .bind(persona.deleted_at.map(|at| at.as_micros()))
-    .bind(persona.backed_up_at.map(|at| at.as_micros()))
+    .bind(persona.deleted_at.map(Timestamp::as_micros))
+    .bind(persona.backed_up_at.map(Timestamp::as_micros))
     .bind(bounded(persona.turns))
     .bind(bounded(persona.truncations))
     .bind(bounded(persona.version))

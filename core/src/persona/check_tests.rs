@@ -1,4 +1,4 @@
-//! What `check` decides, as tables.
+//! What is said against prompts.
 
 use super::*;
 use crate::persona::built_in;

@@ -1,4 +1,4 @@
-//! What `expiry` decides, as tables.
+//! Warnings, extensions and what becomes due, hour by hour.
 
 use uuid::Uuid;
 

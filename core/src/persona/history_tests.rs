@@ -1,4 +1,4 @@
-//! What `history` decides, as tables.
+//! Which exchanges are kept, by the letters of their roles.
 
 use uuid::Uuid;
 

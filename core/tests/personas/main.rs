@@ -31,6 +31,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<FakeClock>,
     pub(crate) sessions: SessionService,
     pub(crate) erase: EraseService,
+    pub(crate) ledger: Arc<MemoryLedger>,
     pub(crate) personas: PersonaService,
     pub(crate) scope: Scope,
 }
@@ -48,9 +49,10 @@ impl World {
         let tokenizer = Arc::new(WordTokenizer::exact());
         let sessions =
             SessionService::new(store.clone(), clock.clone(), ids.clone(), tokenizer.clone(), None);
+        let ledger = Arc::new(MemoryLedger::new());
         let erase = EraseService::new(
             store.clone(),
-            Arc::new(MemoryLedger::new()),
+            ledger.clone(),
             clock.clone(),
             ids.clone(),
             sessions.clone(),
@@ -66,7 +68,7 @@ impl World {
             erase: erase.clone(),
             limits,
         });
-        Self { store, clock, sessions, erase, personas, scope: scope("ana") }
+        Self { store, clock, sessions, erase, ledger, personas, scope: scope("ana") }
     }
 
     /// A persona that is somebody.

@@ -1,12 +1,17 @@
 //! What time does: daily backups, expiry, the end of grace, and that erasing leaves no copies.
 
+use std::sync::Arc;
+
+use throughline_core::erase::EraseService;
 use throughline_core::job::JobState;
 use throughline_core::page::PageRequest;
 use throughline_core::persona::{
     BackupReason, ChatRequest, Persona, PersonaFilter, PersonaLimits, UPKEEP_JOB, Upkept,
 };
 use throughline_core::ports::{JobRepo, PersonaRepo, SessionRepo};
+use throughline_core::session::SessionService;
 use throughline_testkit::memory::ScriptedModel;
+use throughline_testkit::{SequentialIds, WordTokenizer};
 
 use crate::{HOUR, World};
 
@@ -125,4 +130,36 @@ async fn a_job_does_what_is_due_and_comes_back() {
     assert_eq!(jobs().await, [], "no persona, no job");
     let error = world.personas.prepare(&world.scope, persona.id, &ChatRequest::new("Hello?")).await;
     assert!(error.is_err());
+}
+
+#[tokio::test]
+async fn a_restored_copy_of_the_store_brings_no_erased_persona_back() {
+    let world = World::new();
+    let (gone, kept) = (world.persona("Gone").await, world.persona("Kept").await);
+    world.say(&ScriptedModel::default(), gone.id, "The secret is 4471.").await;
+    world.clock.advance(HOUR * 24);
+    due(&world).await;
+    let copy = Arc::new(world.store.copy());
+    world.personas.erase(&world.scope, gone.id).await.unwrap();
+    let ids = Arc::new(SequentialIds::new());
+    let sessions = SessionService::new(
+        copy.clone(),
+        world.clock.clone(),
+        ids.clone(),
+        Arc::new(WordTokenizer::exact()),
+        None,
+    );
+    let erase = EraseService::new(
+        copy.clone(),
+        world.ledger.clone(),
+        world.clock.clone(),
+        ids,
+        sessions,
+        None,
+    );
+    assert_eq!(erase.replay().await.unwrap().entries, 1);
+    let left = copy.personas(&world.scope).await.unwrap();
+    assert_eq!(left.iter().map(|persona| persona.id).collect::<Vec<_>>(), [kept.id]);
+    assert_eq!(copy.persona_backups(&world.scope, gone.id).await.unwrap(), []);
+    assert_eq!(copy.persona_backups(&world.scope, kept.id).await.unwrap().len(), 1);
 }

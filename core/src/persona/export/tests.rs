@@ -1,4 +1,4 @@
-//! What is exported is read back.
+//! Both forms there and back, and what is wrong told with its place.
 
 use super::*;
 

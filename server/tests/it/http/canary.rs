@@ -107,6 +107,13 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
     Answer::of(owner.request(Method::PUT, &path).json(&text)).await.ok();
     let hidden = format!("/v1/vaults/{}/memories/m1/context", CANARIES[4]);
     Answer::of(owner.request(Method::PUT, &hidden).json(&text)).await.ok();
+    let context =
+        json!({"name": CANARIES[1], "system_prompt": format!("You guard {}.", CANARIES[2])});
+    let context =
+        owner.post("/v1/contexts", &context).await.ok()["id"].as_str().unwrap().to_owned();
+    let preset = format!("preset-{}", CANARIES[3]);
+    let own = json!({"id": preset, "name": CANARIES[3], "system_prompt": "You are a guard."});
+    owner.post("/v1/presets", &own).await.ok();
     let cursor = owner.get("/v1/sessions?limit=1").await.ok()["next_cursor"].clone();
     let cursor = cursor.as_str().unwrap();
 
@@ -141,6 +148,14 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
         "/v1/vaults/*/memories/*/context".to_owned(),
         "/v1/vaults/v1/search?q=vault+code+harbour".to_owned(),
         hidden.clone(),
+        "/v1/contexts?include_expired=true&include_deleted=true".to_owned(),
+        format!("/v1/contexts/{context}"),
+        format!("/v1/contexts/{context}/conversations"),
+        format!("/v1/contexts/{context}/export"),
+        format!("/v1/contexts/{context}/backups"),
+        "/v1/contexts/..%2f..%2fetc".to_owned(),
+        "/v1/presets?include_inactive=true".to_owned(),
+        "/v1/presets/preset-unknown".to_owned(),
         "/v1/profile".to_owned(),
         "/v1/settings".to_owned(),
         "/v1/jobs".to_owned(),
@@ -171,6 +186,8 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
             (format!("/v1/sessions/{secret}"), "/v1/sessions/nowhere".to_owned()),
             (format!("/v1/facts/{fact}"), format!("/v1/facts/{message}")),
             (hidden.clone(), "/v1/vaults/nowhere/memories/m1/context".to_owned()),
+            (format!("/v1/contexts/{context}"), format!("/v1/contexts/{message}")),
+            (format!("/v1/presets/{preset}"), "/v1/presets/preset-unknown".to_owned()),
         ] {
             let (theirs, nowhere) = (stranger.get(&theirs).await, stranger.get(&nowhere).await);
             assert_eq!(theirs.problem(404, "not_found"), nowhere.problem(404, "not_found"));

@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod canary;
+mod contexts;
 mod document;
 mod documents;
 mod erasure;

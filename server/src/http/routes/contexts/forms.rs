@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use throughline_core::persona::{Finding, Overrides, Persona, PersonaChange};
+use throughline_core::time::Timestamp;
 use utoipa::ToSchema;
 
 use crate::http::app::App;
@@ -93,7 +94,7 @@ impl ContextJson {
             session: persona.session.to_string(),
             status: persona.status(personas.now()).as_str().to_owned(),
             is_active: persona.is_active(),
-            erased_from: persona.erased_from(grace).map(|at| at.to_rfc3339()),
+            erased_from: persona.erased_from(grace).map(Timestamp::to_rfc3339),
             findings: personas.findings(&persona).iter().map(FindingJson::from).collect(),
             name: persona.name,
             system_prompt: persona.system_prompt,
@@ -109,7 +110,7 @@ impl ContextJson {
             updated_at: persona.updated_at.to_rfc3339(),
             last_interaction_at: persona.last_interaction_at.to_rfc3339(),
             expires_at: persona.expires_at.to_rfc3339(),
-            deleted_at: persona.deleted_at.map(|at| at.to_rfc3339()),
+            deleted_at: persona.deleted_at.map(Timestamp::to_rfc3339),
             turn_count: persona.turns,
             truncation_count: persona.truncations,
             version: persona.version,
