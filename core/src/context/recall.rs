@@ -388,8 +388,7 @@ impl Selection {
     /// what counts: while it is over `room`, the least relevant line goes.
     fn render(mut self, room: u32, tokenizer: &dyn Tokenizer) -> Recalled {
         loop {
-            self.lines
-                .sort_by(|a, b| (place(a.item.kind), a.key).cmp(&(place(b.item.kind), b.key)));
+            self.lines.sort_by_key(|line| (place(line.item.kind), line.key));
             let (text, spans) = match self.lines.as_slice() {
                 [] => (String::new(), Vec::new()),
                 lines => render(lines),

@@ -146,11 +146,10 @@ impl Headings {
     fn of(text: &str) -> Self {
         let mut headings = Self::default();
         let mut at = front_matter(text);
-        let mut line = 1 + text[..at].matches('\n').count();
-        for whole in text[at..].split_inclusive('\n') {
+        let first = 1 + text[..at].matches('\n').count();
+        for (line, whole) in (first..).zip(text[at..].split_inclusive('\n')) {
             headings.read(text, at, whole, line);
             at += whole.len();
-            line += 1;
         }
         headings
     }
@@ -260,13 +259,16 @@ mod tests {
 
     use super::*;
 
+    /// Level, slug and line.
+    type Told = (u8, &'static str, usize);
+
     fn outline(text: &str) -> Vec<(u8, String, usize)> {
         sections(text).into_iter().map(|s| (s.level, s.slug, s.line)).collect()
     }
 
     #[test]
     fn headings_are_found() {
-        let table: &[(&str, &[(u8, &str, usize)])] = &[
+        let table: &[(&str, &[Told])] = &[
             ("", &[]),
             ("no heading", &[(0, "preamble", 1)]),
             ("# Active Context\nx\n# Facts", &[(1, "active-context", 1), (1, "facts", 3)]),
