@@ -15,10 +15,17 @@ pub(super) mod shares;
 pub(super) mod tracked;
 pub(super) mod users;
 
+use axum::extract::{FromRequestParts, MatchedPath};
+use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::{Error, Result};
 use utoipa::{IntoParams, ToSchema};
+
+use super::app::App;
+use super::cursor::Cursors;
+use super::extract::Params;
+use super::problem::Failure;
 
 /// Items of a page that names no limit.
 const DEFAULT_LIMIT: usize = 50;
@@ -36,13 +43,32 @@ pub(super) struct Paging {
     cursor: Option<String>,
 }
 
-impl Paging {
-    fn request(&self) -> Result<PageRequest> {
-        let page = PageRequest::first(self.limit.unwrap_or(DEFAULT_LIMIT))?;
-        match &self.cursor {
-            Some(cursor) => page.after(cursor),
-            None => Ok(page),
+/// The part of a list that is asked for.
+pub(super) struct Asked {
+    page: PageRequest,
+    cursors: Cursors,
+}
+
+impl FromRequestParts<App> for Asked {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let Params(Paging { limit, cursor }) = Params::from_request_parts(parts, app).await?;
+        let list = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let cursors = Cursors::new(&app.engine.names, list);
+        let mut page = PageRequest::first(limit.unwrap_or(DEFAULT_LIMIT))?;
+        if let Some(cursor) = cursor {
+            page = page.after(&cursor)?;
         }
+        Ok(Self { page: page.opened(|cursor| cursors.open(cursor)), cursors })
+    }
+}
+
+impl Asked {
+    /// The page that was found.
+    fn list<D, T>(&self, found: Page<D>, form: impl FnMut(D) -> T) -> List<T> {
+        let Page { items, next_cursor } = found.sealed(|position| self.cursors.seal(position));
+        List { items: items.into_iter().map(form).collect(), next_cursor }
     }
 }
 
@@ -53,12 +79,6 @@ pub(super) struct List<T> {
     items: Vec<T>,
     /// The `cursor` of the next page; null at the end.
     next_cursor: Option<String>,
-}
-
-impl<T> List<T> {
-    fn of<D>(page: Page<D>, form: impl FnMut(D) -> T) -> Self {
-        Self { items: page.items.into_iter().map(form).collect(), next_cursor: page.next_cursor }
-    }
 }
 
 /// JSON that is kept as text and not interpreted.

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::sessions::ErasedJson;
-use super::{List, Paging};
+use super::{Asked, List, Paging};
 use crate::http::app::{App, hex};
 use crate::http::caller::{Admin, Caller, Read};
 use crate::http::extract::{Named, Params};
@@ -154,10 +154,10 @@ async fn usage(
 async fn jobs(
     State(app): State<App>,
     caller: Caller<Read>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<JobJson>>, Failure> {
-    let page = app.engine.store.jobs(&caller.scope()?, &paging.request()?).await?;
-    Ok(Json(List::of(page, JobJson::of)))
+    let page = app.engine.store.jobs(&caller.scope()?, &asked.page).await?;
+    Ok(Json(asked.list(page, JobJson::of)))
 }
 
 /// Erase a user
