@@ -178,7 +178,6 @@ async fn erase(
     Named(user): Named<String>,
 ) -> Result<Json<ErasedJson>, Failure> {
     let user = UserId::new(user)?;
-    app.usage.forget(&caller.principal.tenant, &user);
     let erased = app.engine.erase.user(&caller.principal.tenant, &user).await?;
     let whom = hex(&app.engine.names.user(&caller.principal.tenant, &user));
     app.audit(&caller, "user.erase", whom).await;
