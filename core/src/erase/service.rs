@@ -11,8 +11,8 @@ use crate::ids::{JobId, MemoryId, MessageId, SessionId, TenantId, UserId, VaultI
 use crate::job::{Job, NewJob, Outcome, backoff};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
-    Cache, Clock, Erased, Erasure, ErasureLedger, HotHeads, IdGen, LedgerEntry, Namespace, Store,
-    TenantBatch, TenantWrite, UnitKey, VectorIndex, Write, WriteBatch,
+    Cache, Clock, Erased, Erasure, ErasureLedger, HotHeads, IdGen, LedgerEntry, NameHash,
+    Namespace, Store, TenantBatch, TenantWrite, UnitKey, VectorIndex, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::session::SessionService;
@@ -25,6 +25,8 @@ pub const SCOPE_TAG: &str = "scope";
 
 /// Messages of one entry of the ledger, and of one batch.
 const MESSAGES_AT_ONCE: usize = 1_000;
+/// Entries of the ledger that are read at once.
+const ENTRIES_AT_ONCE: usize = 1_000;
 /// How long whoever erases has to do the rest itself before others may.
 const GRACE: Duration = Duration::from_secs(60);
 /// How long an attempt may take.
@@ -199,6 +201,32 @@ impl EraseService {
     pub(super) async fn remove_user(&self, tenant: &TenantId, user: &UserId) -> Result<()> {
         let batch = TenantBatch::new(tenant.clone()).with(TenantWrite::RemoveUser(user.clone()));
         self.store.apply_tenant(batch).await
+    }
+
+    /// The number of the last entry of the ledger; 0 when there is none.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub async fn last_entry(&self) -> Result<u64> {
+        self.ledger.last().await
+    }
+
+    /// The users whom the entries above `after` erased, with the times at which that was recorded, and the
+    /// number of the last entry.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub async fn users_since(&self, mut after: u64) -> Result<(Vec<(NameHash, Timestamp)>, u64)> {
+        let mut users = Vec::new();
+        loop {
+            let entries = self.ledger.entries(after, ENTRIES_AT_ONCE).await?;
+            let Some(last) = entries.last() else { return Ok((users, after)) };
+            after = last.number;
+            users.extend(entries.into_iter().filter_map(|recorded| match recorded.entry {
+                LedgerEntry::User { user, .. } => Some((user, recorded.at)),
+                _ => None,
+            }));
+        }
     }
 
     /// Applies what an entry of the ledger says and carries it to what lies beside the store. With

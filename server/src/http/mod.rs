@@ -5,6 +5,7 @@
 
 mod app;
 mod caller;
+mod cursor;
 mod extract;
 mod guard;
 mod mcp;

@@ -92,7 +92,7 @@ async fn bind(
             format!("{listen} cannot be listened on ({error}): stop what does, or set `{key}`"),
         )
     })?;
-    let usage = UsageMeter::new(engine.store.clone(), engine.clock.clone());
+    let usage = UsageMeter::new(&engine).await?;
     let app = App::new(engine, config, usage, install_metrics()?, listen.ip(), config.scope()?);
     Ok((listener, app))
 }

@@ -14,7 +14,7 @@ use crate::metering::UsageMeter;
 /// # Errors
 /// `InvalidInput` for a client that does not begin as the protocol says.
 pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
-    let usage = UsageMeter::new(engine.store.clone(), engine.clock.clone());
+    let usage = UsageMeter::new(&engine).await?;
     let server = Server::new(engine, usage.clone(), &config.mcp, Some(config.scope()?))?;
     #[cfg(feature = "mcp-fixtures")]
     if config.mcp.fixtures {

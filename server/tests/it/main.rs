@@ -17,6 +17,7 @@ mod interchange;
 mod kills;
 mod limits;
 mod meaning;
+mod metering;
 #[cfg(feature = "live-tests")]
 mod moving;
 #[cfg(feature = "live-tests")]

@@ -18,11 +18,18 @@ pub(super) mod shares;
 pub(super) mod tracked;
 pub(super) mod users;
 
+use axum::extract::{FromRequestParts, MatchedPath};
+use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::persona::{Listed, Slice};
 use throughline_core::{Error, Result};
 use utoipa::{IntoParams, ToSchema};
+
+use super::app::App;
+use super::cursor::Cursors;
+use super::extract::Params;
+use super::problem::Failure;
 
 /// Items of a page that names no limit.
 const DEFAULT_LIMIT: usize = 50;
@@ -57,6 +64,32 @@ impl Paging {
     }
 }
 
+/// The part of a list that is asked for.
+pub(super) struct Asked {
+    page: PageRequest,
+    cursors: Cursors,
+}
+
+impl FromRequestParts<App> for Asked {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let Params(paging) = Params::<Paging>::from_request_parts(parts, app).await?;
+        let list = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let cursors = Cursors::new(&app.engine.names, list);
+        let page = paging.request()?;
+        Ok(Self { page: page.opened(|cursor| cursors.open(cursor)), cursors })
+    }
+}
+
+impl Asked {
+    /// The page that was found.
+    fn list<D, T>(&self, found: Page<D>, form: impl FnMut(D) -> T) -> List<T> {
+        let Page { items, next_cursor } = found.sealed(|position| self.cursors.seal(position));
+        List { items: items.into_iter().map(form).collect(), next_cursor }
+    }
+}
+
 /// A part of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct List<T> {
@@ -70,10 +103,6 @@ impl<T> List<T> {
     fn of_slice<D>(found: Listed<D>, form: impl FnMut(D) -> T) -> Self {
         let next_cursor = found.next.map(|offset| format!("{offset:x}"));
         Self { items: found.items.into_iter().map(form).collect(), next_cursor }
-    }
-
-    fn of<D>(page: Page<D>, form: impl FnMut(D) -> T) -> Self {
-        Self { items: page.items.into_iter().map(form).collect(), next_cursor: page.next_cursor }
     }
 }
 

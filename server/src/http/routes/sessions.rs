@@ -12,10 +12,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{List, Paging};
+use super::{Asked, List, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
-use crate::http::extract::{Body, Named, Params, Repeat};
+use crate::http::extract::{Body, Named, Repeat};
 use crate::http::problem::Failure;
 use crate::identity::thread::{Thread, is_reserved};
 
@@ -178,10 +178,10 @@ async fn open(
 async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<SessionJson>>, Failure> {
-    let page = app.engine.sessions.list(&caller.scope()?, &paging.request()?).await?;
-    Ok(Json(List::of(page, |session| SessionJson::of(&session, None))))
+    let page = app.engine.sessions.list(&caller.scope()?, &asked.page).await?;
+    Ok(Json(asked.list(page, |session| SessionJson::of(&session, None))))
 }
 
 /// Show a session

@@ -17,7 +17,7 @@ use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Named, Params};
 use crate::http::problem::Failure;
-use crate::http::routes::{List, Paging};
+use crate::http::routes::{Asked, List, Paging};
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show)).routes(routes!(compare))
@@ -42,12 +42,12 @@ async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
     Named(of): Named<OfMemory>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<SnapshotInfoJson>>, Failure> {
     let (vault, memory) = of.ids()?;
-    let (scope, page) = (caller.scope()?, paging.request()?);
-    let found = app.engine.documents.history(&scope, &vault, &memory, &page).await?;
-    Ok(Json(List::of(found, SnapshotInfoJson::from)))
+    let scope = caller.scope()?;
+    let found = app.engine.documents.history(&scope, &vault, &memory, &asked.page).await?;
+    Ok(Json(asked.list(found, SnapshotInfoJson::from)))
 }
 
 /// The names of a snapshot in a path.

@@ -16,7 +16,7 @@ use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Named, Params};
 use crate::http::problem::Failure;
-use crate::http::routes::{List, Paging};
+use crate::http::routes::{Asked, List, Paging};
 
 /// Passages of a search that names no limit.
 const DEFAULT_FOUND: usize = 10;
@@ -89,10 +89,10 @@ impl From<Memory> for MemoryJson {
 async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<VaultJson>>, Failure> {
-    let found = app.engine.documents.vaults(&caller.scope()?, &paging.request()?).await?;
-    Ok(Json(List::of(found, VaultJson::from)))
+    let found = app.engine.documents.vaults(&caller.scope()?, &asked.page).await?;
+    Ok(Json(asked.list(found, VaultJson::from)))
 }
 
 /// List the memories of a vault
@@ -110,11 +110,11 @@ async fn memories(
     State(app): State<App>,
     caller: Caller<Read>,
     Named(vault): Named<String>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<MemoryJson>>, Failure> {
-    let (vault, page) = (VaultId::new(vault)?, paging.request()?);
-    let found = app.engine.documents.memories(&caller.scope()?, &vault, &page).await?;
-    Ok(Json(List::of(found, MemoryJson::from)))
+    let vault = VaultId::new(vault)?;
+    let found = app.engine.documents.memories(&caller.scope()?, &vault, &asked.page).await?;
+    Ok(Json(asked.list(found, MemoryJson::from)))
 }
 
 /// What is searched for.
