@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: all that a change must pass, every step run and timed. `ci full` has the same steps, one of
 //! them wider, and those that take too long for every change.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::Result;
@@ -29,6 +29,8 @@ struct Report {
 type Step = (&'static str, fn() -> Result<Outcome>);
 
 const LIVE: &str = "live tests";
+/// Features of the server that no other step turns on.
+const OPTIONAL: [&str; 3] = ["local-model", "otel", "mcp-fixtures"];
 
 const STEPS: &[Step] = &[
     ("format", || cargo_step(&["fmt", "--all", "--check"])),
@@ -40,6 +42,7 @@ const STEPS: &[Step] = &[
     ("end to end", end_to_end),
     ("openapi", || crate::openapi::check().map(passed)),
     ("options", options),
+    ("mcp", || crate::mcp::check().map(passed)),
 ];
 
 /// What `ci full` runs in the place of the step of the same name, or after all others.
@@ -174,28 +177,33 @@ fn end_to_end() -> Result<Outcome> {
     succeeds(&mut demo).map(passed)
 }
 
-/// What is compiled only when a feature asks for it, in one build of its own: the local embedder, with its files
-/// from the package index, and spans for a collector.
+/// A command of cargo on what is compiled only when a feature asks for it. Whoever needs one of the features takes
+/// them all, so that there is one build of them.
+pub(crate) fn optional(subcommand: &[&str]) -> Command {
+    let mut command = cargo(subcommand.iter().copied());
+    command.args(["-p", "throughline-provider-local", "-p", "throughline-server", "--features"]);
+    command.arg(OPTIONAL.map(|feature| format!("throughline-server/{feature}")).join(","));
+    command
+}
+
+/// What is optional: the local embedder, with its files from the package index, spans for a collector, and what the
+/// conformance suite of MCP asks for.
 fn options() -> Result<Outcome> {
     let data = target_dir()?.join("local-model");
-    let optional = |subcommand: &[&str]| {
-        let mut command = cargo(subcommand.iter().copied());
-        command.args(["-p", "throughline-provider-local", "-p", "throughline-server"]);
-        command.args(["--features", "throughline-server/local-model,throughline-server/otel"]);
-        command.env("THROUGHLINE_TEST_MODEL", data.join("models").join("minilm"));
-        command
-    };
     let mut lints = optional(&["clippy", "--all-targets"]);
     let mut build = optional(&["test", "--tests", "--no-run"]);
     let mut fetch = throughline("debug")?;
     fetch.args(["model", "fetch", "--data-dir"]).arg(&data);
+    let model = ("THROUGHLINE_TEST_MODEL", data.join("models").join("minilm"));
     let mut embedders = optional(&["test", "--test", "conformance", "--test", "model"]);
+    embedders.env(model.0, &model.1);
     let mut server = optional(&["test", "--lib", "--test", "it"]);
+    server.env(model.0, &model.1);
     let ok = succeeds(lints.args(["--", "-D", "warnings"]))?
         && succeeds(&mut build)?
         && succeeds(&mut fetch)?
         && succeeds(&mut embedders)?
-        && succeeds(server.args(["--", "local_model", "telemetry::", "config::"]))?;
+        && succeeds(server.args(["--", "local_model", "telemetry::", "config::", "fixtures::"]))?;
     Ok(passed(ok))
 }
 

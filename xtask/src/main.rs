@@ -7,12 +7,15 @@
 mod ci;
 mod cli;
 mod combinations;
+mod mcp;
 mod openapi;
 mod proc;
 mod run;
+mod service;
 mod services;
 mod test;
 mod tidy;
+mod tools;
 
 use std::process::ExitCode;
 

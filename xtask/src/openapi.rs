@@ -4,18 +4,17 @@
 //! The document and the service are of the same build, so that what one of them says and the other does not do
 //! fails. All that is drawn follows from one seed.
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 use crate::Result;
-use crate::proc::{self, cargo, output, recreate, succeeds, target_dir};
-use crate::services::run_tool;
+use crate::proc::{cargo, output, recreate, succeeds, target_dir};
+use crate::service::{Service, throughline};
+use crate::tools;
 
 /// schemathesis and all that it needs, each at one version.
 const PACKAGES: &str = include_str!("../openapi/requirements.txt");
-const HINT: &str =
-    "it needs python3, 3.10 or newer, with venv and pip (apt install python3-venv), and a network";
+const PROFILE: &str = "release";
 
 /// What is checked of every answer.
 ///
@@ -79,7 +78,7 @@ const ROUNDS: &[Round] = &[
 pub(crate) fn check() -> Result<bool> {
     let folder = target_dir()?.join("openapi");
     std::fs::create_dir_all(&folder)?;
-    let tool = schemathesis(&folder)?;
+    let tool = tools::python(&folder, PACKAGES)?.join("schemathesis");
     if !succeeds(&mut cargo(["build", "--release", "-p", "throughline-server"]))? {
         return Ok(false);
     }
@@ -93,29 +92,9 @@ pub(crate) fn check() -> Result<bool> {
     Ok(good)
 }
 
-/// The tool in an environment of its own, made where it is missing.
-fn schemathesis(folder: &Path) -> Result<PathBuf> {
-    let digest = blake3::hash(PACKAGES.as_bytes()).to_hex();
-    let environment = folder.join(format!("python-{}", &digest[..16]));
-    let whole = environment.join("whole");
-    let bin = environment.join("bin");
-    if !whole.exists() {
-        eprintln!("fetching schemathesis");
-        recreate(&environment)?;
-        run_tool(Command::new("python3").args(["-m", "venv"]).arg(&environment), HINT)?;
-        let list = environment.join("requirements.txt");
-        std::fs::write(&list, PACKAGES)?;
-        let mut pip = Command::new(bin.join("python"));
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-        run_tool(pip.args(["--only-binary", ":all:", "--requirement"]).arg(&list), HINT)?;
-        std::fs::write(whole, "")?;
-    }
-    Ok(bin.join("schemathesis"))
-}
-
 fn run(round: &Round, tool: &Path, data: &Path) -> Result<bool> {
     let key = if round.key { Some(make_key(data)?) } else { None };
-    let service = Service::start(data)?;
+    let service = Service::start(PROFILE, data, &[])?;
     let mut command = Command::new(tool);
     command.arg("run").arg(format!("{}/openapi.json", service.base)).current_dir(data);
     let of_keys = if round.key { CHECKS_OF_KEYS } else { &[] };
@@ -133,59 +112,13 @@ fn run(round: &Round, tool: &Path, data: &Path) -> Result<bool> {
     // Not shown: it has the key.
     let status =
         command.status().map_err(|error| format!("schemathesis did not start: {error}"))?;
-    let log = std::fs::read_to_string(data.join("log"))?;
-    let panicked = log.lines().find(|line| line.contains("panicked"));
-    if let Some(line) = panicked {
-        eprintln!("the service panicked: {line}");
-    }
-    Ok(status.success() && panicked.is_none())
-}
-
-/// A command of the binary, with its data in the folder.
-fn throughline(data: &Path, args: &[&str]) -> Result<Command> {
-    let mut command = proc::throughline("release")?;
-    command.args(args).arg("--json").current_dir(data).stdin(Stdio::null());
-    Ok(command)
+    Ok(!service.panicked()? && status.success())
 }
 
 fn make_key(data: &Path) -> Result<String> {
     let permissions = "read,write,chat,admin";
     let args = ["keys", "create", "--tenant", "acme", "--any-user", "--permissions", permissions];
-    let made: serde_json::Value = serde_json::from_str(&output(&mut throughline(data, &args)?)?)?;
+    let made: serde_json::Value =
+        serde_json::from_str(&output(&mut throughline(PROFILE, data, &args)?)?)?;
     Ok(made["key"].as_str().ok_or("no key was made")?.to_owned())
-}
-
-/// A running service. It ends with this value.
-#[derive(Debug)]
-struct Service {
-    child: Child,
-    base: String,
-}
-
-impl Service {
-    fn start(data: &Path) -> Result<Self> {
-        let args = ["serve", "--listen", "127.0.0.1:0", "--set", "http.requests_per_minute=0"];
-        let log = std::fs::File::create(data.join("log"))?;
-        let mut child = throughline(data, &args)?.stdout(Stdio::piped()).stderr(log).spawn()?;
-        let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line)?;
-        }
-        let mut service = Self { child, base: String::new() };
-        let told: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
-        let base = told["listening"].as_str().ok_or_else(|| {
-            let log = std::fs::read_to_string(data.join("log")).unwrap_or_default();
-            format!("the service does not serve: {log}")
-        })?;
-        service.base = base.to_owned();
-        Ok(service)
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        // It is this process's own child; one that ended already is no error.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

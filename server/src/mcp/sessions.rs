@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::store::{
@@ -159,5 +160,11 @@ pub(super) async fn guard(
         let error = Error::not_found("no session under this Mcp-Session-Id: initialize anew");
         return crate::http::failed(error).into_response();
     }
-    CALLER.scope(owner, next.run(request)).await
+    let ends = request.method() == Method::DELETE;
+    let mut response = CALLER.scope(owner, next.run(request)).await;
+    if ends && response.status() == StatusCode::ACCEPTED {
+        // It is over, and clients warn of a session that will be over at some time.
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }

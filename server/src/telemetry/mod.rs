@@ -52,16 +52,19 @@ fn subscriber(config: &Config) -> Result<(impl Subscriber + Send + Sync + use<>,
     Ok((subscriber, Telemetry {}))
 }
 
+/// Who asks for these by name gets them. A driver's warnings repeat what our errors say, and what rmcp tells of
+/// messages is what callers sent.
+const QUIET: [(&str, &str); 2] = [("sqlx", "sqlx=error,sqlx_core=error"), ("rmcp", "rmcp=error")];
+
 /// Logs go to standard error.
 fn log<S>(config: &LogConfig) -> Result<impl Layer<S> + Send + Sync + use<S>>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    // The driver's warnings repeat what our errors say; who asks for them gets them.
-    let level = match config.level.contains("sqlx") {
-        true => config.level.clone(),
-        false => format!("{},sqlx=error,sqlx_core=error", config.level),
-    };
+    let level = QUIET
+        .iter()
+        .filter(|(name, _)| !config.level.contains(name))
+        .fold(config.level.clone(), |level, (_, quiet)| format!("{level},{quiet}"));
     let filter =
         EnvFilter::try_new(level).map_err(|error| Error::invalid(format!("log.level: {error}")))?;
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);

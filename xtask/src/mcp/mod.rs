@@ -1,0 +1,84 @@
+//! MCP as others see it: the official conformance suite, of both revisions, against the binary.
+//!
+//! The suite asks for tools of its own, which a build with `mcp-fixtures` serves beside ours. It needs a newer Node.js
+//! than many machines have, which comes with it.
+
+mod judge;
+
+use std::path::Path;
+use std::process::Command;
+
+use self::judge::{Expected, Ran, findings, never_ran};
+use crate::Result;
+use crate::ci::optional;
+use crate::proc::{recreate, succeeds, target_dir};
+use crate::service::Service;
+use crate::tools;
+
+/// The suite and the Node.js that runs it, each at one version.
+const MANIFEST: &str = include_str!("../../mcp/package.json");
+const LOCK: &str = include_str!("../../mcp/package-lock.json");
+const EXPECTED: &str = include_str!("../../mcp/expected-failures.yml");
+const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+/// Every set: all that is ours stands beside what the suite asks for.
+const TOOL_SETS: &str = r#"mcp.tool_sets=["memory","persona","files","admin"]"#;
+
+/// Runs everything; true when nothing was found.
+pub(crate) fn check() -> Result<bool> {
+    let folder = target_dir()?.join("mcp");
+    std::fs::create_dir_all(&folder)?;
+    let programs = tools::npm(&folder, MANIFEST, LOCK)?;
+    // Tests as well, or what they share with the binary would be compiled twice.
+    if !succeeds(&mut optional(&["test", "--tests", "--no-run"]))? {
+        return Ok(false);
+    }
+    let data = folder.join("data");
+    recreate(&data)?;
+    let service = Service::start("debug", &data, &["--mcp-fixtures", "--set", TOOL_SETS])?;
+    let conformant = conformance(&folder, &programs, &format!("{}/mcp", service.base))?;
+    Ok(conformant && !service.panicked()?)
+}
+
+/// Runs the suite for each revision.
+fn conformance(folder: &Path, programs: &Path, url: &str) -> Result<bool> {
+    let expected = Expected::read(EXPECTED)?;
+    let list = folder.join("expected-failures.yml");
+    std::fs::write(&list, EXPECTED)?;
+    let mut good = true;
+    let mut all = Vec::new();
+    for revision in REVISIONS {
+        let results = folder.join(revision);
+        recreate(&results)?;
+        let bin = programs.join("node_modules").join(".bin");
+        let mut suite = Command::new(bin.join("node"));
+        suite.arg(bin.join("conformance")).args(["server", "--url", url]);
+        suite.args(["--requirements", revision, "--expected-failures"]).arg(&list);
+        let told = suite
+            .arg("-o")
+            .arg(&results)
+            .output()
+            .map_err(|error| format!("the conformance suite did not start: {error}"))?;
+        let output = results.join("output.txt");
+        std::fs::write(&output, [told.stdout.as_slice(), &told.stderr].concat())?;
+
+        let ran = Ran::all(&results)?;
+        let found = findings(&expected, &ran);
+        let checks: usize = ran.iter().map(|scenario| scenario.checks).sum();
+        let failed = ran.iter().filter(|scenario| !scenario.failed.is_empty()).count();
+        let (scenarios, passed) = (ran.len(), ran.len() - failed);
+        println!("{revision}: {passed} of {scenarios} scenarios pass, with {checks} checks");
+        for finding in &found {
+            println!("  {finding}");
+        }
+        if !told.status.success() || !found.is_empty() || ran.is_empty() {
+            println!("  the suite ended with {}, and said: {}", told.status, output.display());
+            good = false;
+        }
+        all.extend(ran);
+    }
+    for finding in never_ran(&expected, &all) {
+        println!("  {finding}");
+        good = false;
+    }
+    Ok(good)
+}

@@ -1,0 +1,65 @@
+//! The service of a step, with its data in a folder of the step's.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::Result;
+use crate::proc;
+
+/// A command of the binary of a profile that answers in JSON, with its data in the folder.
+pub(crate) fn throughline(profile: &str, data: &Path, args: &[&str]) -> Result<Command> {
+    let mut command = proc::throughline(profile)?;
+    command.args(args).arg("--json").current_dir(data).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// A running service. It ends with this value.
+#[derive(Debug)]
+pub(crate) struct Service {
+    child: Child,
+    log: PathBuf,
+    /// Where it listens.
+    pub(crate) base: String,
+}
+
+impl Service {
+    /// Serves on a free port of the loopback address, with these flags.
+    pub(crate) fn start(profile: &str, data: &Path, flags: &[&str]) -> Result<Self> {
+        let args = ["serve", "--listen", "127.0.0.1:0", "--set", "http.requests_per_minute=0"];
+        let log = data.join("log");
+        let mut command = throughline(profile, data, &args)?;
+        command.args(flags).stdout(Stdio::piped()).stderr(std::fs::File::create(&log)?);
+        let mut child = command.spawn()?;
+        let mut line = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line)?;
+        }
+        let mut service = Self { child, log, base: String::new() };
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        let base = told["listening"].as_str().ok_or_else(|| {
+            let log = std::fs::read_to_string(&service.log).unwrap_or_default();
+            format!("the service does not serve: {log}")
+        })?;
+        service.base = base.to_owned();
+        Ok(service)
+    }
+
+    /// Whether it panicked so far; says where.
+    pub(crate) fn panicked(&self) -> Result<bool> {
+        let log = std::fs::read_to_string(&self.log)?;
+        let panicked = log.lines().find(|line| line.contains("panicked"));
+        if let Some(line) = panicked {
+            eprintln!("the service panicked: {line}");
+        }
+        Ok(panicked.is_some())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It is this process's own child; one that ended already is no error.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
