@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use serde_json::Value;
 use throughline_core::Scope;
 use throughline_core::access::{KeyUser, NewKey, Permissions, Refusal};
+use throughline_core::context::DocumentCandidate;
 use throughline_core::document::{Expected, PutDocument};
 use throughline_core::ids::{ActorId, MemoryId, SessionId, TenantId, UserId, VaultId};
 use throughline_core::page::PageRequest;
@@ -211,7 +212,7 @@ impl Control {
         let (vault, memory) = (VaultId::new("work").unwrap(), MemoryId::new("gates").unwrap());
         let document = engine.documents.latest(owner, &vault, &memory).await.unwrap();
         let found = engine.documents.search(owner, None, "gate code", 9).await.unwrap();
-        let found: Vec<String> = found.iter().map(|found| found.source()).collect();
+        let found: Vec<String> = found.iter().map(DocumentCandidate::source).collect();
         let share = engine.shares.of(owner, session).await.unwrap();
         let log = engine.store.audit(tenant, &page).await.unwrap();
         let files = engine.sessions.files(owner, session, 9).await.unwrap();
