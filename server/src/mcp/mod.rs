@@ -18,6 +18,9 @@ mod stdio;
 mod tool;
 mod tools;
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
