@@ -17,6 +17,8 @@ pub enum ErrorKind {
     NotFound,
     /// The same identity already stands for other content, or a precondition no longer holds.
     Conflict,
+    /// What the caller's condition goes by is another by now, such as the version of a document.
+    PreconditionFailed,
     /// The caller is not known: no credential, or one that is not good.
     Unauthenticated,
     /// The caller is known and may not do this.
@@ -25,6 +27,8 @@ pub enum ErrorKind {
     RateLimited,
     /// The token budget cannot hold the critical header and the user's turn.
     BudgetTooSmall,
+    /// The model, or whoever decides for it, refused to answer.
+    Declined,
     /// The backend cannot be reached, or is busy; trying again later may work.
     Unavailable,
     /// The backend accepts no writes.
@@ -47,10 +51,12 @@ impl ErrorKind {
             Self::InvalidInput => "invalid_input",
             Self::NotFound => "not_found",
             Self::Conflict => "conflict",
+            Self::PreconditionFailed => "precondition_failed",
             Self::Unauthenticated => "unauthenticated",
             Self::Forbidden => "forbidden",
             Self::RateLimited => "rate_limited",
             Self::BudgetTooSmall => "budget_too_small",
+            Self::Declined => "declined",
             Self::Unavailable => "unavailable",
             Self::ReadOnly => "read_only",
             Self::StorageFull => "storage_full",

@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 /// Longest caller-chosen identifier, in bytes.
 pub const MAX_NAME_BYTES: usize = 200;
 
+/// Longest id of a preset, in bytes.
+pub const MAX_PRESET_BYTES: usize = 80;
+
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -48,8 +51,22 @@ macro_rules! uuid_id {
     };
 }
 
+/// As `name_id`, of what is a part of a path and of the source of a recalled text.
+macro_rules! part_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        name_id!($(#[$doc])* $name, $what, check_part,
+            "`InvalidInput` as for any name, and when it reads as a path: `.`, `..`, or with one of \
+             `/`, `\\`, `#`, `?` and `%`.");
+    };
+}
+
 macro_rules! name_id {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        name_id!($(#[$doc])* $name, $what, check_name,
+            "`InvalidInput` when it is empty, longer than [`MAX_NAME_BYTES`], starts or ends \
+             with white space, or has a control character.");
+    };
+    ($(#[$doc:meta])* $name:ident, $what:literal, $check:ident, $errors:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
@@ -58,11 +75,10 @@ macro_rules! name_id {
             /// Takes a caller-chosen identifier.
             ///
             /// # Errors
-            /// `InvalidInput` when it is empty, longer than [`MAX_NAME_BYTES`], starts or ends
-            /// with white space, or has a control character.
+            #[doc = $errors]
             pub fn new(value: impl Into<String>) -> Result<Self> {
                 let value = value.into();
-                check_name($what, &value)?;
+                $check($what, &value)?;
                 Ok(Self(value))
             }
 
@@ -110,6 +126,56 @@ uuid_id!(
     /// One reference of a session to a file.
     FileRefId
 );
+uuid_id!(
+    /// One persona: a context with a fixed character.
+    PersonaId
+);
+uuid_id!(
+    /// One backup of a persona.
+    BackupId
+);
+
+/// A preset: small letters, digits and hyphens, so that it can stand in a path or an address.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PresetId(String);
+
+impl PresetId {
+    /// Takes an identifier.
+    ///
+    /// # Errors
+    /// `InvalidInput` for one that has anything but small letters, digits and hyphens.
+    pub fn new(value: impl Into<String>) -> Result<Self> {
+        let value = value.into();
+        let good = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        if value.is_empty() || value.len() > MAX_PRESET_BYTES || !value.bytes().all(good) {
+            return Err(Error::invalid(format!(
+                "a preset's id has 1 to {MAX_PRESET_BYTES} small letters, digits and hyphens, such \
+                 as preset-calm-counselor"
+            )));
+        }
+        Ok(Self(value))
+    }
+
+    /// The identifier.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PresetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for PresetId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::new(text)
+    }
+}
 
 /// The public part of an API key: sixteen hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -172,6 +238,37 @@ name_id!(
     "external_id"
 );
 
+part_id!(
+    /// A collection of memories, under an id that the caller chose.
+    VaultId,
+    "vault_id"
+);
+part_id!(
+    /// One memory of a vault: it has one document.
+    MemoryId,
+    "memory_id"
+);
+part_id!(
+    /// One snapshot of a memory's document.
+    ContextId,
+    "context_id"
+);
+name_id!(
+    /// Who wrote a snapshot of a document: an agent, a program or a person.
+    ActorId,
+    "actor_id"
+);
+
+fn check_part(what: &str, value: &str) -> Result<()> {
+    check_name(what, value)?;
+    if matches!(value, "." | "..") || value.contains(['/', '\\', '#', '?', '%']) {
+        return Err(Error::invalid(format!(
+            "{what} reads as a path: `.`, `..` and the characters / \\ # ? % are not allowed in it"
+        )));
+    }
+    Ok(())
+}
+
 fn check_name(what: &str, value: &str) -> Result<()> {
     let problem = if value.is_empty() {
         "is empty"
@@ -198,6 +295,17 @@ pub(crate) fn is_forbidden(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_paths_are_no_paths() {
+        for good in ["a", "v1.2", "...", "ana@example.org", "日本語", "a b", "a:b"] {
+            assert!(VaultId::new(good).is_ok(), "{good:?}");
+        }
+        for bad in ["", ".", "..", "../x", "a/b", "a\\b", "a#b", "a?b", "%2e%2e", "a\n"] {
+            let error = MemoryId::new(bad).unwrap_err();
+            assert!(error.message().starts_with("memory_id"), "{bad:?}: {error}");
+        }
+    }
 
     #[test]
     fn names_are_checked() {

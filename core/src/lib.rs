@@ -8,6 +8,7 @@
 pub mod access;
 pub mod archive;
 pub mod context;
+pub mod document;
 pub mod embedding;
 pub mod entity;
 pub mod erase;
@@ -16,6 +17,7 @@ pub mod fact;
 pub mod ids;
 pub mod job;
 pub mod page;
+pub mod persona;
 pub mod ports;
 pub mod scope;
 pub mod session;

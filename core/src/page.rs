@@ -30,11 +30,15 @@ impl PageRequest {
     /// # Errors
     /// `InvalidInput` when the cursor is not one of ours.
     pub fn after(mut self, cursor: &str) -> Result<Self> {
-        let digits = cursor.len() <= 16 && cursor.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let position = digits.then(|| u64::from_str_radix(cursor, 16).ok()).flatten();
         let wrong = || Error::invalid("cursor must be the next_cursor of an earlier page");
-        self.after = Some(position.ok_or_else(wrong)?);
+        self.after = Some(read(cursor).ok_or_else(wrong)?);
         Ok(self)
+    }
+
+    /// The same of a caller whose cursors are other numbers: the position that `open` tells for its own.
+    #[must_use]
+    pub fn opened(self, open: impl FnOnce(u64) -> u64) -> Self {
+        Self { after: self.after.map(open), ..self }
     }
 
     /// Most items to return.
@@ -48,6 +52,15 @@ impl PageRequest {
     pub fn position(&self) -> Option<u64> {
         self.after
     }
+}
+
+fn write(position: u64) -> String {
+    format!("{position:x}")
+}
+
+fn read(cursor: &str) -> Option<u64> {
+    let digits = cursor.len() <= 16 && cursor.bytes().all(|byte| byte.is_ascii_hexdigit());
+    digits.then(|| u64::from_str_radix(cursor, 16).ok()).flatten()
 }
 
 /// Some items of a list and where the rest starts.
@@ -66,8 +79,14 @@ impl<T> Page<T> {
     pub fn from_rows(mut rows: Vec<(u64, T)>, limit: usize) -> Self {
         let more = rows.len() > limit;
         rows.truncate(limit);
-        let next_cursor =
-            more.then(|| rows.last().map(|(ordinal, _)| format!("{ordinal:x}"))).flatten();
+        let next_cursor = more.then(|| rows.last().map(|(ordinal, _)| write(*ordinal))).flatten();
         Self { items: rows.into_iter().map(|(_, item)| item).collect(), next_cursor }
+    }
+
+    /// The same for a caller whose cursors are other numbers: what `seal` makes of the position.
+    #[must_use]
+    pub fn sealed(self, seal: impl FnOnce(u64) -> u64) -> Self {
+        let next_cursor = self.next_cursor.as_deref().and_then(read).map(|at| write(seal(at)));
+        Self { next_cursor, ..self }
     }
 }

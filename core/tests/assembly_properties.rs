@@ -2,13 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is the answer")]
 
+#[path = "assembly/documents.rs"]
+mod documents;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use throughline_core::context::{
-    AssembledContext, Candidates, FactCandidate, Gathered, Intent, Item, ItemKind,
-    MessageCandidate, Outcome, Reason, RecallOptions, Section, Tier, ToolLine, assemble,
+    AssembledContext, Candidates, DocumentCandidate, FactCandidate, Gathered, Intent, Item,
+    ItemKind, MessageCandidate, Outcome, Reason, RecallOptions, Section, Tier, ToolLine, assemble,
 };
 use throughline_core::entity::{Entity, EntityKind};
 use throughline_core::fact::{Fact, FactKind, FactStatus};
@@ -238,12 +241,17 @@ fn gathered() -> impl Strategy<Value = (Vec<Message>, Gathered)> {
     (
         proptest::collection::vec(spoken(), 0..45),
         proptest::collection::vec(spoken(), 0..12),
-        (picks, told, entities),
+        (
+            picks,
+            told,
+            entities,
+            proptest::collection::vec((documents::text_of_parts(), 1..200_u32), 0..4),
+        ),
         (proptest::option::of(short()), proptest::option::of(short())),
         proptest::collection::btree_map("[a-z]{1,12}", short(), 0..40),
         proptest::option::of(proptest::collection::vec(short(), 0..9)),
     )
-        .prop_map(|(here, there, (picks, told, values), (rules, card), tools, lines)| {
+        .prop_map(|(here, there, (picks, told, values, kept), (rules, card), tools, lines)| {
             let said = thread(1, here);
             let all = [said.clone(), thread(2, there)].concat();
             let entities = values.into_iter().map(|(kind, value)| Entity {
@@ -270,6 +278,7 @@ fn gathered() -> impl Strategy<Value = (Vec<Message>, Gathered)> {
                 candidates: Candidates {
                     messages: ranked(&all, picks),
                     facts: facts(told, &all),
+                    documents: documents::passages_of(kept),
                     warnings: Vec::new(),
                 },
                 scope_tokens: all.iter().map(|message| u64::from(message.tokens)).sum(),
@@ -538,6 +547,7 @@ fn candidates(case: &Case) -> Vec<(Section, String)> {
     add(Section::Recall, messages.collect());
     let facts = found.facts.iter().map(|c| format!("fact:{}", c.fact.id));
     add(Section::Recall, facts.collect());
+    add(Section::Recall, found.documents.iter().map(DocumentCandidate::source).collect());
     let entities = given.entities.iter().map(|entity| format!("entity:{}", entity.id));
     add(Section::Recall, entities.collect());
     all
@@ -572,6 +582,11 @@ fn shows(case: &Case, item: &Item, shown: &str) -> Result<(), &'static str> {
             let fact = case.gathered.candidates.facts.iter().find(of_item);
             let text = &fact.ok_or("no such fact")?.fact.text;
             check(holds(&fold_spaces(text)), "not the fact")
+        }
+        Section::Recall if item.kind == ItemKind::Document => {
+            let found = case.gathered.candidates.documents.iter();
+            let mut of_item = found.filter(|c| item.source == c.source());
+            check(of_item.any(|c| holds(c.text())), "not the passage of the document")
         }
         Section::Recall => {
             let found = case.gathered.candidates.messages.iter();

@@ -35,8 +35,12 @@ CREATE TABLE scope (
   last_seq         bigint NOT NULL DEFAULT 0,
   sessions         bigint NOT NULL DEFAULT 0,
   facts            bigint NOT NULL DEFAULT 0,
+  documents        bigint NOT NULL DEFAULT 0,
   messages         bigint NOT NULL DEFAULT 0,
   tokens           bigint NOT NULL DEFAULT 0,
+  -- Counted up by every erasure. Begins at random, so that a scope that was dropped and begins anew is not
+  -- taken for the one that it was.
+  erasures         bigint NOT NULL DEFAULT floor(random() * 2 ^ 62)::bigint,
   -- Counted up by every transaction that changes anything of the scope: what a replica shows is as new as
   -- its version.
   version          bigint NOT NULL DEFAULT 0
@@ -197,6 +201,116 @@ CREATE TABLE file_ref (
   PRIMARY KEY (scope, id)
 );
 CREATE INDEX file_ref_recent ON file_ref (scope, session_number, created_at DESC, id DESC);
+
+-- The document of a memory. Its id is the number of its first snapshot; numbers are of the scope.
+CREATE TABLE document (
+  scope            uuid NOT NULL,
+  id               bigint NOT NULL,
+  latest           bigint NOT NULL,
+  vault            text COLLATE "C" NOT NULL,
+  memory           text COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope, id),
+  UNIQUE (scope, vault, memory)
+) WITH (fillfactor = 70);
+
+-- Every text as it was put. seq is the number of the scope's last message then.
+CREATE TABLE document_snapshot (
+  scope            uuid NOT NULL,
+  number           bigint NOT NULL,
+  document_id      bigint NOT NULL,
+  seq              bigint NOT NULL,
+  created_at       bigint NOT NULL,
+  etag             bytea NOT NULL,
+  context          text COLLATE "C" NOT NULL,
+  actor            text COLLATE "C" NOT NULL,
+  text             text COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope, number),
+  UNIQUE (scope, document_id, context)
+) PARTITION BY HASH (scope);
+CREATE INDEX document_snapshot_recent ON document_snapshot (scope, document_id, number DESC);
+
+-- Conversations with a fixed character; the conversation itself is a session.
+CREATE TABLE persona (
+  scope               uuid NOT NULL,
+  id                  uuid NOT NULL,
+  created_at          bigint NOT NULL,
+  updated_at          bigint NOT NULL,
+  last_interaction_at bigint NOT NULL,
+  expires_at          bigint NOT NULL,
+  deleted_at          bigint,
+  backed_up_at        bigint,
+  turns               bigint NOT NULL,
+  truncations         bigint NOT NULL,
+  version             bigint NOT NULL,
+  max_tokens          bigint NOT NULL,
+  max_history_tokens  bigint NOT NULL,
+  expiry_days         bigint NOT NULL,
+  memory              bigint NOT NULL,
+  temperature         double precision NOT NULL,
+  session             text COLLATE "C" NOT NULL,
+  name                text COLLATE "C" NOT NULL,
+  system_prompt       text COLLATE "C" NOT NULL,
+  personality         text COLLATE "C" NOT NULL,
+  -- One a line.
+  tags                text COLLATE "C" NOT NULL,
+  preset              text COLLATE "C",
+  PRIMARY KEY (scope, id)
+);
+CREATE INDEX persona_by_session ON persona (scope, session);
+
+CREATE TABLE preset (
+  scope               uuid NOT NULL,
+  id                  text COLLATE "C" NOT NULL,
+  created_at          bigint NOT NULL,
+  updated_at          bigint NOT NULL,
+  version             bigint NOT NULL,
+  max_tokens          bigint NOT NULL,
+  max_history_tokens  bigint NOT NULL,
+  expiry_days         bigint NOT NULL,
+  is_active           bigint NOT NULL,
+  temperature         double precision NOT NULL,
+  name                text COLLATE "C" NOT NULL,
+  description         text COLLATE "C" NOT NULL,
+  system_prompt       text COLLATE "C" NOT NULL,
+  default_personality text COLLATE "C" NOT NULL,
+  metadata            text COLLATE "C",
+  PRIMARY KEY (scope, id)
+);
+
+-- Of built-in presets as well.
+CREATE TABLE preset_use (
+  scope            uuid NOT NULL,
+  preset           text COLLATE "C" NOT NULL,
+  contexts         bigint NOT NULL,
+  turns            bigint NOT NULL,
+  truncations      bigint NOT NULL,
+  PRIMARY KEY (scope, preset)
+);
+
+-- What a backup holds goes with the messages up to the sequence number `through`.
+CREATE TABLE persona_backup (
+  scope            uuid NOT NULL,
+  id               uuid NOT NULL,
+  persona          uuid NOT NULL,
+  through          bigint NOT NULL,
+  taken_at         bigint NOT NULL,
+  session          text COLLATE "C" NOT NULL,
+  reason           text COLLATE "C" NOT NULL,
+  data             text COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope, id)
+);
+CREATE INDEX persona_backup_recent ON persona_backup (scope, persona, taken_at DESC, id DESC);
+CREATE INDEX persona_backup_by_session ON persona_backup (scope, session, through);
+
+CREATE TABLE message_tag (
+  scope            uuid NOT NULL,
+  message_id       uuid NOT NULL,
+  session_number   bigint NOT NULL,
+  -- One a line.
+  tags             text COLLATE "C" NOT NULL,
+  PRIMARY KEY (scope, message_id)
+);
+CREATE INDEX message_tag_by_session ON message_tag (scope, session_number);
 
 -- What was answered to batches with an idempotency key: hashes of key and request, and the identities
 -- that messages were given.
@@ -403,7 +517,7 @@ DECLARE
   parent text;
 BEGIN
   FOREACH parent IN ARRAY ARRAY['message', 'fact', 'fact_source', 'entity', 'entity_source',
-    'summary_line', 'idempotency', 'lex_tail', 'lex_block', 'embedding']
+    'summary_line', 'document_snapshot', 'idempotency', 'lex_tail', 'lex_block', 'embedding']
   LOOP
     FOR part IN 0..15 LOOP
       EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS 16, REMAINDER %s)',
@@ -415,7 +529,8 @@ BEGIN
     END LOOP;
   END LOOP;
   FOREACH parent IN ARRAY ARRAY['session', 'message', 'fact', 'fact_source', 'rejection',
-    'entity', 'entity_source', 'summary', 'summary_line', 'profile', 'file_ref', 'idempotency',
+    'entity', 'entity_source', 'summary', 'summary_line', 'profile', 'file_ref', 'document',
+    'document_snapshot', 'persona', 'preset', 'preset_use', 'persona_backup', 'message_tag', 'idempotency',
     'usage_day', 'lex_stats', 'lex_tail', 'lex_block', 'vector_state', 'embedding']
   LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', parent);

@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use futures_util::future::BoxFuture;
 use sqlx::Row;
 use throughline_core::fact::NewFact;
-use throughline_core::ids::SessionId;
+use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::job::{NewJob, Outcome, after_attempt};
 use throughline_core::ports::{
-    Applied, AppliedMessage, Namespace, Precondition, RecordKey, UnitKey, Write, WriteBatch,
+    Applied, AppliedMessage, Namespace, Precondition, RecordKey, UnitKey, VectorSpace, Write,
+    WriteBatch,
 };
 use throughline_core::session::{PreparedMessage, Session};
 use throughline_core::time::Timestamp;
@@ -20,20 +21,26 @@ use uuid::Uuid;
 use crate::connection::mapped;
 use crate::facts::FactWriter;
 use crate::lexical::TailWriter;
+use crate::preconditions::Locked;
 use crate::records::{bounded, number, parsed, scope_parts};
 use crate::sessions::{Held, Placed};
 use crate::store::{Bounded, PostgresStore};
 use crate::timed::Timed;
 use crate::vectors::VectorWriter;
-use crate::{entities, erase, files, idempotency, jobs, profiles, sessions, summaries, usage};
+use crate::{
+    documents, entities, erase, files, idempotency, jobs, personas, profiles, sessions, summaries,
+    usage,
+};
 
 /// Counters of the scope, read and locked first and written last.
 pub(crate) struct ScopeRow {
     pub(crate) last_seq: u64,
     sessions: u64,
     pub(crate) facts: u64,
+    pub(crate) documents: u64,
     pub(crate) messages: u64,
     pub(crate) tokens: u64,
+    erasures: u64,
 }
 
 /// What one batch carries from write to write.
@@ -49,6 +56,7 @@ struct Transaction<'b> {
     facts: FactWriter<'b>,
     words: [TailWriter; 2],
     vectors: Option<[VectorWriter; 2]>,
+    space: Option<&'b VectorSpace>,
     usage: UsageCounters,
 }
 
@@ -78,7 +86,12 @@ async fn decide(write: &mut Bounded, batch: &WriteBatch) -> Result<Applied> {
     }
     let mut transaction =
         mapped(Transaction::open(connection, scope, counters, batch).await, "apply")?;
-    transaction.check_preconditions(connection, &batch.preconditions).await?;
+    let locked = Locked {
+        scope: transaction.scope,
+        erasures: transaction.counters.erasures,
+        session_version: |id: &SessionId| transaction.sessions.get(id).map(|held| held.version),
+    };
+    locked.check(connection, &batch.preconditions).await?;
     let mut applied = Applied::default();
     for write in &batch.writes {
         transaction.write(connection, write, &mut applied).await?;
@@ -97,8 +110,8 @@ async fn lock_scope(
     scope: Uuid,
     batch: &WriteBatch,
 ) -> sqlx::Result<ScopeRow> {
-    let lock =
-        "SELECT last_seq, sessions, facts, messages, tokens FROM scope WHERE key = $1 FOR UPDATE";
+    let lock = "SELECT last_seq, sessions, facts, messages, tokens, documents, erasures FROM scope
+                WHERE key = $1 FOR UPDATE";
     let row = match sqlx::query(lock).bind(scope).fetch_optional(&mut *connection).await? {
         Some(row) => row,
         None => {
@@ -122,6 +135,8 @@ async fn lock_scope(
         facts: number(row.try_get(2)?)?,
         messages: number(row.try_get(3)?)?,
         tokens: number(row.try_get(4)?)?,
+        documents: number(row.try_get(5)?)?,
+        erasures: number(row.try_get(6)?)?,
     })
 }
 
@@ -132,6 +147,11 @@ fn check_vectors(batch: &WriteBatch) -> Result<()> {
     };
     let units = appended(batch).flat_map(|(_, message)| &message.units);
     let units = units.chain(stated(batch).map(|fact| &fact.unit));
+    let documents = batch.writes.iter().flat_map(|write| match write {
+        Write::PutDocument(new) => new.units.as_slice(),
+        _ => &[],
+    });
+    let units = units.chain(documents);
     for vector in units.filter_map(|unit| unit.vector.as_ref()) {
         space.check(vector)?;
     }
@@ -166,6 +186,7 @@ impl<'b> Transaction<'b> {
             Write::PutSummary(summary) => Some(&summary.session),
             Write::OpenSession { session, .. } => Some(session),
             Write::PutFile(file) => Some(&file.session),
+            Write::TagMessage { session, .. } => Some(session),
             _ => None,
         });
         let guarded = batch.preconditions.iter().filter_map(|precondition| match precondition {
@@ -216,32 +237,9 @@ impl<'b> Transaction<'b> {
             facts,
             words,
             vectors,
+            space: batch.space.as_ref(),
             usage: UsageCounters::default(),
         })
-    }
-
-    async fn check_preconditions(
-        &self,
-        connection: &mut Timed,
-        preconditions: &[Precondition],
-    ) -> Result<()> {
-        for precondition in preconditions {
-            let (key, expected) = match precondition {
-                Precondition::IfAbsent(key) => (key, None),
-                Precondition::IfVersion(key, version) => (key, Some(*version)),
-            };
-            let found = match key {
-                RecordKey::Session(id) => self.sessions.get(id).map(|session| session.version),
-                RecordKey::Profile => {
-                    let held = profiles::get(connection, self.scope).await;
-                    mapped(held, "apply")?.map(|profile| profile.version)
-                }
-            };
-            if found != expected {
-                return Err(Error::lost_race("another writer came first"));
-            }
-        }
-        Ok(())
     }
 
     async fn write(
@@ -270,6 +268,12 @@ impl<'b> Transaction<'b> {
                 })?;
                 mapped(files::put(connection, self.scope, held.number, file).await, "apply")
             }
+            Write::PutDocument(new) => {
+                let scope = (self.scope, &mut self.counters);
+                let putting: BoxFuture<'_, _> =
+                    Box::pin(documents::put(connection, scope, self.space, new));
+                putting.await
+            }
             Write::PutFact(fact) => {
                 let number = self.facts.put(self.counters.last_seq, fact);
                 self.index_fact(number, fact);
@@ -288,6 +292,25 @@ impl<'b> Transaction<'b> {
             }
             Write::PutProfile(profile) => {
                 mapped(profiles::put(connection, self.scope, profile).await, "apply")
+            }
+            Write::PutPersona(persona) => {
+                mapped(personas::put(connection, self.scope, persona).await, "apply")
+            }
+            Write::PutPreset(preset) => {
+                mapped(personas::put_preset(connection, self.scope, preset).await, "apply")
+            }
+            Write::RemovePreset(id) => {
+                mapped(personas::remove_preset(connection, self.scope, id).await, "apply")
+            }
+            Write::CountPreset(id, used) => {
+                mapped(personas::count_preset(connection, self.scope, id, used).await, "apply")
+            }
+            Write::PutBackup { backup, keep } => {
+                let put = personas::put_backup(connection, self.scope, backup, *keep);
+                mapped(put.await, "apply")
+            }
+            Write::TagMessage { session, message, tags } => {
+                self.tag(connection, session, *message, tags).await
             }
             Write::AddUsage(day, counters) => {
                 mapped(usage::add(connection, self.scope, *day, counters).await, "apply")
@@ -309,9 +332,10 @@ impl<'b> Transaction<'b> {
                 mapped(dropped.await.map(|_| ()), "apply")
             }
             Write::Erase { erasure, seed } => {
+                self.counters.erasures += 1;
                 let scope = (self.scope, &mut self.counters);
                 let erasing: BoxFuture<'_, _> =
-                    Box::pin(erase::erase(connection, scope, erasure, *seed));
+                    Box::pin(erase::erase(connection, scope, erasure, *seed, self.now));
                 let erased = erasing.await;
                 applied.erased.add(mapped(erased, "apply")?);
                 Ok(())
@@ -321,6 +345,28 @@ impl<'b> Transaction<'b> {
             }
             Write::DropScope => mapped(erase::drop_scope(connection, self.scope).await, "apply"),
         }
+    }
+
+    async fn tag(
+        &self,
+        connection: &mut Timed,
+        session: &SessionId,
+        message: MessageId,
+        tags: &[String],
+    ) -> Result<()> {
+        let none = || Error::not_found("no such message in this conversation");
+        let session_number = self.sessions.get(session).ok_or_else(none)?.number;
+        // One of this batch is written at its end.
+        let is_new = self
+            .placed
+            .iter()
+            .any(|placed| placed.session_number == session_number && placed.message.id == message);
+        let place = (session_number, message);
+        let held = is_new || mapped(personas::holds(connection, self.scope, place).await, "apply")?;
+        if !held {
+            return Err(none());
+        }
+        mapped(personas::tag(connection, self.scope, place, tags).await, "apply")
     }
 
     /// The session under an id, which is made when there is none.
@@ -502,7 +548,7 @@ impl<'b> Transaction<'b> {
         }
         sqlx::query(
             "UPDATE scope SET last_seq = $2, sessions = $3, facts = $4, messages = $5, tokens = $6,
-               version = version + 1
+               documents = $7, erasures = $8, version = version + 1
              WHERE key = $1",
         )
         .bind(scope)
@@ -511,6 +557,8 @@ impl<'b> Transaction<'b> {
         .bind(bounded(self.counters.facts))
         .bind(bounded(self.counters.messages))
         .bind(bounded(self.counters.tokens))
+        .bind(bounded(self.counters.documents))
+        .bind(bounded(self.counters.erasures))
         .execute(connection)
         .await
         .map(|_| ())

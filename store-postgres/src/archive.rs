@@ -183,10 +183,11 @@ impl Archive for PostgresStore {
         let mut read = self.read_of(of).await?;
         let select = match of {
             Holder::Scope(_) => {
-                "SELECT last_seq, sessions, facts, messages, tokens FROM scope WHERE key = $1"
+                "SELECT last_seq, sessions, facts, messages, tokens, documents FROM scope WHERE key = $1"
             }
             Holder::Tenant(_) => {
-                "SELECT 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint FROM tenant WHERE key = $1"
+                "SELECT 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint FROM tenant
+                 WHERE key = $1"
             }
         };
         let row = sqlx::query(select).bind(read.key).fetch_optional(read.connection()).await;
@@ -197,6 +198,7 @@ impl Archive for PostgresStore {
                 facts: number(row.try_get(2)?)?,
                 messages: number(row.try_get(3)?)?,
                 tokens: number(row.try_get(4)?)?,
+                documents: number(row.try_get(5)?)?,
             })
         };
         mapped(row.and_then(|row| row.map(counters).transpose()), "archive")
@@ -258,8 +260,8 @@ impl ArchiveTarget for PostgresStore {
                 let [tenant, user, workspace] = scope_parts(scope);
                 sqlx::query(
                     "INSERT INTO scope (key, tenant, user_id, workspace, last_seq, sessions, facts,
-                       messages, tokens)
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+                       messages, tokens, documents)
+                     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
                 )
                 .bind(write.key)
                 .bind(tenant)
@@ -270,6 +272,7 @@ impl ArchiveTarget for PostgresStore {
                 .bind(bounded(counters.facts))
                 .bind(bounded(counters.messages))
                 .bind(bounded(counters.tokens))
+                .bind(bounded(counters.documents))
             }
             Holder::Tenant(tenant) => sqlx::query(
                 "INSERT INTO tenant (key, name, keys)

@@ -46,6 +46,20 @@ impl TailWriter {
         Ok(writers)
     }
 
+    /// Of one namespace.
+    pub(crate) async fn open_one(
+        connection: &mut Timed,
+        scope: Uuid,
+        namespace: Namespace,
+    ) -> sqlx::Result<Self> {
+        let code = namespace_code(namespace);
+        let all = all_stats(connection, scope).await?.into_iter();
+        let held = all.into_iter().find(|(at, ..)| bounded(*at) == code);
+        let (stats, tail) =
+            held.map_or((IndexStats::default(), 0), |(_, stats, tail)| (stats, tail));
+        Ok(Self { stats, tail, ..Self::default() })
+    }
+
     /// For a batch without units.
     pub(crate) fn unused() -> [Self; 2] {
         [Self::default(), Self::default()]

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use futures_util::TryStreamExt;
 use sqlx::Row;
+use throughline_core::document::document_passages;
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{Namespace, OutboxRepo, OutboxText, ScopeTotals, UnitKey};
 use throughline_core::text::passages;
@@ -69,6 +70,38 @@ async fn facts_after(
         .collect()
 }
 
+async fn documents_after(
+    connection: &mut Timed,
+    scope: Uuid,
+    after: u64,
+    limit: usize,
+) -> sqlx::Result<Vec<OutboxText>> {
+    // A document has a passage at least.
+    let mut rows = sqlx::query(
+        "SELECT s.number, s.text FROM document_snapshot s
+         JOIN document d ON d.scope = $1 AND d.id = s.document_id AND d.latest = s.number
+         WHERE s.scope = $1 AND s.number > $2 ORDER BY s.number LIMIT $3",
+    )
+    .bind(scope)
+    .bind(bounded(after))
+    .bind(bounded(limit))
+    .fetch(connection);
+    let mut texts = Vec::new();
+    while texts.len() < limit {
+        let Some(row) = rows.try_next().await? else { break };
+        let snapshot: u32 = number(row.try_get(0)?)?;
+        let text: &str = row.try_get(1)?;
+        texts.extend(document_passages(text).iter().zip(0..).map(|(passage, ordinal)| {
+            OutboxText {
+                key: UnitKey::document(snapshot, ordinal),
+                seq: snapshot.into(),
+                text: passage.indexed(text),
+            }
+        }));
+    }
+    Ok(texts)
+}
+
 #[async_trait]
 impl OutboxRepo for PostgresStore {
     async fn texts_after(
@@ -83,6 +116,7 @@ impl OutboxRepo for PostgresStore {
         let found = match namespace {
             Namespace::Message => messages_after(read.connection(), key, after, limit).await,
             Namespace::Fact => facts_after(read.connection(), key, after, limit).await,
+            Namespace::Document => documents_after(read.connection(), key, after, limit).await,
         };
         mapped(found, "texts_after")
     }
@@ -90,7 +124,9 @@ impl OutboxRepo for PostgresStore {
     async fn scopes(&self, page: &PageRequest) -> Result<Page<(Scope, ScopeTotals)>> {
         let mut work = self.work().await?;
         let rows = sqlx::query(
-            "SELECT number, tenant, user_id, workspace, messages, tokens, last_seq, facts FROM scope
+            "SELECT number, tenant, user_id, workspace, messages, tokens, last_seq, facts,
+               documents
+             FROM scope
              WHERE number > $1 ORDER BY number LIMIT $2",
         )
         .bind(bounded(page.position().unwrap_or(0)))

@@ -45,6 +45,7 @@ pub(crate) fn namespace_code(namespace: Namespace) -> i64 {
     match namespace {
         Namespace::Message => 0,
         Namespace::Fact => 1,
+        Namespace::Document => 2,
     }
 }
 

@@ -429,21 +429,24 @@ impl SessionRepo for PostgresStore {
 
     async fn totals(&self, scope: &Scope) -> Result<ScopeTotals> {
         let mut read = self.read(scope).await?;
-        let row = sqlx::query("SELECT messages, tokens, last_seq, facts FROM scope WHERE key = $1")
-            .bind(read.key)
-            .fetch_optional(read.connection())
-            .await;
+        let row = sqlx::query(
+            "SELECT messages, tokens, last_seq, facts, documents FROM scope WHERE key = $1",
+        )
+        .bind(read.key)
+        .fetch_optional(read.connection())
+        .await;
         let totals = row.and_then(|row| row.map(|row| read_totals(&row, 0)).transpose());
         Ok(mapped(totals, "totals")?.unwrap_or_default())
     }
 }
 
-/// Totals of four columns from `from` on.
+/// Totals of five columns from `from` on.
 pub(crate) fn read_totals(row: &PgRow, from: usize) -> sqlx::Result<ScopeTotals> {
     Ok(ScopeTotals {
         messages: number(row.try_get(from)?)?,
         tokens: number(row.try_get(from + 1)?)?,
         last_seq: number(row.try_get(from + 2)?)?,
         facts: number(row.try_get(from + 3)?)?,
+        documents: number(row.try_get(from + 4)?)?,
     })
 }

@@ -69,6 +69,27 @@ impl VectorWriter {
         Ok([writer(0, Namespace::Message), writer(1, Namespace::Fact)])
     }
 
+    /// Of one namespace; `last` is its last number before the batch.
+    pub(crate) async fn open_one(
+        connection: &mut Timed,
+        scope: Uuid,
+        space: &VectorSpace,
+        (namespace, last): (Namespace, u64),
+    ) -> sqlx::Result<Self> {
+        let space = open_space(connection, space).await?;
+        let through: Option<i64> = sqlx::query_scalar(
+            "SELECT through FROM vector_state
+             WHERE scope = $1 AND space_id = $2 AND namespace = $3",
+        )
+        .bind(scope)
+        .bind(space)
+        .bind(namespace_code(namespace))
+        .fetch_optional(connection)
+        .await?;
+        let through = number(through.unwrap_or(0))?;
+        Ok(Self { space, namespace, through, complete: through == last, items: Vec::new() })
+    }
+
     pub(crate) fn add(&mut self, key: UnitKey, vector: &[f32]) {
         self.items.push(VectorItem { key, vector: vector.to_vec() });
     }

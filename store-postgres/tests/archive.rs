@@ -60,7 +60,8 @@ async fn records_arrive_as_they_were() {
     let server = Server::start("archive").await;
     let store = PostgresStore::open(server.options()).await.unwrap();
     let tenant = |name| Holder::Tenant(TenantId::new(name).unwrap());
-    let counters = ScopeCounters { last_seq: 1, sessions: 2, facts: 3, messages: 4, tokens: 5 };
+    let counters =
+        ScopeCounters { last_seq: 1, sessions: 2, facts: 3, documents: 6, messages: 4, tokens: 5 };
     for (ours, theirs, counters) in [
         (Holder::Scope(scope("ours")), Holder::Scope(scope("theirs")), counters),
         (tenant("ours"), tenant("theirs"), ScopeCounters::default()),

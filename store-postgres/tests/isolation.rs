@@ -15,7 +15,13 @@ use throughline_core::Scope;
 use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permissions};
 use throughline_core::entity::EntityKind;
 use throughline_core::fact::RejectionKey;
-use throughline_core::ids::{FileRefId, KeyId, ShareId, UserId};
+use throughline_core::ids::{
+    BackupId, FileRefId, KeyId, MessageId, PersonaId, PresetId, ShareId, UserId,
+};
+use throughline_core::persona::{
+    Backup, BackupHead, BackupReason, NewPersona, Persona, PersonaLimits, Preset, PresetUse,
+    Settings, built_in,
+};
 use throughline_core::ports::{
     Idempotency, Namespace, Store, TenantBatch, TenantRepo, TenantWrite, UnitKey, VectorIndex,
     VectorItem, VectorSpace, Write,
@@ -24,7 +30,7 @@ use throughline_core::scope::Profile;
 use throughline_core::session::{FileKind, FileRef, Share};
 use throughline_store_postgres::PostgresStore;
 use throughline_testkit::build::{
-    append, at, batch, id, job, say, scope, session, slot_fact, summary,
+    append, at, batch, document, id, job, say, scope, session, slot_fact, summary,
 };
 
 use support::Server;
@@ -62,6 +68,7 @@ async fn fill(store: &PostgresStore, scope: &Scope) {
     let profile =
         Profile { rules: "be brief".into(), card: String::new(), version: 1, updated_at: at(0) };
     first.writes.push(Write::PutProfile(profile));
+    first.writes.push(Write::PutDocument(Box::new(document("v", "m", "c", "# Facts\nporto"))));
     first.writes.push(Write::PutSummary(Box::new(summary("s", 1, 1, &[first_said]))));
     store.apply(first).await.unwrap();
     // Enough units that the tail is folded into blocks, and one that is not.
@@ -85,9 +92,41 @@ async fn fill(store: &PostgresStore, scope: &Scope) {
     let once = batch(scope).with(Write::PutFile(Box::new(file))).with_idempotency(Some(asked));
     let once = once.with(Write::Reject(vec![RejectionKey::from_bytes([3; 16])]));
     store.apply(once).await.unwrap();
+    fill_personas(store, scope, first_said).await;
     fill_tenant(store, scope).await;
     let item = VectorItem { key: UnitKey::message(1, 0), vector: vec![1.0, 0.0] };
     store.upsert(scope, Namespace::Message, &space, &[item], 1).await.unwrap();
+}
+
+/// Rows in every table of personas.
+async fn fill_personas(store: &PostgresStore, scope: &Scope, said: MessageId) {
+    let limits = PersonaLimits::default();
+    let new = NewPersona::new("Guide", "You are a guide.");
+    let begin = (None, Settings::default());
+    let persona = Persona::begin(PersonaId::from_uuid(id()), new, begin, &limits, at(0)).unwrap();
+    let head = BackupHead {
+        id: BackupId::from_uuid(id()),
+        persona: persona.id,
+        session: session("s"),
+        through: 1,
+        taken_at: at(0),
+        reason: BackupReason::Daily,
+        bytes: 2,
+    };
+    let backup = Backup { head, data: "{}".to_owned() };
+    let preset = Preset { id: PresetId::new("preset-own").unwrap(), ..built_in().remove(0) };
+    let used = PresetUse { contexts: 1, ..PresetUse::default() };
+    let all = batch(scope)
+        .with(Write::CountPreset(preset.id.clone(), used))
+        .with(Write::PutPreset(Box::new(preset)))
+        .with(Write::PutPersona(Box::new(persona)))
+        .with(Write::PutBackup { backup: Box::new(backup), keep: 1 })
+        .with(Write::TagMessage {
+            session: session("s"),
+            message: said,
+            tags: vec!["porto".to_owned()],
+        });
+    store.apply(all).await.unwrap();
 }
 
 /// Rows in every table of the scope's tenant.

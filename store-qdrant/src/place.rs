@@ -38,6 +38,7 @@ impl Place {
         let namespace = match namespace {
             Namespace::Message => "message",
             Namespace::Fact => "fact",
+            Namespace::Document => "document",
         };
         let hashed = scope_hash(scope);
         let place = hash("place", &[hashed.as_bytes(), namespace.as_bytes()]);
@@ -131,7 +132,7 @@ mod tests {
         let (mut places, mut points) = (HashSet::new(), HashSet::new());
         for scope in scopes {
             let scope = scope.unwrap();
-            for namespace in [Namespace::Message, Namespace::Fact] {
+            for namespace in Namespace::ALL {
                 let place = Place::of(&scope, namespace);
                 places.insert(place.place);
                 points.insert(format!("{:?}", place.watermark()));
@@ -140,7 +141,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!((places.len(), points.len()), (12, 60));
+        assert_eq!((places.len(), points.len()), (18, 90));
     }
 
     #[test]

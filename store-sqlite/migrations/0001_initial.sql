@@ -13,8 +13,12 @@ CREATE TABLE scope (
   last_seq       INTEGER NOT NULL DEFAULT 0,
   sessions       INTEGER NOT NULL DEFAULT 0,
   facts          INTEGER NOT NULL DEFAULT 0,
+  documents      INTEGER NOT NULL DEFAULT 0,
   messages       INTEGER NOT NULL DEFAULT 0,
   tokens         INTEGER NOT NULL DEFAULT 0,
+  -- Counted up by every erasure. Begins at random, so that a scope that was dropped and begins anew is not
+  -- taken for the one that it was.
+  erasures       INTEGER NOT NULL DEFAULT (abs(random() / 2)),
   UNIQUE (tenant, user, workspace)
 ) STRICT;
 
@@ -178,6 +182,117 @@ CREATE TABLE file_ref (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX file_ref_recent ON file_ref (scope_id, session_number, created_at DESC, id DESC);
 CREATE INDEX file_ref_by_message ON file_ref (scope_id, message_id) WHERE message_id IS NOT NULL;
+
+-- The document of a memory. Its id is the number of its first snapshot; numbers are of the scope.
+CREATE TABLE document (
+  scope_id       INTEGER NOT NULL,
+  id             INTEGER NOT NULL,
+  latest         INTEGER NOT NULL,
+  vault          TEXT NOT NULL,
+  memory         TEXT NOT NULL,
+  PRIMARY KEY (scope_id, id),
+  UNIQUE (scope_id, vault, memory)
+) STRICT, WITHOUT ROWID;
+
+-- Every text as it was put. seq is the number of the scope's last message then.
+CREATE TABLE document_snapshot (
+  rowid          INTEGER PRIMARY KEY,
+  scope_id       INTEGER NOT NULL,
+  number         INTEGER NOT NULL,
+  document_id    INTEGER NOT NULL,
+  seq            INTEGER NOT NULL,
+  created_at     INTEGER NOT NULL,
+  etag           BLOB NOT NULL,
+  context        TEXT NOT NULL,
+  actor          TEXT NOT NULL,
+  text           TEXT NOT NULL,
+  UNIQUE (scope_id, number),
+  UNIQUE (scope_id, document_id, context)
+) STRICT;
+CREATE INDEX document_snapshot_recent ON document_snapshot (scope_id, document_id, number DESC);
+
+-- Conversations with a fixed character; the conversation itself is a session.
+CREATE TABLE persona (
+  scope_id            INTEGER NOT NULL,
+  id                  BLOB NOT NULL,
+  session             TEXT NOT NULL,
+  name                TEXT NOT NULL,
+  system_prompt       TEXT NOT NULL,
+  personality         TEXT NOT NULL,
+  temperature         REAL NOT NULL,
+  max_tokens          INTEGER NOT NULL,
+  max_history_tokens  INTEGER NOT NULL,
+  expiry_days         INTEGER NOT NULL,
+  memory              INTEGER NOT NULL,
+  -- One a line.
+  tags                TEXT NOT NULL,
+  preset              TEXT,
+  created_at          INTEGER NOT NULL,
+  updated_at          INTEGER NOT NULL,
+  last_interaction_at INTEGER NOT NULL,
+  expires_at          INTEGER NOT NULL,
+  deleted_at          INTEGER,
+  backed_up_at        INTEGER,
+  turns               INTEGER NOT NULL,
+  truncations         INTEGER NOT NULL,
+  version             INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX persona_by_session ON persona (scope_id, session);
+
+CREATE TABLE preset (
+  scope_id            INTEGER NOT NULL,
+  id                  TEXT NOT NULL,
+  name                TEXT NOT NULL,
+  description         TEXT NOT NULL,
+  system_prompt       TEXT NOT NULL,
+  default_personality TEXT NOT NULL,
+  temperature         REAL NOT NULL,
+  max_tokens          INTEGER NOT NULL,
+  max_history_tokens  INTEGER NOT NULL,
+  expiry_days         INTEGER NOT NULL,
+  created_at          INTEGER NOT NULL,
+  updated_at          INTEGER NOT NULL,
+  is_active           INTEGER NOT NULL,
+  metadata            TEXT,
+  version             INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- Of built-in presets as well.
+CREATE TABLE preset_use (
+  scope_id       INTEGER NOT NULL,
+  preset         TEXT NOT NULL,
+  contexts       INTEGER NOT NULL,
+  turns          INTEGER NOT NULL,
+  truncations    INTEGER NOT NULL,
+  PRIMARY KEY (scope_id, preset)
+) STRICT, WITHOUT ROWID;
+
+-- What a backup holds goes with the messages up to the sequence number `through`.
+CREATE TABLE persona_backup (
+  scope_id       INTEGER NOT NULL,
+  id             BLOB NOT NULL,
+  persona        BLOB NOT NULL,
+  session        TEXT NOT NULL,
+  through        INTEGER NOT NULL,
+  taken_at       INTEGER NOT NULL,
+  reason         TEXT NOT NULL,
+  data           TEXT NOT NULL,
+  PRIMARY KEY (scope_id, id)
+) STRICT;
+CREATE INDEX persona_backup_recent ON persona_backup (scope_id, persona, taken_at DESC, id DESC);
+CREATE INDEX persona_backup_by_session ON persona_backup (scope_id, session, through);
+
+CREATE TABLE message_tag (
+  scope_id       INTEGER NOT NULL,
+  message_id     BLOB NOT NULL,
+  session_number INTEGER NOT NULL,
+  -- One a line.
+  tags           TEXT NOT NULL,
+  PRIMARY KEY (scope_id, message_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_tag_by_session ON message_tag (scope_id, session_number);
 
 -- What was answered to batches with an idempotency key: hashes of key and request, and the identities
 -- that messages were given.

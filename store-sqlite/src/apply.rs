@@ -1,7 +1,7 @@
 //! Applying a batch inside a transaction.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use throughline_core::ids::SessionId;
+use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::job::{NewJob, Outcome, after_attempt};
 use throughline_core::ports::{
     Applied, AppliedMessage, IndexUnit, Namespace, Precondition, RecordKey, UnitKey, VectorSpace,
@@ -16,7 +16,10 @@ use crate::lexical::TailWriter;
 use crate::records::{At, Id, mapped, parsed};
 use crate::store::scope_columns;
 use crate::vectors::VectorWriter;
-use crate::{entities, erase, facts, files, idempotency, profiles, sessions, summaries, usage};
+use crate::{
+    documents, entities, erase, facts, files, idempotency, personas, profiles, sessions, summaries,
+    usage,
+};
 
 /// Counters of the scope, read once and written once a batch.
 pub(crate) struct ScopeRow {
@@ -24,8 +27,10 @@ pub(crate) struct ScopeRow {
     pub(crate) last_seq: u64,
     sessions: u64,
     pub(crate) facts: u64,
+    pub(crate) documents: u64,
     pub(crate) messages: u64,
     pub(crate) tokens: u64,
+    erasures: u64,
 }
 
 /// What one batch carries from write to write.
@@ -35,6 +40,7 @@ struct Transaction<'c> {
     session: Option<sessions::SessionRow>,
     messages: IndexWriter,
     facts: IndexWriter,
+    space: Option<&'c VectorSpace>,
     usage: UsageCounters,
 }
 
@@ -48,7 +54,7 @@ pub(crate) struct IndexWriter {
 
 impl IndexWriter {
     /// `last` is the last sequence number (of facts, the last number) before the batch.
-    fn open(
+    pub(crate) fn open(
         connection: &Connection,
         scope_id: i64,
         namespace: Namespace,
@@ -77,7 +83,7 @@ impl IndexWriter {
         }
     }
 
-    fn close(self, connection: &Connection, last: u64) -> rusqlite::Result<()> {
+    pub(crate) fn close(self, connection: &Connection, last: u64) -> rusqlite::Result<()> {
         self.words.close(connection)?;
         let Some(mut vectors) = self.vectors else {
             return Ok(());
@@ -109,6 +115,7 @@ pub(crate) fn apply(connection: &Connection, batch: &WriteBatch) -> Result<Appli
         connection,
         messages: open(Namespace::Message, scope.last_seq)?,
         facts: open(Namespace::Fact, scope.facts)?,
+        space,
         scope,
         session: None,
         usage: UsageCounters::default(),
@@ -131,7 +138,7 @@ fn open_scope(connection: &Connection, batch: &WriteBatch) -> rusqlite::Result<S
         .prepare_cached(
             "INSERT INTO scope (tenant, user, workspace) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET last_seq = last_seq
-             RETURNING id, last_seq, sessions, facts, messages, tokens",
+             RETURNING id, last_seq, sessions, facts, messages, tokens, documents, erasures",
         )?
         .query_row([tenant, user, workspace], |row| {
             Ok(ScopeRow {
@@ -141,6 +148,8 @@ fn open_scope(connection: &Connection, batch: &WriteBatch) -> rusqlite::Result<S
                 facts: row.get(3)?,
                 messages: row.get(4)?,
                 tokens: row.get(5)?,
+                documents: row.get(6)?,
+                erasures: row.get(7)?,
             })
         })
 }
@@ -151,15 +160,24 @@ fn check_preconditions(
     preconditions: &[Precondition],
 ) -> Result<()> {
     for precondition in preconditions {
-        let (key, expected) = match precondition {
-            Precondition::IfAbsent(key) => (key, None),
-            Precondition::IfVersion(key, version) => (key, Some(*version)),
+        let version = |key: &RecordKey| {
+            let found = match key {
+                RecordKey::Session(id) => sessions::version(connection, scope.id, id),
+                RecordKey::Profile => profiles::version(connection, scope.id),
+                RecordKey::Document(vault, memory) => {
+                    documents::version(connection, scope.id, vault, memory)
+                }
+                RecordKey::Persona(id) => personas::version(connection, scope.id, *id),
+                RecordKey::Preset(id) => personas::preset_version(connection, scope.id, id),
+            };
+            mapped(found, "apply")
         };
-        let found = match key {
-            RecordKey::Session(id) => sessions::version(connection, scope.id, id),
-            RecordKey::Profile => profiles::version(connection, scope.id),
+        let holds = match precondition {
+            Precondition::IfAbsent(key) => version(key)?.is_none(),
+            Precondition::IfVersion(key, expected) => version(key)? == Some(*expected),
+            Precondition::IfErasures(erasures) => scope.erasures == *erasures,
         };
-        if mapped(found, "apply")? != expected {
+        if !holds {
             return Err(Error::lost_race("another writer came first"));
         }
     }
@@ -176,6 +194,7 @@ fn check_vectors(batch: &WriteBatch) -> Result<()> {
             let facts = message.facts.iter().map(|fact| &fact.unit);
             message.units.iter().chain(facts).collect()
         }
+        Write::PutDocument(new) => new.units.iter().collect(),
         _ => Vec::new(),
     });
     for vector in units.filter_map(|unit| unit.vector.as_ref()) {
@@ -201,6 +220,9 @@ impl Transaction<'_> {
                 Ok(())
             }
             Write::PutFile(file) => self.put_file(file),
+            Write::PutDocument(new) => {
+                documents::put(self.connection, &mut self.scope, self.space, new)
+            }
             Write::PutFact(fact) => {
                 let (scope, facts) = (&mut self.scope, &mut self.facts);
                 mapped(
@@ -232,6 +254,22 @@ impl Transaction<'_> {
             Write::PutProfile(profile) => {
                 mapped(profiles::put(self.connection, self.scope.id, profile), "apply")
             }
+            Write::PutPersona(persona) => {
+                mapped(personas::put(self.connection, self.scope.id, persona), "apply")
+            }
+            Write::PutPreset(preset) => {
+                mapped(personas::put_preset(self.connection, self.scope.id, preset), "apply")
+            }
+            Write::RemovePreset(id) => {
+                mapped(personas::remove_preset(self.connection, self.scope.id, id), "apply")
+            }
+            Write::CountPreset(id, used) => {
+                mapped(personas::count_preset(self.connection, self.scope.id, id, used), "apply")
+            }
+            Write::PutBackup { backup, keep } => {
+                mapped(personas::put_backup(self.connection, self.scope.id, backup, *keep), "apply")
+            }
+            Write::TagMessage { session, message, tags } => self.tag(session, *message, tags),
             Write::AddUsage(day, counters) => {
                 mapped(usage::add(self.connection, self.scope.id, *day, counters), "apply")
             }
@@ -245,7 +283,8 @@ impl Transaction<'_> {
             }
             Write::DropJob(id) => mapped(self.drop_job(Id(id.as_uuid())), "apply"),
             Write::Erase { erasure, seed } => {
-                let erased = erase::erase(self.connection, &mut self.scope, erasure, *seed);
+                self.scope.erasures += 1;
+                let erased = erase::erase(self.connection, &mut self.scope, erasure, *seed, now);
                 applied.erased.add(mapped(erased, "apply")?);
                 Ok(())
             }
@@ -254,15 +293,30 @@ impl Transaction<'_> {
         }
     }
 
-    fn put_file(&self, file: &FileRef) -> Result<()> {
+    fn session_number(&self, id: &SessionId) -> Result<Option<u32>> {
         let held = match &self.session {
-            Some(session) if session.id == file.session => Ok(Some(session.number)),
-            _ => sessions::number(self.connection, self.scope.id, &file.session),
+            Some(session) if session.id == *id => Ok(Some(session.number)),
+            _ => sessions::number(self.connection, self.scope.id, id),
         };
-        let number = mapped(held, "apply")?.ok_or_else(|| {
+        mapped(held, "apply")
+    }
+
+    fn put_file(&self, file: &FileRef) -> Result<()> {
+        let number = self.session_number(&file.session)?.ok_or_else(|| {
             Error::not_found("no session under this id: open it before files are added to it")
         })?;
         mapped(files::put(self.connection, self.scope.id, number, file), "apply")
+    }
+
+    fn tag(&self, session: &SessionId, message: MessageId, tags: &[String]) -> Result<()> {
+        let tagged = match self.session_number(session)? {
+            Some(number) => personas::tag(self.connection, self.scope.id, (number, message), tags),
+            None => Ok(false),
+        };
+        match mapped(tagged, "apply")? {
+            true => Ok(()),
+            false => Err(Error::not_found("no such message in this conversation")),
+        }
     }
 
     fn append(&mut self, id: &SessionId, message: &PreparedMessage) -> Result<AppliedMessage> {
@@ -423,10 +477,11 @@ impl Transaction<'_> {
         connection
             .prepare_cached(
                 "UPDATE scope SET last_seq = ?2, sessions = ?3, facts = ?4, messages = ?5,
-                 tokens = ?6 WHERE id = ?1",
+                 tokens = ?6, documents = ?7, erasures = ?8 WHERE id = ?1",
             )?
             .execute(params![
-                scope.id, scope.last_seq, scope.sessions, scope.facts, scope.messages, scope.tokens
+                scope.id, scope.last_seq, scope.sessions, scope.facts, scope.messages,
+                scope.tokens, scope.documents, scope.erasures
             ])
             .map(|_| ())
     }

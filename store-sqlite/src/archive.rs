@@ -170,7 +170,8 @@ impl Archive for SqliteArchive {
             let Some(id) = scope_id(connection, &scope)? else { return Ok(None) };
             connection
                 .prepare_cached(
-                    "SELECT last_seq, sessions, facts, messages, tokens FROM scope WHERE id = ?1",
+                    "SELECT last_seq, sessions, facts, messages, tokens, documents FROM scope
+                     WHERE id = ?1",
                 )?
                 .query_row([id], |row| {
                     Ok(ScopeCounters {
@@ -179,6 +180,7 @@ impl Archive for SqliteArchive {
                         facts: row.get(2)?,
                         messages: row.get(3)?,
                         tokens: row.get(4)?,
+                        documents: row.get(5)?,
                     })
                 })
                 .optional()

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
+use throughline_core::document::document_passages;
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{Namespace, OutboxRepo, OutboxText, ScopeTotals, UnitKey};
 use throughline_core::text::passages;
@@ -55,6 +56,34 @@ fn facts_after(
         .collect()
 }
 
+fn documents_after(
+    connection: &Connection,
+    scope_id: i64,
+    after: u64,
+    limit: usize,
+) -> rusqlite::Result<Vec<OutboxText>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT s.number, s.text FROM document_snapshot s
+         JOIN document d ON d.scope_id = s.scope_id AND d.id = s.document_id
+         WHERE s.scope_id = ?1 AND s.number > ?2 AND d.latest = s.number ORDER BY s.number",
+    )?;
+    let mut rows = statement.query(params![scope_id, bounded(after)])?;
+    let mut texts = Vec::new();
+    while texts.len() < limit {
+        let Some(row) = rows.next()? else { break };
+        let number: u32 = row.get(0)?;
+        let text = row.get_ref(1)?.as_str()?;
+        texts.extend(document_passages(text).iter().zip(0..).map(|(passage, ordinal)| {
+            OutboxText {
+                key: UnitKey::document(number, ordinal),
+                seq: number.into(),
+                text: passage.indexed(text),
+            }
+        }));
+    }
+    Ok(texts)
+}
+
 #[async_trait]
 impl OutboxRepo for SqliteStore {
     async fn texts_after(
@@ -67,6 +96,7 @@ impl OutboxRepo for SqliteStore {
         let read = match namespace {
             Namespace::Message => messages_after,
             Namespace::Fact => facts_after,
+            Namespace::Document => documents_after,
         };
         let found = self
             .read_scope(scope, move |connection, scope_id| read(connection, scope_id, after, limit))
@@ -81,7 +111,8 @@ impl OutboxRepo for SqliteStore {
                 let read = || -> rusqlite::Result<Vec<(u64, (Scope, ScopeTotals))>> {
                     connection
                         .prepare_cached(
-                            "SELECT id, tenant, user, workspace, messages, tokens, last_seq, facts
+                            "SELECT id, tenant, user, workspace, messages, tokens, last_seq, facts,
+                               documents
                              FROM scope WHERE id > ?1 ORDER BY id LIMIT ?2",
                         )?
                         .query_map(params![bounded(after), bounded(limit + 1)], |row| {
@@ -90,6 +121,7 @@ impl OutboxRepo for SqliteStore {
                                 tokens: row.get(5)?,
                                 last_seq: row.get(6)?,
                                 facts: row.get(7)?,
+                                documents: row.get(8)?,
                             };
                             Ok((row.get(0)?, (read_scope_columns(row, 1)?, totals)))
                         })?

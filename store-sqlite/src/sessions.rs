@@ -454,7 +454,7 @@ impl SessionRepo for SqliteStore {
             .read_scope(scope, |connection, scope_id| {
                 connection
                     .prepare_cached(
-                        "SELECT messages, tokens, last_seq, facts FROM scope WHERE id = ?1",
+                        "SELECT messages, tokens, last_seq, facts, documents FROM scope WHERE id = ?1",
                     )?
                     .query_row([scope_id], |row| {
                         Ok(ScopeTotals {
@@ -462,6 +462,7 @@ impl SessionRepo for SqliteStore {
                             tokens: row.get(1)?,
                             last_seq: row.get(2)?,
                             facts: row.get(3)?,
+                            documents: row.get(4)?,
                         })
                     })
             })

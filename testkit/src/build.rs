@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use throughline_core::Scope;
+use throughline_core::document::{NewSnapshot, index_document};
 use throughline_core::entity::{EntityKind, NewEntity};
 use throughline_core::fact::{FactKind, NewFact};
-use throughline_core::ids::{EntityId, ExternalId, FactId, JobId, MessageId, SessionId, SummaryId};
+use throughline_core::ids::{
+    ActorId, ContextId, EntityId, ExternalId, FactId, JobId, MemoryId, MessageId, SessionId,
+    SummaryId, VaultId,
+};
 use throughline_core::job::{DEFAULT_PRIORITY, NewJob};
 use throughline_core::ports::{IdGen, Write, WriteBatch};
 use throughline_core::session::{NewMessage, PreparedMessage, Role, prepare};
@@ -241,6 +245,39 @@ pub fn summary(of: &str, version: u64, covered: u64, sources: &[MessageId]) -> S
             })
             .collect(),
         tokens: 9,
+    }
+}
+
+/// A vault's id.
+#[must_use]
+pub fn vault(id: &str) -> VaultId {
+    VaultId::new(id).expect("a valid vault id")
+}
+
+/// A memory's id.
+#[must_use]
+pub fn memory(id: &str) -> MemoryId {
+    MemoryId::new(id).expect("a valid memory id")
+}
+
+/// The id of a snapshot.
+#[must_use]
+pub fn context(id: &str) -> ContextId {
+    ContextId::new(id).expect("a valid context id")
+}
+
+/// A snapshot of a memory's document, put by "agent" at the start of the calendar.
+#[must_use]
+pub fn document(in_vault: &str, of: &str, id: &str, text: &str) -> NewSnapshot {
+    NewSnapshot {
+        vault: vault(in_vault),
+        memory: memory(of),
+        context: context(id),
+        actor: ActorId::new("agent").expect("a valid actor id"),
+        text: text.to_owned(),
+        created_at: at(0),
+        keep: 100,
+        units: index_document(text),
     }
 }
 

@@ -55,6 +55,8 @@ pub enum ItemKind {
     Passage,
     /// A fact of the ledger.
     Fact,
+    /// A passage of a memory's document.
+    Document,
     /// A typed value of the session.
     Entity,
     /// The user's turn.
@@ -73,6 +75,7 @@ impl ItemKind {
             Self::Message => "message",
             Self::Passage => "passage",
             Self::Fact => "fact",
+            Self::Document => "document",
             Self::Entity => "entity",
             Self::Turn => "turn",
         }
@@ -177,7 +180,8 @@ pub struct Item {
     pub section: Section,
     /// What it is.
     pub kind: ItemKind,
-    /// `msg:<id>`, `fact:<id>`, `summary:<id>`, `entity:<id>`, `tool:<name>`, `profile`, `turn`.
+    /// `msg:<id>`, `fact:<id>`, `doc:<vault>/<memory>/<context>#<section>`, `summary:<id>`, `entity:<id>`,
+    /// `tool:<name>`, `profile`, `turn`.
     pub source: String,
     /// The caller's id of the message, where it has one.
     pub external_id: Option<ExternalId>,

@@ -27,7 +27,7 @@ use crate::text::guarded;
 use crate::tokens::{PER_MESSAGE, PER_PAYLOAD, message_tokens};
 
 /// Room below which a recalled block is not worth its fence.
-const LEAST_RECALL: u32 = 48;
+pub(super) const LEAST_RECALL: u32 = 48;
 
 /// Everything that a turn can draw on.
 #[derive(Debug, Clone, Default)]
@@ -439,7 +439,8 @@ fn budget_for(tokens: u32, tokenizer: &dyn Tokenizer) -> u32 {
     budget
 }
 
-fn spendable(budget: u32, tokenizer: &dyn Tokenizer) -> u32 {
+/// What may be spent of a budget: of an inexact count, a margin is kept free.
+pub(crate) fn spendable(budget: u32, tokenizer: &dyn Tokenizer) -> u32 {
     budget - margin(budget, tokenizer).min(budget)
 }
 

@@ -34,6 +34,11 @@ impl Meaning {
         Self { weight: 0.6, least: 0.05, gate, window: 0.5, neighbours: &[0.6, 0.4, 0.2, 0.1] }
     }
 
+    /// Passages of documents: each by itself, and near or not at all, since what a document says otherwise
+    /// has nothing to do with most turns.
+    pub(super) const DOCUMENTS: Self =
+        Self { weight: 0.6, least: 0.05, gate: 0.2, window: 0.0, neighbours: &[] };
+
     /// Each text by itself.
     pub(super) const SINGLE: Self =
         Self { weight: 0.6, least: 0.05, gate: 0.0, window: 0.0, neighbours: &[] };

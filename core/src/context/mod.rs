@@ -6,6 +6,8 @@
 
 mod account;
 mod assemble;
+mod block;
+mod documents;
 mod feedback;
 mod header;
 mod history;
@@ -25,7 +27,10 @@ mod window;
 pub use account::{
     AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
 };
+pub(crate) use assemble::spendable;
 pub use assemble::{Gathered, assemble};
+pub use block::Found;
+pub use documents::DocumentCandidate;
 pub use header::{CRITICAL_RULES, ToolLine};
 pub use intent::Intent;
 pub use pack::{DEFAULT_BUDGET, MAX_BUDGET, MAX_HEADER_TOKENS, Tier};

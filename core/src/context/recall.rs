@@ -1,12 +1,14 @@
 //! What recall found, and which of it a turn can afford: by relevance, until relevance or room
 //! ends. Pure.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::DocumentCandidate;
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::rank::Ranked;
 use crate::fact::Fact;
@@ -28,6 +30,8 @@ pub struct RecallOptions {
     pub meaning: bool,
     /// Add facts of the ledger.
     pub facts: bool,
+    /// Add passages of documents.
+    pub documents: bool,
     /// Adding stops below this share of the best score.
     pub relevance_floor: f32,
 }
@@ -40,6 +44,7 @@ impl Default for RecallOptions {
             feedback: true,
             meaning: true,
             facts: true,
+            documents: true,
             relevance_floor: 0.08,
         }
     }
@@ -51,6 +56,10 @@ const MAX_FACTS: usize = 10;
 const CURRENT_SESSION: f32 = 1.15;
 /// Facts below this share of the best fact's score are left out.
 const FACT_FLOOR: f32 = 0.4;
+/// Most passages of documents of one context.
+const MAX_DOCUMENTS: usize = 6;
+/// Passages of documents below this share of the best one's score are left out.
+const DOCUMENT_FLOOR: f32 = 0.4;
 /// What the heading of a day costs.
 const HEADING_TOKENS: u32 = 8;
 /// Shorter passages are never repeats: "Yes." answers another question each time.
@@ -99,11 +108,22 @@ pub struct Candidates {
     pub messages: Vec<MessageCandidate>,
     /// Facts.
     pub facts: Vec<FactCandidate>,
+    /// Passages of documents.
+    pub documents: Vec<DocumentCandidate>,
     /// What recall had to do without, in sentences for the caller.
     pub warnings: Vec<String>,
 }
 
 impl Candidates {
+    /// Adds what documents say, and what recall of them had to do without, once.
+    pub(super) fn add_documents(
+        &mut self,
+        (documents, warning): (Vec<DocumentCandidate>, Option<String>),
+    ) {
+        self.documents = documents;
+        self.warnings.extend(warning.filter(|warning| !self.warnings.contains(warning)));
+    }
+
     /// Joins ranked keys with the messages they stand for, at most `limit`; keys that nothing stands
     /// for any more fall out. `current` is the session of the turn, which is favoured.
     pub(super) fn join(
@@ -187,7 +207,12 @@ pub(super) fn select(
     // did not make it.
     let kept_for_facts = if candidates.facts.is_empty() { 0 } else { selection.left / 8 };
     selection.left -= kept_for_facts;
+    // Documents were written to be read again: they may take a fifth.
+    let kept_for_documents = if candidates.documents.is_empty() { 0 } else { selection.left / 5 };
+    selection.left -= kept_for_documents;
     let rest = selection.take_messages(pending, tokenizer);
+    selection.left += kept_for_documents;
+    selection.take_documents(&candidates.documents, tokenizer);
     selection.left += kept_for_facts;
     selection.take_facts(&candidates.facts, shown, tokenizer);
     let rest = selection.take_messages(rest, tokenizer);
@@ -242,6 +267,47 @@ impl Selection {
             }
         }
         over
+    }
+
+    fn take_documents(&mut self, candidates: &[DocumentCandidate], tokenizer: &dyn Tokenizer) {
+        let best = candidates.first().map_or(0.0, |candidate| candidate.score);
+        let mut taken = 0;
+        for candidate in candidates {
+            let text = candidate.line();
+            let tokens = tokenizer.count(&text);
+            let said = xxh3_64(candidate.text().as_bytes());
+            let outcome = if candidate.score < best * DOCUMENT_FLOOR {
+                Some(Reason::BelowRelevance)
+            } else if self.said.contains(&said) {
+                Some(Reason::Repeats)
+            } else if taken >= MAX_DOCUMENTS || tokens > self.left {
+                Some(Reason::OverShare)
+            } else {
+                None
+            };
+            let item = Item {
+                section: Section::Recall,
+                kind: ItemKind::Document,
+                source: candidate.source(),
+                external_id: None,
+                tokens,
+                score: Some(candidate.score),
+                outcome: outcome.map_or(Outcome::Included, |_| Outcome::Dropped),
+                reason: outcome.unwrap_or(Reason::Relevant),
+                span: None,
+            };
+            if outcome.is_some() {
+                self.dropped.push(item);
+            } else {
+                // Once for the heading of them all.
+                let heading = if taken == 0 { HEADING_TOKENS } else { 0 };
+                self.left = self.left.saturating_sub(tokens + heading);
+                taken += 1;
+                self.said.insert(said);
+                let (key, day) = (candidate.key, String::new());
+                self.lines.push(Line { item, message: None, text, key, day });
+            }
+        }
     }
 
     fn take_facts(
@@ -322,9 +388,7 @@ impl Selection {
     /// what counts: while it is over `room`, the least relevant line goes.
     fn render(mut self, room: u32, tokenizer: &dyn Tokenizer) -> Recalled {
         loop {
-            self.lines.sort_by(|a, b| {
-                (a.item.kind == ItemKind::Fact, a.key).cmp(&(b.item.kind == ItemKind::Fact, b.key))
-            });
+            self.lines.sort_by_key(|line| (place(line.item.kind), line.key));
             let (text, spans) = match self.lines.as_slice() {
                 [] => (String::new(), Vec::new()),
                 lines => render(lines),
@@ -352,9 +416,18 @@ impl Selection {
     }
 }
 
-/// What a line is worth when one has to go: facts go first, then by score.
-fn worth(line: &Line) -> (bool, f32) {
-    (line.item.kind != ItemKind::Fact, line.item.score.unwrap_or_default())
+/// Messages stand first, in the order in which they were said, then documents, then facts.
+fn place(kind: ItemKind) -> u8 {
+    match kind {
+        ItemKind::Fact => 2,
+        ItemKind::Document => 1,
+        _ => 0,
+    }
+}
+
+/// What a line is worth when one has to go: facts go first, then documents, then by score.
+fn worth(line: &Line) -> (Reverse<u8>, f32) {
+    (Reverse(place(line.item.kind)), line.item.score.unwrap_or_default())
 }
 
 fn message_item(candidate: &MessageCandidate, tokens: u32) -> Item {
@@ -388,14 +461,19 @@ fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Opti
     Some(Line { item, message: Some(message.id), text, key: candidate.key, day })
 }
 
-/// Messages under headings of their days, then facts.
+/// Messages under headings of their days, then documents, then facts.
 fn render(lines: &[Line]) -> (String, Vec<Range<usize>>) {
     let mut text = String::from(OPEN);
     let mut spans = Vec::with_capacity(lines.len());
     let mut under: Option<&str> = None;
-    let mut in_facts = false;
+    let (mut in_documents, mut in_facts) = (false, false);
     for line in lines {
-        if line.item.kind == ItemKind::Fact {
+        if line.item.kind == ItemKind::Document {
+            if !in_documents {
+                text.push_str("[from documents]\n");
+                in_documents = true;
+            }
+        } else if line.item.kind == ItemKind::Fact {
             if !in_facts {
                 text.push_str("[stated by the user]\n");
                 in_facts = true;

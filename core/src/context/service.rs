@@ -44,7 +44,7 @@ const LOOKED_AT_FOR_MEANING: usize = 288;
 const NEAREST_FACTS: usize = 64;
 /// Postings that are read for one turn, from the rarest word on: what half a million messages share
 /// tells nothing, and reading it takes longer than everything else.
-const MOST_POSTINGS: usize = 32_768;
+pub(super) const MOST_POSTINGS: usize = 32_768;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
 /// Files of a window.
@@ -102,7 +102,7 @@ fn is_within(key: UnitKey, only: Option<u32>) -> bool {
     only.is_none_or(|number| key.session_number() == number)
 }
 
-fn keep_session(found: &mut PostingLists, only: Option<u32>) {
+pub(super) fn keep_session(found: &mut PostingLists, only: Option<u32>) {
     if only.is_some() {
         for list in &mut found.lists {
             list.retain(|posting| is_within(posting.key, only));
@@ -113,8 +113,8 @@ fn keep_session(found: &mut PostingLists, only: Option<u32>) {
 /// Assembles contexts. It only reads.
 #[derive(Clone)]
 pub struct ContextService {
-    store: Arc<dyn Store>,
-    tokenizer: Arc<dyn Tokenizer>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) tokenizer: Arc<dyn Tokenizer>,
     embeddings: Option<EmbeddingService>,
     heads: Option<Arc<dyn HotHeads>>,
 }
@@ -165,14 +165,15 @@ impl ContextService {
         let reader = request.guest.as_ref().unwrap_or(scope);
         let intent = request.intent.unwrap_or_else(|| Intent::detect(turn));
         let limits = HeadLimits { messages: tier.messages(), entities: ENTITY_CANDIDATES };
-        let (own, inherited, head, candidates, totals, ledger) = try_join!(
+        let (own, inherited, head, mut candidates, (totals, documents), ledger) = try_join!(
             self.store.profile(reader),
             self.user_profile(reader),
             self.head(scope, request, limits),
             self.candidates(scope, request, intent, budget),
-            self.store.totals(scope),
+            self.totals_and_documents(scope, request),
             self.ledger(reader, request),
         )?;
+        candidates.add_documents(documents);
         // The whole history of a guest is the session.
         let shown = head.as_ref().map_or(0, |head| head.session.tokens);
         let scope_tokens = if request.guest.is_some() { shown } else { totals.tokens };
@@ -235,7 +236,7 @@ impl ContextService {
 
     /// Instructions and preferences that hold in the scope (in a workspace, the user's own apply too),
     /// what was stated last, and what does not hold any more.
-    async fn ledger(&self, scope: &Scope, request: &AssembleRequest) -> Result<Ledger> {
+    pub(super) async fn ledger(&self, scope: &Scope, request: &AssembleRequest) -> Result<Ledger> {
         if request.guest.is_some() {
             // What a guest has stated elsewhere says nothing about the session of another.
             let standing = LedgerLimits { standing: STANDING_READ, ..LedgerLimits::default() };
@@ -265,7 +266,7 @@ impl ContextService {
         }
     }
 
-    async fn candidates(
+    pub(super) async fn candidates(
         &self,
         scope: &Scope,
         request: &AssembleRequest,
@@ -295,13 +296,13 @@ impl ContextService {
             },)?;
         let ((messages, late), (facts, later)) = (messages, facts);
         let warnings = late.or(later).into_iter().collect();
-        Ok(Candidates { messages, facts, warnings })
+        Ok(Candidates { messages, facts, documents: Vec::new(), warnings })
     }
 
     /// What is nearest to a question in meaning, and how near `also` are; nothing where there is no
     /// embedder or the question means nothing to it. An embedder or an index that fails or is late costs
     /// the meaning, not the turn: it becomes a warning.
-    async fn nearest(
+    pub(super) async fn nearest(
         &self,
         scope: &Scope,
         namespace: Namespace,
@@ -405,7 +406,7 @@ impl ContextService {
     }
 
     /// The best `limit` passages with their messages, read in the order in which they are stored.
-    async fn hydrate(
+    pub(super) async fn hydrate(
         &self,
         scope: &Scope,
         ranked: &[Ranked],

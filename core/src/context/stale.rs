@@ -131,6 +131,8 @@ impl<'a> Stale<'a> {
                 kept.facts.push(candidate.clone());
             }
         }
+        // A document is what its keeper says now: it is brought up to date, not talked over.
+        kept.documents.clone_from(&candidates.documents);
         (kept, dropped)
     }
 

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures_util::try_join;
 
+use crate::document::{NewSnapshot, document_passages};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fact::NewFact;
 use crate::ids::JobId;
@@ -208,6 +209,38 @@ impl EmbeddingService {
         None
     }
 
+    /// As [`Self::prepare`], of a snapshot of a document.
+    pub(crate) async fn prepare_document(
+        &self,
+        snapshot: &mut NewSnapshot,
+        writes: &mut Vec<Write>,
+        now: Timestamp,
+    ) -> Option<VectorSpace> {
+        let cut = document_passages(&snapshot.text);
+        let texts: Vec<String> =
+            cut.iter().map(|passage| passage.indexed(&snapshot.text)).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        if self.placement == Placement::InStore
+            && self.embedder.is_instant()
+            && let Ok(vectors) = self.embed(&texts).await
+        {
+            for (unit, vector) in snapshot.units.iter_mut().zip(vectors) {
+                unit.vector = Some(vector).filter(|vector| means_something(vector));
+            }
+            return Some(self.space().clone());
+        }
+        writes.push(Write::EnqueueJob(self.job(now)));
+        None
+    }
+
+    /// Takes units that the store has replaced out of an index apart from it. One that is away keeps them
+    /// until it is compared with the store: what they stand for is not there, so nothing is shown of them.
+    pub(crate) async fn forget_replaced(&self, scope: &Scope, keys: &[UnitKey]) {
+        if self.placement == Placement::Apart {
+            let _ = self.index.remove(scope, Namespace::Document, keys).await;
+        }
+    }
+
     async fn fill(&self, messages: &mut [PreparedMessage]) -> Result<()> {
         let texts: Vec<&str> = messages
             .iter()
@@ -338,7 +371,7 @@ impl EmbeddingService {
         }
     }
 
-    /// How many messages and facts of a scope wait to be embedded.
+    /// How many messages, facts and snapshots of a scope wait to be embedded.
     ///
     /// # Errors
     /// Those of the store and the index.
@@ -437,8 +470,12 @@ impl EmbeddingService {
 }
 
 /// Where each namespace of a scope ends.
-fn ends(totals: &ScopeTotals) -> [(Namespace, u64); 2] {
-    [(Namespace::Message, totals.last_seq), (Namespace::Fact, totals.facts)]
+fn ends(totals: &ScopeTotals) -> [(Namespace, u64); 3] {
+    [
+        (Namespace::Message, totals.last_seq),
+        (Namespace::Fact, totals.facts),
+        (Namespace::Document, totals.documents),
+    ]
 }
 
 /// What the index found and what is near of the texts that wait, the closest first: the nearest

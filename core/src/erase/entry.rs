@@ -17,6 +17,7 @@ impl LedgerEntry {
             Self::User { .. } => 3,
             Self::Rejected { .. } => 4,
             Self::AllowedAgain { .. } => 5,
+            Self::Document { .. } => 6,
         };
         bytes.push(kind);
         match self {
@@ -27,6 +28,11 @@ impl LedgerEntry {
             Self::Session { scope, session, through } => {
                 bytes.extend(scope);
                 bytes.extend(session);
+                bytes.extend(through.to_le_bytes());
+            }
+            Self::Document { scope, document, through } => {
+                bytes.extend(scope);
+                bytes.extend(document);
                 bytes.extend(through.to_le_bytes());
             }
             Self::User { user, scopes } => {
@@ -73,6 +79,10 @@ impl LedgerEntry {
                     Self::User { user: first, scopes }
                 }
                 4 => Self::Rejected { scope: first, keys: hashes(rest)?.collect() },
+                6 => {
+                    let (document, through) = hash_and_number(rest)?;
+                    Self::Document { scope: first, document, through }
+                }
                 5 => Self::AllowedAgain { scope: first, keys: hashes(rest)?.collect() },
                 _ => return None,
             };
@@ -102,6 +112,7 @@ mod tests {
         let entries = [
             LedgerEntry::Messages { scope: [1; 16], ids: vec![id(7), id(9)] },
             LedgerEntry::Session { scope: [2; 16], session: [3; 16], through: 77 },
+            LedgerEntry::Document { scope: [2; 16], document: [9; 16], through: 3 },
             LedgerEntry::User { user: [4; 16], scopes: vec![([5; 16], 8), ([6; 16], u64::MAX)] },
             LedgerEntry::User { user: [4; 16], scopes: Vec::new() },
             LedgerEntry::Rejected { scope: [7; 16], keys: vec![[8; 16]] },

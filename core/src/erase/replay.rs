@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::EraseService;
+use crate::document::SnapshotInfo;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fact::RejectionKey;
-use crate::ids::SessionId;
+use crate::ids::{MemoryId, SessionId, VaultId};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
     Erased, Erasure, ErasureLedger, ErasureState, LedgerEntry, LedgerIdentity, NameHash, Recorded,
@@ -127,6 +128,19 @@ impl EraseService {
                 let target = scope.cloned().zip(id.map(erasure));
                 (target.into_iter().collect(), false)
             }
+            LedgerEntry::Document { scope, document, through } => {
+                let target = match known.get(scope) {
+                    Some(scope) => {
+                        let name = self.document_named(scope, identity, document).await?;
+                        name.map(|(vault, memory)| {
+                            let erasure = Erasure::Document { vault, memory, through: *through };
+                            (scope.clone(), erasure)
+                        })
+                    }
+                    None => None,
+                };
+                (target.into_iter().collect(), false)
+            }
             LedgerEntry::User { user, scopes } => {
                 let of =
                     known.values().find(|scope| identity.user(&scope.tenant, &scope.user) == *user);
@@ -160,6 +174,28 @@ impl EraseService {
             }
         };
         self.carry_out(recorded.number, targets, drop).await
+    }
+
+    async fn document_named(
+        &self,
+        scope: &Scope,
+        identity: &LedgerIdentity,
+        hash: &NameHash,
+    ) -> Result<Option<(VaultId, MemoryId)>> {
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let memories = self.store.memories(scope, None, &page).await?;
+            let mut latest = memories.items.into_iter().map(|memory| memory.latest);
+            let same =
+                |info: &SnapshotInfo| identity.document(scope, &info.vault, &info.memory) == *hash;
+            if let Some(info) = latest.find(same) {
+                return Ok(Some((info.vault, info.memory)));
+            }
+            match memories.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => return Ok(None),
+            }
+        }
     }
 
     async fn session_named(

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::document::no_document;
 use crate::embedding::EmbeddingService;
 use crate::error::{Error, Result};
 use crate::fact::FactService;
-use crate::ids::{JobId, MessageId, SessionId, TenantId, UserId};
+use crate::ids::{JobId, MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
 use crate::job::{Job, NewJob, Outcome, backoff};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
-    Cache, Clock, Erased, Erasure, ErasureLedger, HotHeads, IdGen, LedgerEntry, Namespace, Store,
-    TenantBatch, TenantWrite, UnitKey, VectorIndex, Write, WriteBatch,
+    Cache, Clock, Erased, Erasure, ErasureLedger, HotHeads, IdGen, LedgerEntry, NameHash,
+    Namespace, Store, TenantBatch, TenantWrite, UnitKey, VectorIndex, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::session::SessionService;
@@ -24,6 +25,8 @@ pub const SCOPE_TAG: &str = "scope";
 
 /// Messages of one entry of the ledger, and of one batch.
 const MESSAGES_AT_ONCE: usize = 1_000;
+/// Entries of the ledger that are read at once.
+const ENTRIES_AT_ONCE: usize = 1_000;
 /// How long whoever erases has to do the rest itself before others may.
 const GRACE: Duration = Duration::from_secs(60);
 /// How long an attempt may take.
@@ -152,6 +155,29 @@ impl EraseService {
         Ok(erased)
     }
 
+    /// Erases the document of a memory with its history.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none; as [`Self::messages`].
+    pub async fn document(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+    ) -> Result<Erased> {
+        let held = self.store.document(scope, vault, memory).await?.ok_or_else(no_document)?;
+        let through = u64::from(held.info.number);
+        let identity = self.ledger.identity().await?;
+        let document = identity.document(scope, vault, memory);
+        let entry = LedgerEntry::Document { scope: identity.scope(scope), document, through };
+        let number = self.ledger.record(&entry, self.clock.now()).await?;
+        let (vault, memory) = (vault.clone(), memory.clone());
+        let erasure = Erasure::Document { vault, memory, through };
+        let erased = self.carry_out(number, vec![(scope.clone(), erasure)], false).await?;
+        self.store.purge().await?;
+        Ok(erased)
+    }
+
     /// Erases a user: every scope, with and without a workspace, and what names the user in the tenant.
     ///
     /// # Errors
@@ -175,6 +201,32 @@ impl EraseService {
     pub(super) async fn remove_user(&self, tenant: &TenantId, user: &UserId) -> Result<()> {
         let batch = TenantBatch::new(tenant.clone()).with(TenantWrite::RemoveUser(user.clone()));
         self.store.apply_tenant(batch).await
+    }
+
+    /// The number of the last entry of the ledger; 0 when there is none.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub async fn last_entry(&self) -> Result<u64> {
+        self.ledger.last().await
+    }
+
+    /// The users whom the entries above `after` erased, with the times at which that was recorded, and the
+    /// number of the last entry.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub async fn users_since(&self, mut after: u64) -> Result<(Vec<(NameHash, Timestamp)>, u64)> {
+        let mut users = Vec::new();
+        loop {
+            let entries = self.ledger.entries(after, ENTRIES_AT_ONCE).await?;
+            let Some(last) = entries.last() else { return Ok((users, after)) };
+            after = last.number;
+            users.extend(entries.into_iter().filter_map(|recorded| match recorded.entry {
+                LedgerEntry::User { user, .. } => Some((user, recorded.at)),
+                _ => None,
+            }));
+        }
     }
 
     /// Applies what an entry of the ledger says and carries it to what lies beside the store. With
@@ -270,7 +322,7 @@ impl EraseService {
             if erased.whole_scope {
                 index.forget(scope).await?;
             } else {
-                for namespace in [Namespace::Message, Namespace::Fact] {
+                for namespace in Namespace::ALL {
                     let of = erased.units.iter().filter(|(within, _)| *within == namespace);
                     let keys: Vec<UnitKey> = of.map(|(_, key)| *key).collect();
                     if !keys.is_empty() {

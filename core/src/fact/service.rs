@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::ids::{FactId, MAX_NAME_BYTES, is_forbidden};
 use crate::page::{MAX_PAGE, Page, PageRequest};
 use crate::ports::{
-    Clock, ErasureLedger, IdGen, Idempotency, LedgerEntry, LedgerIdentity, NameHash, Store, Write,
-    WriteBatch,
+    Applied, Clock, ErasureLedger, IdGen, Idempotency, LedgerEntry, LedgerIdentity, NameHash,
+    Precondition, Store, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::text::{analyze, fold_spaces};
@@ -18,6 +18,8 @@ use crate::time::Timestamp;
 
 /// Most tags of a fact that is told directly.
 const MAX_TAGS: usize = 16;
+/// How often what is said in words of a fact is applied again when something was erased meanwhile.
+const ATTEMPTS: usize = 4;
 
 /// A fact to remember, told directly.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +94,7 @@ impl FactService {
     /// # Errors
     /// `NotFound`; those of the store.
     pub async fn get(&self, scope: &Scope, id: FactId) -> Result<Fact> {
-        self.store.fact(scope, id).await?.ok_or_else(|| Error::not_found("no fact under this id"))
+        self.store.fact(scope, id).await?.ok_or_else(no_fact)
     }
 
     /// Remembers a fact that was told directly. In its slot it takes the place of what held; a value that
@@ -114,7 +116,8 @@ impl FactService {
         if self.store.is_rejected(scope, &keys).await? {
             batch = self.allow(batch, keys).await?;
         }
-        self.put(batch, fact).await
+        let applied = self.store.apply(self.with_fact(batch, fact).await).await?;
+        self.last_put(scope, &applied).await
     }
 
     /// Says what is so instead of a fact. Its value is rejected.
@@ -123,7 +126,7 @@ impl FactService {
     /// `NotFound`; `Conflict` for a fact that does not hold any more; `InvalidInput` that names the
     /// field; those of the store.
     pub async fn correct(&self, scope: &Scope, id: FactId, correction: Correction) -> Result<Fact> {
-        let old = self.held(scope, id).await?;
+        let (old, erasures) = self.held(scope, id).await?;
         let now = self.clock.now();
         let slotted = old.slot().is_some();
         if slotted && correction.value.is_none() {
@@ -156,7 +159,9 @@ impl FactService {
             let retraction = self.retraction(&old, now);
             batch = batch.with(Write::PutFact(Box::new(retraction)));
         }
-        self.put(batch, fact).await
+        let batch = self.with_fact(batch, fact).await;
+        let applied = self.apply_to(id, erasures, batch).await?;
+        self.last_put(scope, &applied).await
     }
 
     /// Takes a fact back. Its value is rejected. Answers the fact as it is then.
@@ -164,12 +169,12 @@ impl FactService {
     /// # Errors
     /// `NotFound`; `Conflict` for a fact that does not hold any more; those of the store.
     pub async fn retract(&self, scope: &Scope, id: FactId) -> Result<Fact> {
-        let old = self.held(scope, id).await?;
+        let (old, erasures) = self.held(scope, id).await?;
         let now = self.clock.now();
         let retraction = self.retraction(&old, now);
         let keys = self.rejecting.rejections.keys_of(scope, &old);
         let batch = self.reject(WriteBatch::new(scope.clone(), now), keys).await?;
-        self.store.apply(batch.with(Write::PutFact(Box::new(retraction)))).await?;
+        self.apply_to(id, erasures, batch.with(Write::PutFact(Box::new(retraction)))).await?;
         self.get(scope, id).await
     }
 
@@ -184,10 +189,28 @@ impl FactService {
         keys: &[RejectionKey],
         number: u64,
     ) -> Result<()> {
+        let mut attempt = 1;
+        loop {
+            let batch = self.rejected_again(scope, keys, number).await?;
+            match self.store.apply(batch).await {
+                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => attempt += 1,
+                applied => return applied.map(|_| ()),
+            }
+        }
+    }
+
+    async fn rejected_again(
+        &self,
+        scope: &Scope,
+        keys: &[RejectionKey],
+        number: u64,
+    ) -> Result<WriteBatch> {
         let now = self.clock.now();
         let mut batch = WriteBatch::new(scope.clone(), now)
             .with(Write::Reject(keys.to_vec()))
             .with(Write::NoteErasure(number));
+        let erasures = self.store.erasures(scope).await?;
+        batch.preconditions.extend(erasures.map(Precondition::IfErasures));
         let mut page = PageRequest::first(MAX_PAGE)?;
         loop {
             let found = self.store.facts(scope, &page).await?;
@@ -200,7 +223,7 @@ impl FactService {
             }
             match found.next_cursor {
                 Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
-                None => return self.store.apply(batch).await.map(|_| ()),
+                None => return Ok(batch),
             }
         }
     }
@@ -226,27 +249,55 @@ impl FactService {
         (self.rejecting.names.scope(&batch.scope), keys)
     }
 
-    /// A fact that can be corrected or taken back: one that holds.
-    async fn held(&self, scope: &Scope, id: FactId) -> Result<Fact> {
+    /// A fact that can be corrected or taken back: one that holds. Beside it the erasures of the scope
+    /// before it was read.
+    async fn held(&self, scope: &Scope, id: FactId) -> Result<(Fact, u64)> {
+        let erasures = self.store.erasures(scope).await?.ok_or_else(no_fact)?;
         let fact = self.get(scope, id).await?;
         if fact.holds() {
-            return Ok(fact);
+            return Ok((fact, erasures));
         }
         Err(Error::conflict("the fact does not hold any more: `superseded_by` names what does"))
     }
 
-    async fn put(&self, mut batch: WriteBatch, mut fact: NewFact) -> Result<Fact> {
-        let scope = batch.scope.clone();
+    /// Applies a batch that is in words of a fact, unless these were erased since they were read. What
+    /// it rejects and allows was recorded and is applied in any case: it has no words.
+    async fn apply_to(&self, id: FactId, mut erasures: u64, batch: WriteBatch) -> Result<Applied> {
+        let mut attempt = 1;
+        let failed = loop {
+            let guarded = batch.clone().with_precondition(Precondition::IfErasures(erasures));
+            match self.store.apply(guarded).await {
+                Err(error) if error.is_lost_race() && attempt == ATTEMPTS => break error,
+                Err(error) if error.is_lost_race() => attempt += 1,
+                applied => return applied,
+            }
+            match self.held(&batch.scope, id).await {
+                // The words of a fact never change.
+                Ok((_, now)) => erasures = now,
+                Err(error) => break error,
+            }
+        };
+        let mut recorded = WriteBatch::new(batch.scope, batch.now);
+        let has_words = |write: &Write| matches!(write, Write::PutFact(_));
+        recorded.writes = batch.writes.into_iter().filter(|write| !has_words(write)).collect();
+        self.store.apply(recorded).await?;
+        Err(failed)
+    }
+
+    /// Adds a fact with its vector.
+    async fn with_fact(&self, mut batch: WriteBatch, mut fact: NewFact) -> WriteBatch {
         if let Some(embeddings) = &self.embeddings {
             let mut beside = Vec::new();
             batch.space = embeddings.prepare_fact(&mut fact, &mut beside, batch.now).await;
             batch.writes.extend(beside);
         }
-        let id = fact.id;
-        let applied = self.store.apply(batch.with(Write::PutFact(Box::new(fact)))).await?;
-        // A repeat made its fact the first time.
-        let id = applied.facts.last().copied().unwrap_or(id);
-        self.get(&scope, id).await
+        batch.with(Write::PutFact(Box::new(fact)))
+    }
+
+    /// The fact that was put last. A repeat made its fact the first time.
+    async fn last_put(&self, scope: &Scope, applied: &Applied) -> Result<Fact> {
+        let id = applied.facts.last().ok_or_else(no_fact)?;
+        self.get(scope, *id).await
     }
 
     fn retraction(&self, old: &Fact, now: Timestamp) -> NewFact {
@@ -310,6 +361,10 @@ impl FactService {
             rejection: Vec::new(),
         })
     }
+}
+
+fn no_fact() -> Error {
+    Error::not_found("no fact under this id")
 }
 
 /// A text on one line.

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::document::NewSnapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fact::{NewFact, RejectionKey};
-use crate::ids::{FactId, JobId, MessageId, SessionId};
+use crate::ids::{FactId, JobId, MemoryId, MessageId, PersonaId, PresetId, SessionId, VaultId};
 use crate::job::{NewJob, Outcome};
+use crate::persona::{Backup, Persona, Preset, PresetUse};
 use crate::ports::{Erased, Erasure, VectorSpace};
 use crate::scope::{Profile, Scope};
 use crate::session::{FileRef, PreparedMessage};
@@ -22,6 +24,12 @@ pub enum RecordKey {
     Session(SessionId),
     /// The profile of the batch's scope.
     Profile,
+    /// A persona.
+    Persona(PersonaId),
+    /// A preset of the scope's own.
+    Preset(PresetId),
+    /// A memory's document; its version is the number of its latest snapshot.
+    Document(VaultId, MemoryId),
 }
 
 /// What must hold when the batch is applied; else nothing of it is, and the error is a lost race.
@@ -31,6 +39,9 @@ pub enum Precondition {
     IfAbsent(RecordKey),
     /// The record exists with exactly this version.
     IfVersion(RecordKey, u64),
+    /// The scope is there and its [`erasures`](crate::ports::ErasureRepo::erasures) are these: nothing was
+    /// erased since, so that what was read after them may be written again.
+    IfErasures(u64),
 }
 
 /// One change.
@@ -68,10 +79,41 @@ pub enum Write {
     /// Adds a reference of a session, which must exist (else `NotFound`), to a file; one with its id is
     /// replaced. The session's version stays.
     PutFile(Box<FileRef>),
+    /// Adds a snapshot of a memory's document, which becomes the latest: its passages take the place of
+    /// those of the one before, in the lexical index and, where the store is their index, among vectors. Its
+    /// number is the scope's next. Of more than [`NewSnapshot::keep`] snapshots the oldest go. A context id
+    /// that the memory has already is a `Conflict`.
+    PutDocument(Box<NewSnapshot>),
     /// Adds a version of a session's summary.
     PutSummary(Box<Summary>),
     /// Replaces the profile of the scope.
     PutProfile(Profile),
+    /// Keeps a persona in place of the one with its id.
+    PutPersona(Box<Persona>),
+    /// Keeps a preset in place of the one with its id.
+    PutPreset(Box<Preset>),
+    /// Removes a preset; one that is not there is no error. Its counters stay.
+    RemovePreset(PresetId),
+    /// Adds to the counters of a preset, ours or the scope's own.
+    CountPreset(PresetId, PresetUse),
+    /// Adds a backup of a persona. Of those of the same persona and reason the newest stay, ties by the
+    /// higher id.
+    PutBackup {
+        /// The backup.
+        backup: Box<Backup>,
+        /// How many stay.
+        keep: u32,
+    },
+    /// Gives a message of a session, which must hold it (else `NotFound`), these tags in place of those that
+    /// it has; none takes all away. The session's version stays.
+    TagMessage {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        message: MessageId,
+        /// Its tags.
+        tags: Vec<String>,
+    },
     /// Adds to the counters of a day.
     AddUsage(UsageDay, UsageCounters),
     /// Enqueues a job, unless one of equal kind and subject is queued or running in the scope.
@@ -184,8 +226,13 @@ impl WriteBatch {
                     | Write::PutSummary(_)
                     | Write::OpenSession { .. }
                     | Write::PutFile(_)
+                    | Write::PutDocument(_)
                     | Write::PutFact(_)
                     | Write::PutProfile(_)
+                    | Write::PutPersona(_)
+                    | Write::PutPreset(_)
+                    | Write::PutBackup { .. }
+                    | Write::TagMessage { .. }
             )
         };
         if self.writes.iter().any(erases) && self.writes.iter().any(appends) {

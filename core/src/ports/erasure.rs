@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::ids::{MessageId, SessionId, TenantId, UserId};
+use crate::ids::{MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
 use crate::ports::{Namespace, ScopeTotals, UnitKey};
 use crate::scope::Scope;
 
-/// What a batch erases. What is not there is no error.
+/// What a batch erases. What is not there is no error. A backup of a persona goes with any message that it
+/// holds, and a persona with its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Erasure {
     /// Messages, whichever session they are of.
@@ -21,10 +22,20 @@ pub enum Erasure {
         /// Sequence number of the last message that goes.
         through: u64,
     },
+    /// The document of a memory with its whole history. Snapshots above `through` stay.
+    Document {
+        /// The vault.
+        vault: VaultId,
+        /// The memory.
+        memory: MemoryId,
+        /// Number of the last snapshot that goes.
+        through: u64,
+    },
     /// All that the scope holds, up to a sequence number; its counters stay, so that no number is given
     /// twice.
     Scope {
-        /// Sequence number of the last message that goes.
+        /// Sequence number of the last message that goes; snapshots of documents go that were written
+        /// before the next one.
         through: u64,
     },
 }
@@ -46,6 +57,8 @@ pub struct Erased {
     pub summaries: u64,
     /// Sessions.
     pub sessions: u64,
+    /// Documents of which no snapshot is left.
+    pub documents: u64,
     /// What has to leave an index apart from the store, unless all of the scope has.
     pub units: Vec<(Namespace, UnitKey)>,
     /// Sessions of which nothing that was read before may be shown.
@@ -66,6 +79,7 @@ impl Erased {
         self.files += other.files;
         self.summaries += other.summaries;
         self.sessions += other.sessions;
+        self.documents += other.documents;
         self.units.extend(other.units);
         self.touched.extend(other.touched);
         self.touched.sort();
@@ -101,6 +115,14 @@ pub trait ErasureRepo: Send + Sync {
 
     /// Notes entries of which the store holds nothing; one that is noted already is no error.
     async fn note_erasures(&self, numbers: &[u64]) -> Result<()>;
+
+    /// A number of the scope that goes up with every erasure that is applied to it. It never comes again:
+    /// a scope that was dropped and begins anew begins with another. `None` for a scope that was not
+    /// written to.
+    ///
+    /// Whoever writes what was read before reads this first, and applies with
+    /// [`Precondition::IfErasures`](crate::ports::Precondition::IfErasures).
+    async fn erasures(&self, scope: &Scope) -> Result<Option<u64>>;
 
     /// The scopes of a user, with and without a workspace, each with its totals.
     async fn scopes_of(

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::ids::{MessageId, SessionId, TenantId, UserId};
+use crate::ids::{MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
@@ -47,6 +47,14 @@ impl LedgerIdentity {
         self.hash("session", &names)
     }
 
+    /// The hash of a memory's document in a scope.
+    #[must_use]
+    pub fn document(&self, scope: &Scope, vault: &VaultId, memory: &MemoryId) -> NameHash {
+        let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
+        let (tenant, user) = (scope.tenant.as_str(), scope.user.as_str());
+        self.hash("document", &[tenant, user, workspace, vault.as_str(), memory.as_str()])
+    }
+
     /// The hash of a user of a tenant.
     #[must_use]
     pub fn user(&self, tenant: &TenantId, user: &UserId) -> NameHash {
@@ -83,6 +91,15 @@ pub enum LedgerEntry {
         /// Its id.
         session: NameHash,
         /// Sequence number of the scope's last message then: what came later is another's.
+        through: u64,
+    },
+    /// The document of a memory.
+    Document {
+        /// Its scope.
+        scope: NameHash,
+        /// Its vault and memory.
+        document: NameHash,
+        /// Number of its last snapshot then: what came later is another's.
         through: u64,
     },
     /// A user, with every scope.

@@ -12,6 +12,14 @@ pub enum Namespace {
     Message,
     /// Facts; the key is the fact's number.
     Fact,
+    /// Passages of the latest snapshots of documents; the key is the snapshot's number and the passage's
+    /// ordinal within it.
+    Document,
+}
+
+impl Namespace {
+    /// Every namespace.
+    pub const ALL: [Self; 3] = [Self::Message, Self::Fact, Self::Document];
 }
 
 /// A term after analysis, as a stable 64-bit hash: an index holds no readable text.
@@ -56,6 +64,12 @@ impl UnitKey {
         Self(number.into())
     }
 
+    /// A passage of a snapshot: its number in the upper half, the passage's ordinal in the lower.
+    #[must_use]
+    pub fn document(number: u32, ordinal: u32) -> Self {
+        Self(u64::from(number) << 32 | u64::from(ordinal))
+    }
+
     /// From what [`Self::to_bits`] gave.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
@@ -68,13 +82,13 @@ impl UnitKey {
         self.0
     }
 
-    /// The session number of a message key.
+    /// The session number of a message key, or the snapshot's number of a document key.
     #[must_use]
     pub const fn session_number(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// The position of a message key, or the number of a fact key.
+    /// The position of a message key, the number of a fact key, or the ordinal of a document key.
     #[must_use]
     pub const fn position(self) -> u32 {
         self.0 as u32

@@ -10,6 +10,7 @@ mod heads;
 mod ledger;
 mod lexical;
 mod model;
+mod persona;
 mod repos;
 mod store;
 mod tenant;
@@ -34,11 +35,12 @@ pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded}
 pub use lexical::{
     IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
 };
-pub use model::Embedder;
+pub use model::{ChatAnswer, ChatModel, ChatModelRequest, Embedder};
+pub use persona::PersonaRepo;
 pub use repos::{
-    EntityRepo, FactRepo, FileRepo, HeadLimits, JobRepo, Ledger, LedgerLimits, OutboxRepo,
-    OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo, SummaryRepo,
-    UsageRepo,
+    DocumentRepo, EntityRepo, FactRepo, FileRepo, HeadLimits, JobRepo, Ledger, LedgerLimits,
+    OutboxRepo, OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo,
+    SummaryRepo, UsageRepo,
 };
 pub use store::{Health, Store};
 pub use tenant::{TenantBatch, TenantPrecondition, TenantRepo, TenantWrite};

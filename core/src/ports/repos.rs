@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use crate::document::{Memory, Snapshot, SnapshotInfo, Vault};
 use crate::entity::Entity;
 use crate::error::Result;
 use crate::fact::{Fact, RejectionKey, SupersededFact};
-use crate::ids::{ExternalId, FactId, SessionId};
+use crate::ids::{ContextId, ExternalId, FactId, MemoryId, SessionId, VaultId};
 use crate::job::Job;
 use crate::page::{Page, PageRequest};
 use crate::ports::{Namespace, UnitKey};
@@ -33,6 +34,8 @@ pub struct ScopeTotals {
     pub last_seq: u64,
     /// Facts, superseded ones included: the number of the last one.
     pub facts: u64,
+    /// Number of the last snapshot of a document.
+    pub documents: u64,
 }
 
 /// How much of a session its head holds at most.
@@ -116,9 +119,9 @@ pub trait SessionRepo: Send + Sync {
 pub struct OutboxText {
     /// What it stands for.
     pub key: UnitKey,
-    /// Sequence number of its message, or number of the fact: the order of the outbox.
+    /// Sequence number of its message, or number of the fact or snapshot: the order of the outbox.
     pub seq: u64,
-    /// A passage of a message, or a fact.
+    /// A passage of a message or of a document with its heading, or a fact.
     pub text: String,
 }
 
@@ -127,7 +130,8 @@ pub struct OutboxText {
 #[async_trait]
 pub trait OutboxRepo: Send + Sync {
     /// The texts of a namespace above `after`, in order; about `limit` of them, but never a part of a
-    /// message's passages alone. Empty when nothing waits.
+    /// message's or document's passages alone; of a document, those of the latest snapshot. Empty when
+    /// nothing waits.
     async fn texts_after(
         &self,
         scope: &Scope,
@@ -204,6 +208,50 @@ pub trait FileRepo: Send + Sync {
     /// The references of a session, the newest first, ties by the higher id.
     async fn files(&self, scope: &Scope, session: &SessionId, limit: usize)
     -> Result<Vec<FileRef>>;
+}
+
+/// The documents of memories. What was erased is not there, nor what fell out of the history.
+#[async_trait]
+pub trait DocumentRepo: Send + Sync {
+    /// The latest snapshot of a memory's document.
+    async fn document(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+    ) -> Result<Option<Snapshot>>;
+
+    /// The snapshot under its context id, whether it is the latest or not.
+    async fn snapshot(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+        context: &ContextId,
+    ) -> Result<Option<Snapshot>>;
+
+    /// The snapshots of a memory's document, the newest first.
+    async fn snapshots(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+        page: &PageRequest,
+    ) -> Result<Page<SnapshotInfo>>;
+
+    /// Those of the snapshots with these numbers that are the latest of their memory, in the order asked.
+    async fn latest_documents(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Snapshot>>;
+
+    /// The vaults that have a memory, in the order in which they got their first one.
+    async fn vaults(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Vault>>;
+
+    /// The memories of a vault, or of all, in the order in which they were first written to.
+    async fn memories(
+        &self,
+        scope: &Scope,
+        vault: Option<&VaultId>,
+        page: &PageRequest,
+    ) -> Result<Page<Memory>>;
 }
 
 /// Rolling summaries.

@@ -4,8 +4,9 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::ports::{
-    Applied, EntityRepo, ErasureRepo, FactRepo, FileRepo, JobRepo, LexicalIndex, OutboxRepo,
-    ProfileRepo, SessionRepo, SummaryRepo, TenantRepo, UsageRepo, WriteBatch,
+    Applied, DocumentRepo, EntityRepo, ErasureRepo, FactRepo, FileRepo, JobRepo, LexicalIndex,
+    OutboxRepo, PersonaRepo, ProfileRepo, SessionRepo, SummaryRepo, TenantRepo, UsageRepo,
+    WriteBatch,
 };
 
 /// State of a store, an index or a cache.
@@ -26,8 +27,10 @@ pub trait Store:
     + FactRepo
     + EntityRepo
     + FileRepo
+    + DocumentRepo
     + SummaryRepo
     + ProfileRepo
+    + PersonaRepo
     + JobRepo
     + UsageRepo
     + OutboxRepo
@@ -40,8 +43,9 @@ pub trait Store:
     ///
     /// Sequence numbers are allocated per scope under a lock, so that none commits late. Errors:
     /// a lost race when a precondition fails, `Conflict` when an `external_id` stands for other
-    /// content or an idempotency key for another request, `NotFound` when a job to finish is not
-    /// running or a session to add a file to is not there; the backend's own kinds
+    /// content, a context id for another text or an idempotency key for another request, `NotFound` when a
+    /// job to finish is not running, or a session to add a file to or a message to tag is not there; the
+    /// backend's own kinds
     /// (`Unavailable`, `ReadOnly`, `StorageFull`, `SchemaTooNew`, `Corrupt`).
     async fn apply(&self, batch: WriteBatch) -> Result<Applied>;
 

@@ -50,6 +50,7 @@ impl ProfileService {
         loop {
             attempt += 1;
             let now = self.clock.now();
+            let erasures = self.store.erasures(scope).await?;
             let current = self.store.profile(scope).await?;
             let precondition = match &current {
                 Some(profile) => Precondition::IfVersion(RecordKey::Profile, profile.version),
@@ -57,9 +58,11 @@ impl ProfileService {
             };
             let changed =
                 current.unwrap_or_default().changed(change.clone(), now, &*self.tokenizer)?;
-            let batch = WriteBatch::new(scope.clone(), now)
+            let mut batch = WriteBatch::new(scope.clone(), now)
                 .with_precondition(precondition)
                 .with(Write::PutProfile(changed.clone()));
+            // One that was erased may have begun anew with the version that it had.
+            batch.preconditions.extend(erasures.map(Precondition::IfErasures));
             match self.store.apply(batch).await {
                 Ok(_) => return Ok(changed),
                 Err(error) if attempt < ATTEMPTS && error.is_lost_race() => {}

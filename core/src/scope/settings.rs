@@ -28,11 +28,14 @@ pub enum Flag {
     RecallFacts,
     /// Recall by meaning.
     RecallMeaning,
+    /// Documents of memories in recall.
+    RecallDocuments,
 }
 
 impl Flag {
     /// Every flag.
-    pub const ALL: [Self; 3] = [Self::Recall, Self::RecallFacts, Self::RecallMeaning];
+    pub const ALL: [Self; 4] =
+        [Self::Recall, Self::RecallFacts, Self::RecallMeaning, Self::RecallDocuments];
 
     /// The name on the wire.
     #[must_use]
@@ -41,6 +44,7 @@ impl Flag {
             Self::Recall => "recall",
             Self::RecallFacts => "recall_facts",
             Self::RecallMeaning => "recall_meaning",
+            Self::RecallDocuments => "recall_documents",
         }
     }
 }
@@ -196,6 +200,7 @@ impl TenantSettings {
             enabled: self.is_on(Flag::Recall),
             facts: self.is_on(Flag::RecallFacts),
             meaning: self.is_on(Flag::RecallMeaning),
+            documents: self.is_on(Flag::RecallDocuments),
             ..RecallOptions::default()
         }
     }

@@ -8,7 +8,7 @@ use crate::entity::{self, NewEntity};
 use crate::error::{Error, Result};
 use crate::fact::{self, NewFact};
 use crate::ids::{EntityId, FactId, MAX_NAME_BYTES, MessageId, is_forbidden};
-use crate::ports::{IdGen, IndexUnit, Tokenizer};
+use crate::ports::{IdGen, Idempotency, IndexUnit, Tokenizer, VectorSpace, Write};
 use crate::session::{NewMessage, PreparedMessage, Role};
 use crate::text::{QUESTION_TERM, analyze, date_terms, passages, speaker_terms};
 use crate::time::Timestamp;
@@ -19,6 +19,21 @@ pub const MAX_CONTENT_BYTES: usize = 1 << 20;
 pub const MAX_BATCH: usize = 1_000;
 /// Most bytes of contents of one append: it is one transaction, which others wait for.
 pub const MAX_BATCH_BYTES: usize = 16 << 20;
+
+/// Messages that are ready for a batch, with what it stores of them.
+pub(crate) struct Ready {
+    pub(crate) prepared: Vec<PreparedMessage>,
+    /// They as they were before facts of the scope were read, if any were.
+    pub(super) unresolved: Option<Vec<PreparedMessage>>,
+    /// What is written beside them.
+    pub(super) beside: Vec<Write>,
+    /// The space of their vectors.
+    pub(super) space: Option<VectorSpace>,
+    /// The erasures of the scope before facts of it were read, if any were.
+    pub(super) erasures: Option<u64>,
+    pub(super) idempotency: Option<Idempotency>,
+    pub(super) now: Timestamp,
+}
 
 /// Checks a message and derives what is stored with it.
 ///

@@ -82,6 +82,7 @@ pub struct Session {
     /// [`UnitKey`].
     pub number: u32,
     /// When it was opened: `created_at` of its first message, unless it was opened before that.
+    /// Where that message is erased, it is that of the first that is left, or the time of the erasure.
     pub created_at: Timestamp,
     /// Latest `created_at` of its messages.
     pub last_at: Timestamp,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::append::{MAX_BATCH, MAX_BATCH_BYTES, prepare};
+use super::append::{MAX_BATCH, MAX_BATCH_BYTES, Ready, prepare};
 use crate::embedding::EmbeddingService;
 use crate::entity::Entity;
 use crate::error::{Error, Result};
@@ -79,7 +79,8 @@ impl SessionService {
     ///
     /// # Errors
     /// `InvalidInput` that names the message and field; `Conflict` when an `external_id` already
-    /// stands for other content; those of the store.
+    /// stands for other content, and a lost race for messages that correct or take back what keeps being
+    /// erased; those of the store.
     pub async fn append(
         &self,
         scope: &Scope,
@@ -113,6 +114,26 @@ impl SessionService {
                  several calls"
             )));
         }
+        let mut ready = self.ready(scope, messages, options).await?;
+        for attempt in 1.. {
+            let batch = self.batch_of(scope, session, &ready, attempt < ATTEMPTS).await?;
+            match self.store.apply(batch).await {
+                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {
+                    self.read_again(scope, &mut ready).await?;
+                }
+                applied => return applied.map(|Applied { messages, .. }| messages),
+            }
+        }
+        Err(Error::internal("an append was neither kept nor refused"))
+    }
+
+    /// Messages with everything that is derived from them, whatever their number.
+    pub(crate) async fn ready(
+        &self,
+        scope: &Scope,
+        messages: Vec<NewMessage>,
+        options: AppendOptions,
+    ) -> Result<Ready> {
         let now = self.clock.now();
         let count = messages.len();
         let mut prepared = Vec::with_capacity(count);
@@ -131,36 +152,72 @@ impl SessionService {
             prepared.push(ready);
         }
         check_batch(&prepared)?;
-        self.resolve_facts(scope, &mut prepared).await?;
+        let unresolved = prepared.iter().any(refers).then(|| prepared.clone());
+        let mut ready = Ready {
+            prepared,
+            unresolved,
+            beside: Vec::new(),
+            space: None,
+            erasures: None,
+            idempotency: options.idempotency,
+            now,
+        };
+        self.derive(scope, &mut ready).await?;
+        Ok(ready)
+    }
+
+    /// Adds what messages are stored with: what their facts refer to, the keys under which these may have
+    /// been rejected, and vectors.
+    async fn derive(&self, scope: &Scope, ready: &mut Ready) -> Result<()> {
+        ready.erasures = self.resolve_facts(scope, &mut ready.prepared).await?;
         if let Some(rejections) = &self.rejections {
-            for fact in prepared.iter_mut().flat_map(|message| &mut message.facts) {
+            for fact in ready.prepared.iter_mut().flat_map(|message| &mut message.facts) {
                 fact.rejection = rejections.keys(scope, fact);
             }
         }
-        let mut beside = Vec::new();
-        let space = match &self.embeddings {
-            Some(embeddings) => embeddings.prepare(&mut prepared, &mut beside, now).await,
-            None => None,
-        };
-        for attempt in 1..=ATTEMPTS {
-            let mut batch =
-                WriteBatch::new(scope.clone(), now).with_idempotency(options.idempotency);
-            batch.space.clone_from(&space);
-            if attempt < ATTEMPTS {
-                self.roll_summaries(&mut batch, session, &prepared).await?;
-            }
-            let appends = prepared.iter().map(|message| Write::AppendMessage {
-                session: session.clone(),
-                message: Box::new(message.clone()),
-            });
-            batch.writes.splice(0..0, appends);
-            batch.writes.extend(beside.iter().cloned());
-            match self.store.apply(batch).await {
-                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {}
-                applied => return applied.map(|Applied { messages, .. }| messages),
-            }
+        if let Some(embeddings) = &self.embeddings {
+            let (prepared, beside) = (&mut ready.prepared, &mut ready.beside);
+            ready.space = embeddings.prepare(prepared, beside, ready.now).await;
         }
-        Err(Error::internal("an append without preconditions lost a race"))
+        Ok(())
+    }
+
+    /// After a lost race: reads the facts anew that messages refer to, where something of the scope was
+    /// erased since they were read.
+    pub(crate) async fn read_again(&self, scope: &Scope, ready: &mut Ready) -> Result<()> {
+        if let Some(unresolved) = &ready.unresolved
+            && self.store.erasures(scope).await? != ready.erasures
+        {
+            ready.prepared.clone_from(unresolved);
+            ready.beside.clear();
+            self.derive(scope, ready).await?;
+        }
+        Ok(())
+    }
+
+    /// The batch that appends what is ready, with the summaries that it makes due, under the version of the
+    /// session that these were built on. Others may add to it what is to happen together with the append.
+    pub(crate) async fn batch_of(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        ready: &Ready,
+        rolls: bool,
+    ) -> Result<WriteBatch> {
+        let mut batch =
+            WriteBatch::new(scope.clone(), ready.now).with_idempotency(ready.idempotency);
+        batch.space.clone_from(&ready.space);
+        if rolls {
+            self.roll_summaries(&mut batch, session, &ready.prepared).await?;
+        }
+        batch.preconditions.extend(ready.erasures.map(Precondition::IfErasures));
+        let appends = ready.prepared.iter().map(|message| Write::AppendMessage {
+            session: session.clone(),
+            message: Box::new(message.clone()),
+        });
+        batch.writes.splice(0..0, appends);
+        batch.writes.extend(ready.beside.iter().cloned());
+        Ok(batch)
     }
 
     /// Opens a session before its first message. One that is there stays as it is.
@@ -225,18 +282,25 @@ impl SessionService {
         self.store.files(scope, session, limit).await
     }
 
-    /// Finds what corrections and retractions speak of. They are rare: any other append reads
-    /// nothing for it.
-    async fn resolve_facts(&self, scope: &Scope, prepared: &mut [PreparedMessage]) -> Result<()> {
-        let refers = |message: &PreparedMessage| message.facts.iter().any(|fact| fact.refers);
+    /// Finds what corrections and retractions speak of, and returns the erasures of the scope before it
+    /// was read. They are rare: any other append reads nothing for it.
+    async fn resolve_facts(
+        &self,
+        scope: &Scope,
+        prepared: &mut [PreparedMessage],
+    ) -> Result<Option<u64>> {
         let Some(last) = prepared.iter().rposition(refers) else {
-            return Ok(());
+            return Ok(None);
         };
-        let mut known = self.known_facts(scope, &prepared[..=last]).await?;
+        let erasures = self.store.erasures(scope).await?;
+        let mut known = match erasures {
+            Some(_) => self.known_facts(scope, &prepared[..=last]).await?,
+            None => Vec::new(),
+        };
         for message in &mut prepared[..=last] {
             resolve(&mut message.facts, &mut known, || FactId::from_uuid(self.ids.next()));
         }
-        Ok(())
+        Ok(erasures)
     }
 
     /// The facts of the ledger that statements may refer to, the newest last: the newest ones, those
@@ -269,7 +333,8 @@ impl SessionService {
     }
 
     /// Adds the summaries that these messages make due, under the version of the session that
-    /// they were built on.
+    /// they were built on. A session that was erased may begin anew with a version that it had: so
+    /// nothing may have been erased, either.
     async fn roll_summaries(
         &self,
         batch: &mut WriteBatch,
@@ -285,6 +350,7 @@ impl SessionService {
             return Ok(());
         }
         let scope = batch.scope.clone();
+        let erasures = self.store.erasures(&scope).await?;
         let latest = self.store.latest_summary(&scope, session).await?;
         let mut known = self.replayed(&scope, session, prepared).await?;
         let limit = usize::try_from(waiting).unwrap_or(usize::MAX);
@@ -312,6 +378,7 @@ impl SessionService {
                 Some(head) => Precondition::IfVersion(key, head.version),
                 None => Precondition::IfAbsent(key),
             });
+            batch.preconditions.extend(erasures.map(Precondition::IfErasures));
         }
         Ok(())
     }
@@ -405,6 +472,11 @@ impl SessionService {
 /// What a caller is told of a session that is not there, or not theirs.
 pub(crate) fn no_session() -> Error {
     Error::not_found("no session under this id: its first message creates it")
+}
+
+/// Whether a message says something that only has a meaning by what was said before.
+fn refers(message: &PreparedMessage) -> bool {
+    message.facts.iter().any(|fact| fact.refers)
 }
 
 /// Within one append, an `external_id` may stand for one content only.

@@ -4,6 +4,7 @@
 mod analyze;
 mod compress;
 mod fences;
+mod json;
 mod passages;
 mod postings;
 mod protect;
@@ -15,6 +16,7 @@ pub use analyze::{
 };
 pub use compress::{Squeeze, squeeze};
 pub use fences::{guarded, without_fenced};
+pub use json::Json;
 pub use passages::{PASSAGE_BYTES, is_question, passages, sentences};
 pub use postings::{
     FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, Thinned, decode_postings,

@@ -7,19 +7,22 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use metrics::{Key, Label, Level, Metadata};
 use throughline_core::access::{ApiKey, AuditEntry};
+use throughline_core::document::{Memory, Snapshot, SnapshotInfo, Vault};
 use throughline_core::entity::Entity;
 use throughline_core::fact::{Fact, RejectionKey};
 use throughline_core::ids::{
-    ExternalId, FactId, KeyId, MessageId, SessionId, ShareId, TenantId, UserId,
+    BackupId, ContextId, ExternalId, FactId, KeyId, MemoryId, MessageId, PersonaId, PresetId,
+    SessionId, ShareId, TenantId, UserId, VaultId,
 };
 use throughline_core::job::Job;
 use throughline_core::page::{Page, PageRequest};
+use throughline_core::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
 use throughline_core::ports::{
-    Applied, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileRepo, HeadLimits, Health,
-    JobRepo, Ledger, LedgerLimits, LexicalIndex, Namespace, OutboxRepo, OutboxText, PostingLists,
-    ProfileRepo, ScopeTotals, SessionHead, SessionRepo, Store, SummaryRepo, TenantBatch,
-    TenantRepo, TermId, UnitKey, UsageRepo, VectorHit, VectorIndex, VectorItem, VectorSpace,
-    WriteBatch,
+    Applied, DocumentRepo, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileRepo, HeadLimits,
+    Health, JobRepo, Ledger, LedgerLimits, LexicalIndex, Namespace, OutboxRepo, OutboxText,
+    PersonaRepo, PostingLists, ProfileRepo, ScopeTotals, SessionHead, SessionRepo, Store,
+    SummaryRepo, TenantBatch, TenantRepo, TermId, UnitKey, UsageRepo, VectorHit, VectorIndex,
+    VectorItem, VectorSpace, WriteBatch,
 };
 use throughline_core::scope::{Profile, TenantSettings};
 use throughline_core::session::{FileRef, Message, Session, Share};
@@ -150,6 +153,19 @@ measured!(FileRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn files(scope: &Scope, session: &SessionId, limit: usize) -> Vec<FileRef>;
 });
 
+measured!(DocumentRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
+    fn document(scope: &Scope, vault: &VaultId, memory: &MemoryId) -> Option<Snapshot>;
+    fn snapshot(
+        scope: &Scope, vault: &VaultId, memory: &MemoryId, context: &ContextId
+    ) -> Option<Snapshot>;
+    fn snapshots(
+        scope: &Scope, vault: &VaultId, memory: &MemoryId, page: &PageRequest
+    ) -> Page<SnapshotInfo>;
+    fn latest_documents(scope: &Scope, numbers: &[u32]) -> Vec<Snapshot>;
+    fn vaults(scope: &Scope, page: &PageRequest) -> Page<Vault>;
+    fn memories(scope: &Scope, vault: Option<&VaultId>, page: &PageRequest) -> Page<Memory>;
+});
+
 measured!(SummaryRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn latest_summary(scope: &Scope, session: &SessionId) -> Option<Summary>;
     fn summaries(scope: &Scope, session: &SessionId) -> Vec<Summary>;
@@ -157,6 +173,17 @@ measured!(SummaryRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
 
 measured!(ProfileRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn profile(scope: &Scope) -> Option<Profile>;
+});
+
+measured!(PersonaRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
+    fn persona(scope: &Scope, id: PersonaId) -> Option<Persona>;
+    fn personas(scope: &Scope) -> Vec<Persona>;
+    fn preset(scope: &Scope, id: &PresetId) -> Option<Preset>;
+    fn presets(scope: &Scope) -> Vec<Preset>;
+    fn preset_uses(scope: &Scope) -> Vec<(PresetId, PresetUse)>;
+    fn persona_backups(scope: &Scope, id: PersonaId) -> Vec<BackupHead>;
+    fn persona_backup(scope: &Scope, id: BackupId) -> Option<Backup>;
+    fn message_tags(scope: &Scope, session: &SessionId) -> Vec<(MessageId, Vec<String>)>;
 });
 
 measured!(JobRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
@@ -194,6 +221,7 @@ measured!(ErasureRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn bind_ledger(id: Uuid) -> ();
     fn erasures_applied(after: u64, limit: usize) -> Vec<u64>;
     fn note_erasures(numbers: &[u64]) -> ();
+    fn erasures(scope: &Scope) -> Option<u64>;
     fn scopes_of(tenant: &TenantId, user: &UserId) -> Vec<(Scope, ScopeTotals)>;
     fn held_messages(scope: &Scope, session: &SessionId, ids: &[MessageId]) -> Vec<MessageId>;
     fn purge() -> ();
@@ -225,27 +253,23 @@ measured!(VectorIndex of MeteredIndex in INDEX_SECONDS, INDEX_ERRORS {
     ) -> Vec<VectorHit> => tell_hits(namespace);
 });
 
+fn label(namespace: Namespace) -> &'static str {
+    match namespace {
+        Namespace::Message => "message",
+        Namespace::Fact => "fact",
+        Namespace::Document => "document",
+    }
+}
+
 fn tell_lists(namespace: Namespace, found: &PostingLists) {
     let read: usize = found.lists.iter().map(Vec::len).sum();
-    let sizes = match namespace {
-        Namespace::Message => {
-            metrics::histogram!("throughline_recall_list_postings", "namespace" => "message")
-        }
-        Namespace::Fact => {
-            metrics::histogram!("throughline_recall_list_postings", "namespace" => "fact")
-        }
-    };
-    sizes.record(read as f64);
+    metrics::histogram!("throughline_recall_list_postings", "namespace" => label(namespace))
+        .record(read as f64);
 }
 
 fn tell_hits(namespace: Namespace, found: &[VectorHit]) {
-    let hits = match namespace {
-        Namespace::Message => {
-            metrics::histogram!("throughline_recall_hits", "namespace" => "message")
-        }
-        Namespace::Fact => metrics::histogram!("throughline_recall_hits", "namespace" => "fact"),
-    };
-    hits.record(found.len() as f64);
+    metrics::histogram!("throughline_recall_hits", "namespace" => label(namespace))
+        .record(found.len() as f64);
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use throughline_core::context::{AssembleRequest, AssembledContext, Intent, Tier};
 use throughline_core::ids::SessionId;
-use throughline_core::ports::{Write, WriteBatch};
+use throughline_core::ports::{Precondition, Write, WriteBatch};
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
 
@@ -56,12 +56,15 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
             tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
         }
     }
+    let erasures = engine.store.erasures(&scope).await?;
     let context = engine.contexts.assemble(&scope, &request).await?;
     let now = engine.clock.now();
     let spent = UsageCounters::of_context(&context);
-    let usage = Write::AddUsage(UsageDay::of(now), spent);
-    // The context is ready; that it cannot be counted (a writer holds the store) does not take it.
-    if let Err(error) = engine.store.apply(WriteBatch::new(scope, now).with(usage)).await {
+    let mut batch = WriteBatch::new(scope, now).with(Write::AddUsage(UsageDay::of(now), spent));
+    batch.preconditions.extend(erasures.map(Precondition::IfErasures));
+    // The context is ready; that it cannot be counted (a writer holds the store, the user was erased) does
+    // not take it.
+    if let Err(error) = engine.store.apply(batch).await {
         tracing::warn!(code = error.kind().code(), "the usage of this context was not counted");
     }
     output.result(&AssembledContextJson::from(context.clone()), || human(&context))

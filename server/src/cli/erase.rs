@@ -46,6 +46,7 @@ struct ErasedJson {
     entities: u64,
     summaries: u64,
     sessions: u64,
+    documents: u64,
     /// Whether something beside the store is away and is told by a worker.
     waiting: bool,
 }
@@ -59,6 +60,7 @@ impl From<&Erased> for ErasedJson {
             entities: erased.entities,
             summaries: erased.summaries,
             sessions: erased.sessions,
+            documents: erased.documents,
             waiting: erased.waiting,
         }
     }
@@ -101,13 +103,15 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
 
 fn told(erased: &Erased) -> String {
     let mut said = format!(
-        "erased {} messages ({} tokens), {} facts, {} typed values, {} summaries, {} sessions",
+        "erased {} messages ({} tokens), {} facts, {} typed values, {} summaries, {} sessions, \
+         {} documents",
         grouped(erased.messages),
         grouped(erased.tokens),
         grouped(erased.facts),
         grouped(erased.entities),
         grouped(erased.summaries),
-        grouped(erased.sessions)
+        grouped(erased.sessions),
+        grouped(erased.documents)
     );
     if erased.waiting {
         said.push_str(

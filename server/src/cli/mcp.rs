@@ -2,11 +2,14 @@
 
 use throughline_core::Result;
 
+use super::install;
+use super::output::Output;
 use crate::compose::Engine;
 use crate::config::Config;
 use crate::mcp::{ToolSet, serve_stdio};
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
     /// Sets of tools to show, with commas between [default: the setting `mcp.tool_sets`]
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -15,10 +18,23 @@ pub(super) struct Args {
     #[cfg(feature = "mcp-fixtures")]
     #[arg(long, hide = true)]
     pub(super) mcp_fixtures: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
 }
 
-pub(super) async fn run(args: &Args, config: &Config) -> Result<()> {
-    let engine = Engine::open(config).await?;
-    let sets = args.tool_sets.as_ref().unwrap_or(&config.mcp.tool_sets);
-    serve_stdio(engine, config, sets).await
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Print or write what has a client start `throughline mcp`
+    Install(install::Args),
+}
+
+pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
+    if let Some(Command::Install(args)) = &args.command {
+        return install::run(args, config, output);
+    }
+    let mut config = config.clone();
+    if let Some(sets) = &args.tool_sets {
+        config.mcp.tool_sets.clone_from(sets);
+    }
+    serve_stdio(Engine::open(&config).await?, &config).await
 }

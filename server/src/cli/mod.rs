@@ -11,6 +11,7 @@ mod eval_sets;
 mod export;
 mod facts;
 mod import;
+mod install;
 mod keys;
 mod mcp;
 mod migrate;
@@ -150,6 +151,7 @@ fn exit_code(kind: ErrorKind) -> u8 {
         ErrorKind::Unauthenticated => 12,
         ErrorKind::Forbidden => 13,
         ErrorKind::RateLimited => 14,
+        ErrorKind::PreconditionFailed => 15,
         _ => 1,
     }
 }
@@ -161,6 +163,9 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
     }
     if let Command::Serve(serve::Args { listen: Some(listen), .. }) = &cli.command {
         flags.push(("listen".to_owned(), listen.clone()));
+    }
+    if let Command::Worker(worker::Args { listen: Some(listen), .. }) = &cli.command {
+        flags.push(("jobs.listen".to_owned(), listen.clone()));
     }
     let layers = Layers { file: cli.global.config, flags };
     if let Command::Config(command) = &cli.command {
@@ -201,7 +206,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<()> {
     match command {
         Command::Serve(_) => serve::run(config, output).await,
-        Command::Mcp(args) => mcp::run(&args, config).await,
+        Command::Mcp(args) => mcp::run(&args, config, output).await,
         Command::Keys(command) => keys::run(&command, config, output).await,
         Command::Demo(args) => demo::run(&args, output).await,
         Command::Import(args) => import::run(&args, config, output).await,

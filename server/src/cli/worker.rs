@@ -11,7 +11,7 @@ use super::output::{Output, grouped};
 use super::stop::stop_signal;
 use crate::compose::Engine;
 use crate::config::Config;
-use crate::worker;
+use crate::{http, worker};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -21,6 +21,15 @@ pub(super) struct Args {
     /// First compare the vector index with the store, scope by scope, and mend what differs
     #[arg(long)]
     reconcile: bool,
+    /// Address to show metrics and health on, such as 127.0.0.1:9464 [default: the setting
+    /// `jobs.listen`]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) listen: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Listening {
+    listening: String,
 }
 
 #[derive(Serialize, Default)]
@@ -64,17 +73,30 @@ async fn reconcile(engine: &Engine, embeddings: &EmbeddingService) -> Result<Rec
 }
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
-    let engine = Engine::open_existing(config).await?;
+    let engine = Engine::open_existing_measured(config).await?;
+    let Some(shown) = http::show(engine.clone(), config).await? else {
+        return work(args, &engine, output).await;
+    };
+    let listening = Listening { listening: format!("http://{}", shown.address()?) };
+    output.line(&listening, || format!("metrics at {}/metrics", listening.listening))?;
+    tokio::select! {
+        done = work(args, &engine, output) => done,
+        failed = shown.run() => failed,
+    }
+}
+
+async fn work(args: &Args, engine: &Engine, output: &Output) -> Result<()> {
     let mut summary = Summary::default();
     if args.reconcile
         && let Some(embeddings) = &engine.embeddings
     {
-        summary.reconciled = Some(reconcile(&engine, embeddings).await?);
+        summary.reconciled = Some(reconcile(engine, embeddings).await?);
     }
     // After a change of the embedder, or while an index was away, scopes wait without a job.
     summary.enqueued = engine.enqueue_behind().await?;
     let bar = output.progress(0, "embedding");
     let told = |worked: &Worked| {
+        worker::measure(worked);
         summary.jobs += worked.jobs;
         summary.texts += worked.texts;
         summary.failed += worked.failed;
@@ -82,10 +104,10 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         bar.set_position(summary.texts);
     };
     if args.once {
-        worker::run_once(&engine, told).await?;
+        worker::run_once(engine, told).await?;
     } else {
         let (stopping, stopped) = watch::channel(false);
-        let work = worker::run(&engine, stopped, told);
+        let work = worker::run(engine, stopped, told);
         tokio::pin!(work);
         tokio::select! {
             worked = &mut work => worked?,

@@ -20,9 +20,11 @@ use std::time::Duration;
 use throughline_core::access::AccessService;
 use throughline_core::archive::Moved;
 use throughline_core::context::ContextService;
+use throughline_core::document::{DocumentLimits, DocumentService};
 use throughline_core::embedding::{EmbeddingService, JobQuota, Placement, Worked};
 use throughline_core::erase::{EraseService, Replayed, check};
 use throughline_core::fact::{FactService, Rejecting, Rejections};
+use throughline_core::persona::{PersonaLimits, PersonaPorts, PersonaService};
 use throughline_core::ports::{
     Cache, Clock, Embedder, ErasureLedger, Health, HotHeads, IdGen, LedgerIdentity, Rate,
     RateLimiter, SecretGen, Store, Tokenizer, VectorIndex,
@@ -52,12 +54,16 @@ pub struct Engine {
     pub contexts: ContextService,
     /// The facts ledger.
     pub facts: FactService,
+    /// The documents of memories.
+    pub documents: DocumentService,
     /// Rules and profile cards.
     pub profiles: ProfileService,
     /// Settings of tenants.
     pub settings: SettingsService,
     /// Sessions that users share.
     pub shares: ShareService,
+    /// Conversations with a fixed character, and the presets that they are made from.
+    pub personas: PersonaService,
     /// Keys, and who calls.
     pub access: AccessService,
     /// How often callers may call: counted for all replicas where they share a cache or a store, else
@@ -128,13 +134,18 @@ pub struct Ports {
     pub tokenizer: Arc<dyn Tokenizer>,
     /// Jobs of one tenant that are done in a time; `None` for no limit.
     pub jobs: Option<Rate>,
+    /// What holds for every document of a memory.
+    pub documents: DocumentLimits,
+    /// How much there may be of personas.
+    pub personas: PersonaLimits,
 }
 
 impl Engine {
     /// Services over ports.
     #[must_use]
     pub fn new(ports: Ports, beside: Beside) -> Self {
-        let Ports { store, ledger, names, meaning, clock, ids, secrets, tokenizer, jobs } = ports;
+        let Ports { store, ledger, names, meaning, clock, ids, .. } = ports;
+        let Ports { secrets, tokenizer, jobs, documents, personas, .. } = ports;
         let Beside { index, cache, heads, limiter } = beside.clone();
         let limiter =
             limiter.unwrap_or_else(|| Arc::new(InProcessLimiter::new(Arc::clone(&clock))));
@@ -165,25 +176,42 @@ impl Engine {
             embeddings.clone(),
             Rejecting { ledger: Arc::clone(&ledger), names: names.clone(), rejections },
         );
+        let erase = EraseService::new(
+            Arc::clone(&store),
+            ledger,
+            Arc::clone(&clock),
+            Arc::clone(&ids),
+            sessions.clone(),
+            embeddings.clone(),
+        )
+        .with_beside(index, heads.clone(), cache)
+        .with_facts(facts.clone());
+        let contexts =
+            ContextService::new(Arc::clone(&store), Arc::clone(&tokenizer), embeddings.clone())
+                .with_heads(heads);
         Self {
-            erase: EraseService::new(
+            documents: DocumentService::new(
                 Arc::clone(&store),
-                ledger,
                 Arc::clone(&clock),
                 Arc::clone(&ids),
-                sessions.clone(),
                 embeddings.clone(),
-            )
-            .with_beside(index, heads.clone(), cache)
-            .with_facts(facts.clone()),
+                contexts.clone(),
+                documents,
+            ),
+            personas: PersonaService::new(PersonaPorts {
+                store: Arc::clone(&store),
+                clock: Arc::clone(&clock),
+                ids: Arc::clone(&ids),
+                tokenizer: Arc::clone(&tokenizer),
+                sessions: sessions.clone(),
+                contexts: contexts.clone(),
+                erase: erase.clone(),
+                limits: personas,
+            }),
+            erase,
             replayed: Replayed::default(),
             sessions,
-            contexts: ContextService::new(
-                Arc::clone(&store),
-                Arc::clone(&tokenizer),
-                embeddings.clone(),
-            )
-            .with_heads(heads),
+            contexts,
             facts,
             profiles: ProfileService::new(
                 Arc::clone(&store),
@@ -222,11 +250,12 @@ impl Engine {
     /// Those of the store.
     pub async fn work(&self, limit: usize) -> Result<Worked> {
         let forgotten = self.erase.work(limit).await?;
+        let (kept_up, _) = self.personas.work(limit).await?;
         let worked = match &self.embeddings {
             Some(embeddings) => embeddings.work(limit).await?,
             None => Worked::default(),
         };
-        Ok(Worked { jobs: worked.jobs + forgotten, forgotten, ..worked })
+        Ok(Worked { jobs: worked.jobs + forgotten + kept_up, forgotten, ..worked })
     }
 
     /// The state of the store and of what is beside it. What is away is told, and no error.
@@ -327,6 +356,8 @@ impl Engine {
                 0 => None,
                 most => Some(Rate { most, per: Duration::from_secs(3_600) }),
             },
+            documents: config.document.limits(),
+            personas: config.persona.limits(),
         };
         let mut engine = Self::new(ports, beside);
         if how.new_ledger {
@@ -343,6 +374,15 @@ impl Engine {
     pub async fn open_existing(config: &Config) -> Result<Self> {
         must_exist(config)?;
         Self::open(config).await
+    }
+
+    /// As [`Self::open_measured`], but of a store that must be there.
+    ///
+    /// # Errors
+    /// As [`Self::open_existing`].
+    pub async fn open_existing_measured(config: &Config) -> Result<Self> {
+        must_exist(config)?;
+        Self::open_measured(config).await
     }
 }
 

@@ -1,7 +1,12 @@
 //! What the HTTP interface and background work may take.
 
+use std::net::SocketAddr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throughline_core::{Error, Result};
+
+use super::text;
 
 /// Settings of the HTTP interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +34,33 @@ pub struct HttpConfig {
 pub struct JobsConfig {
     /// Jobs of one tenant that are done in an hour, by all workers together; 0 for no limit.
     pub tenant_per_hour: u32,
+    /// Address on which `worker` shows `/metrics`, `/healthz` and `/readyz`, such as 127.0.0.1:9464; empty
+    /// for none. One that other machines reach needs keys.
+    #[serde(deserialize_with = "text")]
+    pub listen: String,
+}
+
+/// An address to listen on.
+pub(super) fn address(key: &str, value: &str) -> Result<SocketAddr> {
+    value.parse().map_err(|_| {
+        Error::invalid(format!(
+            "configuration key `{key}` must be an address with a port, such as 127.0.0.1:7447 or \
+             0.0.0.0:7447"
+        ))
+    })
+}
+
+impl JobsConfig {
+    /// The address on which a worker shows what it measures.
+    ///
+    /// # Errors
+    /// `InvalidInput` that says what one looks like.
+    pub fn address(&self) -> Result<Option<SocketAddr>> {
+        match self.listen.as_str() {
+            "" => Ok(None),
+            listen => address("jobs.listen", listen).map(Some),
+        }
+    }
 }
 
 impl HttpConfig {

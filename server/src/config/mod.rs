@@ -3,9 +3,12 @@
 //! Unknown keys are errors that suggest the nearest one; `explain` tells which layer a value is
 //! from.
 
+mod document;
 mod http;
+mod log;
 mod mcp;
 mod otel;
+mod persona;
 mod schema;
 mod secret;
 
@@ -20,9 +23,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use throughline_core::{Error, Result, Scope};
 
+pub use document::DocumentConfig;
 pub use http::{HttpConfig, JobsConfig};
+pub use log::{LogConfig, LogFormat};
 pub use mcp::McpConfig;
 pub use otel::OtelConfig;
+pub use persona::PersonaConfig;
 pub use schema::{reference, schema};
 pub use secret::Secret;
 
@@ -59,6 +65,10 @@ pub struct Config {
     pub mcp: McpConfig,
     /// Background work.
     pub jobs: JobsConfig,
+    /// The documents of memories.
+    pub document: DocumentConfig,
+    /// Contexts with a fixed character.
+    pub persona: PersonaConfig,
     /// Whose memory the command line works on.
     pub identity: Identity,
     /// What tells which texts are near in meaning.
@@ -242,26 +252,6 @@ pub struct RedisConfig {
     pub timeout_ms: u64,
 }
 
-/// Settings of the log, which goes to standard error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LogConfig {
-    /// A level or filter directives, such as `info` or `throughline_core=debug`.
-    pub level: String,
-    /// `human` or `json`.
-    pub format: LogFormat,
-}
-
-/// The form of log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LogFormat {
-    /// For a person.
-    Human,
-    /// One JSON object a line.
-    Json,
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -272,7 +262,9 @@ impl Default for Config {
             listen: "127.0.0.1:7447".into(),
             http: HttpConfig::default(),
             mcp: McpConfig::default(),
-            jobs: JobsConfig { tenant_per_hour: 0 },
+            jobs: JobsConfig { tenant_per_hour: 0, listen: String::new() },
+            document: DocumentConfig::default(),
+            persona: PersonaConfig::default(),
             identity: Identity {
                 tenant: "local".into(),
                 user: "local".into(),
@@ -370,9 +362,13 @@ impl Config {
         whole("postgres.connections", self.postgres.connections.into(), 1, 1_000)?;
         whole("http.requests_per_minute", self.http.requests_per_minute.into(), 0, 100_000)?;
         whole("jobs.tenant_per_hour", self.jobs.tenant_per_hour.into(), 0, 100_000)?;
+        let most = throughline_core::document::MOST_BYTES as u64;
+        whole("document.max_bytes", self.document.max_bytes as u64, 1, most)?;
+        whole("document.kept", self.document.kept.into(), 1, 10_000)?;
         whole("http.max_in_flight", self.http.max_in_flight as u64, 1, 65_536)?;
         whole("http.max_body_mb", self.http.max_body_mb as u64, 1, 1_024)?;
         self.listen_address()?;
+        self.jobs.address()?;
         for (key, value) in [
             ("http.timeout_ms", self.http.timeout_ms),
             ("http.drain_ms", self.http.drain_ms),
@@ -395,6 +391,7 @@ impl Config {
             secret.resolve(key)?;
         }
         self.otel.check()?;
+        self.persona.check()?;
         if self.store == StoreKind::Postgres {
             self.require_postgres()?;
         }
@@ -417,12 +414,7 @@ impl Config {
     /// # Errors
     /// `InvalidInput` that says what one looks like.
     pub fn listen_address(&self) -> Result<SocketAddr> {
-        self.listen.parse().map_err(|_| {
-            Error::invalid(
-                "configuration key `listen` must be an address with a port, such as \
-                 127.0.0.1:7447 or 0.0.0.0:7447",
-            )
-        })
+        http::address("listen", &self.listen)
     }
 
     /// Folder of the transformer's files.

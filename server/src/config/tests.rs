@@ -51,6 +51,9 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("[sqlite]\nreaders = 100000\n", "must be 1 to 64"),
         ("[sqlite]\nbusy_timeout_ms = 99999999999\n", "must be 0 to"),
         ("[sqlite]\nvector_cache_mb = 99999999999\n", "must be 0 to"),
+        ("[document]\nmax_bytes = 0\n", "`document.max_bytes` must be 1 to 1048576"),
+        ("[document]\nkept = 0\n", "`document.kept` must be 1 to 10000"),
+        ("[document]\nkeep = 5\n", "did you mean `kept`?"),
         ("embedder = \"glove\"\n", "static"),
         ("[minilm]\ntimeout_ms = 0\n", "must be 1 to"),
         ("[static]\ntabel = \"x\"\n", "did you mean `table`?"),
@@ -60,6 +63,8 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("[otel]\nendpoint = \"collector:4317\"\n", "`otel.endpoint` must be an address of HTTP"),
         #[cfg(not(feature = "otel"))]
         ("[otel]\nendpoint = \"http://127.0.0.1:4318\"\n", "built with `--features otel`"),
+        ("[persona]\nmax_contexts = 0\n", "`persona.max_contexts` must be 1 to"),
+        ("[persona]\nmax_context = 9\n", "did you mean `max_contexts`?"),
         ("not toml", ""),
     ];
     for (text, expected) in table {

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
@@ -48,6 +49,26 @@ pub(super) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(objects.into_iter().map(|Object(value)| value).collect())
 }
 
+/// The bytes of a body, up to the most that is allowed.
+pub(super) async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
+    let most = app.config.max_body_bytes();
+    axum::body::to_bytes(request.into_body(), most).await.map_err(|error| {
+        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+        let mut too_large = false;
+        while let Some(cause) = source {
+            too_large |= cause.to_string().contains("length limit");
+            source = cause.source();
+        }
+        match too_large {
+            true => Failure::of_status(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                Error::invalid(format!("the body has over {most} bytes, the most allowed")),
+            ),
+            false => Error::invalid("the body did not arrive whole: send it again").into(),
+        }
+    })
+}
+
 /// A JSON body.
 pub(super) struct Body<T> {
     /// What it says.
@@ -69,22 +90,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
                 Error::invalid("the body must be JSON: send `Content-Type: application/json`"),
             ));
         }
-        let most = app.config.max_body_bytes();
-        let bytes = axum::body::to_bytes(request.into_body(), most).await.map_err(|error| {
-            let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-            let mut too_large = false;
-            while let Some(cause) = source {
-                too_large |= cause.to_string().contains("length limit");
-                source = cause.source();
-            }
-            match too_large {
-                true => Failure::of_status(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    Error::invalid(format!("the body has over {most} bytes, the most allowed")),
-                ),
-                false => Error::invalid("the body did not arrive whole: send it again").into(),
-            }
-        })?;
+        let bytes = read_body(request, app).await?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let Object(value) = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();

@@ -13,8 +13,7 @@ use crate::mcp::{self, Server};
 
 /// `/mcp`. A stream may stay open for as long as its client wants, so it takes no place and has no time-out.
 pub(super) fn router(app: &App) -> Result<Router<App>> {
-    let sets = &app.mcp.tool_sets;
-    let server = Server::new(app.engine.clone(), app.usage.clone(), sets, None)?;
+    let server = Server::new(app.engine.clone(), app.usage.clone(), &app.mcp, None)?;
     let options = mcp::Options {
         max_body_bytes: app.config.max_body_bytes(),
         allowed_origins: app.mcp.allowed_origins.clone(),

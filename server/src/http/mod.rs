@@ -5,6 +5,7 @@
 
 mod app;
 mod caller;
+mod cursor;
 mod extract;
 mod guard;
 mod mcp;
@@ -30,7 +31,7 @@ use app::App;
 use guard::Places;
 use problem::Failure;
 
-pub use serve::{Served, serve};
+pub use serve::{Served, Shown, serve, show};
 
 /// A failure as the answer of a layer.
 pub(crate) fn failed(error: Error) -> Response {
@@ -46,8 +47,11 @@ fn routers() -> (OpenApiRouter<App>, OpenApiRouter<App>) {
         .merge(routes::tracked::router())
         .merge(routes::shares::router())
         .merge(routes::facts::router())
+        .merge(routes::documents::router())
         .merge(routes::profile::router())
         .merge(routes::settings::router())
+        .merge(routes::contexts::router())
+        .merge(routes::presets::router())
         .merge(routes::keys::router())
         .merge(routes::users::router());
     (routes::operations::router(), working)
@@ -93,13 +97,23 @@ fn router(app: &App) -> Result<Router> {
         .method_not_allowed_fallback(async || {
             let error = Error::invalid("the path has no such method: /docs lists them");
             Failure::of_status(StatusCode::METHOD_NOT_ALLOWED, error)
-        })
+        });
+    Ok(surrounded(router, app))
+}
+
+/// What a worker shows of itself as one router: health and metrics.
+fn operations(app: &App) -> Router {
+    surrounded(Router::from(routers().0), app)
+}
+
+/// Operations with what surrounds every request.
+fn surrounded(router: Router<App>, app: &App) -> Router {
+    router
         .layer(DefaultBodyLimit::max(app.config.max_body_bytes()))
         .layer(CompressionLayer::new())
         .layer(CatchPanicLayer::custom(|_| {
             failed(Error::new(ErrorKind::Internal, "a request panicked"))
         }))
         .layer(from_fn_with_state(app.clone(), guard::observe))
-        .with_state(app.clone());
-    Ok(router)
+        .with_state(app.clone())
 }

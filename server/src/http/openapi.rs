@@ -1,5 +1,6 @@
 //! The OpenAPI document: what the handlers say of themselves, and what is true of all of them.
 
+use throughline_core::ids::MAX_PRESET_BYTES;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
@@ -14,11 +15,15 @@ const MAX_NAME: usize = 200;
 const NAME: &str = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$";
 /// What the id of a key looks like.
 const KEY_ID: &str = "^[0-9a-f]{16}$";
+/// What the id of a preset looks like.
+const PRESET_ID: &str = "^[a-z0-9-]+$";
 /// Operations that heed an `Idempotency-Key`.
-const REPEATED: &[&str] =
-    &["open_session", "append_messages", "remember_fact", "refer_to_file", "create_key"];
+const REPEATED: &[&str] = &[
+    "open_session", "append_messages", "remember_fact", "refer_to_file", "create_key",
+    "create_context", "extend_context", "import_context", "create_preset",
+];
 /// Operations that change nothing, although they are posted.
-const READS: &[&str] = &["assemble_context", "search_facts"];
+const READS: &[&str] = &["assemble_context", "search_facts", "search_conversations"];
 /// Statuses that any operation may answer, and when.
 const ANY: &[(&str, &str)] = &[
     ("400", "The request is wrong; `detail` names the field"),
@@ -71,9 +76,10 @@ pub(super) fn base() -> OpenApi {
 pub(super) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let named = path.contains('{');
-        let (most, looks) = match path.starts_with("/v1/keys/") {
-            true => (16, KEY_ID),
-            false => (MAX_NAME, NAME),
+        let (most, looks) = match path.as_str() {
+            path if path.starts_with("/v1/keys/") => (16, KEY_ID),
+            path if path.starts_with("/v1/presets/") => (MAX_PRESET_BYTES, PRESET_ID),
+            _ => (MAX_NAME, NAME),
         };
         let operations = [
             (&mut item.get, false),

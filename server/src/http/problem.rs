@@ -43,6 +43,7 @@ pub(super) struct Problem {
 pub(super) fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::InvalidInput => StatusCode::BAD_REQUEST,
+        ErrorKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
         ErrorKind::Forbidden => StatusCode::FORBIDDEN,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,

@@ -40,7 +40,39 @@ pub struct Served {
 /// `InvalidInput` where it would serve others than this machine without keys; `Unavailable` where the
 /// address is taken; those of the store.
 pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
-    let listen: SocketAddr = config.listen_address()?;
+    let listen = config.listen_address()?;
+    let (listener, app) = bind(engine, config, "listen", listen).await?;
+    Ok(Served {
+        listener,
+        app,
+        drain: Duration::from_millis(config.http.drain_ms),
+        with_worker: config.http.worker,
+    })
+}
+
+/// What a worker shows of itself: bound, and can be served.
+pub struct Shown {
+    listener: TcpListener,
+    app: App,
+}
+
+/// Binds what a worker shows of itself, where the configuration has an address for it.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn show(engine: Engine, config: &Config) -> Result<Option<Shown>> {
+    let Some(listen) = config.jobs.address()? else { return Ok(None) };
+    let (listener, app) = bind(engine, config, "jobs.listen", listen).await?;
+    Ok(Some(Shown { listener, app }))
+}
+
+/// Listens on an address, which is that of the setting `key`.
+async fn bind(
+    engine: Engine,
+    config: &Config,
+    key: &str,
+    listen: SocketAddr,
+) -> Result<(TcpListener, App)> {
     if !listen.ip().is_loopback() && !engine.store.has_keys().await? {
         return Err(Error::invalid(format!(
             "{listen} is reached by other machines, and there are no keys: make one with `throughline \
@@ -57,17 +89,43 @@ pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         Error::new(
             ErrorKind::Unavailable,
-            format!("{listen} cannot be listened on ({error}): stop what does, or set `listen`"),
+            format!("{listen} cannot be listened on ({error}): stop what does, or set `{key}`"),
         )
     })?;
-    let usage = UsageMeter::new(engine.store.clone(), engine.clock.clone());
+    let usage = UsageMeter::new(&engine).await?;
     let app = App::new(engine, config, usage, install_metrics()?, listen.ip(), config.scope()?);
-    Ok(Served {
-        listener,
-        app,
-        drain: Duration::from_millis(config.http.drain_ms),
-        with_worker: config.http.worker,
-    })
+    Ok((listener, app))
+}
+
+fn address(listener: &TcpListener) -> Result<SocketAddr> {
+    let told = listener.local_addr();
+    told.map_err(|error| Error::internal("the address is not known").with_source(error))
+}
+
+fn failed(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Unavailable, "the listener failed: start again").with_source(error)
+}
+
+impl Shown {
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// `Internal` when the system does not tell.
+    pub fn address(&self) -> Result<SocketAddr> {
+        address(&self.listener)
+    }
+
+    /// Serves until it is dropped.
+    ///
+    /// # Errors
+    /// `Unavailable` when the listener fails.
+    pub async fn run(self) -> Result<()> {
+        let router = super::operations(&self.app);
+        tokio::select! {
+            served = axum::serve(self.listener, router) => served.map_err(failed),
+            () = keep_metrics(&self.app.metrics) => Ok(()),
+        }
+    }
 }
 
 fn install_metrics() -> Result<PrometheusHandle> {
@@ -95,8 +153,7 @@ impl Served {
     /// # Errors
     /// `Internal` when the system does not tell.
     pub fn address(&self) -> Result<SocketAddr> {
-        let told = self.listener.local_addr();
-        told.map_err(|error| Error::internal("the address is not known").with_source(error))
+        address(&self.listener)
     }
 
     /// Serves until `stop` completes; then takes nothing new, finishes what it accepted within the
@@ -136,10 +193,7 @@ impl Served {
         }
         // What requests used that were still at work when the meter was stopped.
         app.usage.write().await;
-        served.map_err(|error| {
-            Error::new(ErrorKind::Unavailable, "the listener failed: start again")
-                .with_source(error)
-        })
+        served.map_err(failed)
     }
 }
 
@@ -154,16 +208,21 @@ async fn run_beside(app: App, with_worker: bool, stopped: watch::Receiver<bool>)
             tracing::error!(code = error.kind().code(), "jobs ended: {}", error.message());
         }
     };
-    let upkeep = keep_metrics(&app.metrics, stopped.clone());
+    let upkeep = async {
+        let mut stopped = stopped.clone();
+        tokio::select! {
+            () = keep_metrics(&app.metrics) => {}
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+        }
+    };
     tokio::join!(app.usage.run(stopped.clone()), upkeep, jobs);
 }
 
-/// Adds what was recorded to its histograms, which would hold every value by itself until someone reads them.
-async fn keep_metrics(metrics: &PrometheusHandle, mut stopped: watch::Receiver<bool>) {
+/// Adds what was recorded to its histograms, which would hold every value by itself until someone reads them; it
+/// ends when it is dropped.
+async fn keep_metrics(metrics: &PrometheusHandle) {
     loop {
-        tokio::select! {
-            () = tokio::time::sleep(UPKEEP) => metrics.run_upkeep(),
-            _ = stopped.wait_for(|stopped| *stopped) => return,
-        }
+        tokio::time::sleep(UPKEEP).await;
+        metrics.run_upkeep();
     }
 }

@@ -27,9 +27,6 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use throughline_core::Error;
 
-/// How long a client may take for an answer within an open call. A person may be at the other end.
-const PATIENCE: Duration = Duration::from_secs(300);
-
 /// How long the state of an unfinished call may be brought back.
 const STATE_TTL: Duration = Duration::from_secs(3_600);
 
@@ -87,12 +84,13 @@ pub(super) async fn ask(
     context: &RequestContext<RoleServer>,
     questions: InputRequests,
     given: Option<&InputResponses>,
+    patience: Duration,
 ) -> Result<Asked, ErrorData> {
     for question in questions.values() {
         require(context, question)?;
     }
     match way(context) {
-        Way::Session => ask_in_session(context, questions).await,
+        Way::Session => ask_in_session(context, questions, patience).await,
         Way::Again => Ok(match_answers(questions, given)),
         Way::None => Err(ErrorData::invalid_request(
             "this call needs an answer of the client: use protocol version 2026-07-28 or a session",
@@ -121,10 +119,11 @@ fn match_answers(questions: InputRequests, given: Option<&InputResponses>) -> As
 async fn ask_in_session(
     context: &RequestContext<RoleServer>,
     questions: InputRequests,
+    patience: Duration,
 ) -> Result<Asked, ErrorData> {
     let mut answers = InputResponses::new();
     for (key, question) in questions {
-        let answer = send(context, question.clone()).await?;
+        let answer = send(context, question.clone(), patience).await?;
         if !fits(&question, &answer) {
             return Err(ErrorData::invalid_request(
                 format!("the client's answer to `{key}` has not the form asked for"),
@@ -140,6 +139,7 @@ async fn ask_in_session(
 async fn send(
     context: &RequestContext<RoleServer>,
     question: InputRequest,
+    patience: Duration,
 ) -> Result<Value, ErrorData> {
     let request = match question {
         InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
@@ -147,7 +147,7 @@ async fn send(
         InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
         _ => return Err(ErrorData::internal_error("unknown kind of question", None)),
     };
-    let options = PeerRequestOptions::with_timeout(PATIENCE);
+    let options = PeerRequestOptions::with_timeout(patience);
     let handle =
         context.peer.send_cancellable_request(request, options).await.map_err(unanswered)?;
     let result = tokio::select! {
@@ -202,13 +202,18 @@ fn require(context: &RequestContext<RoleServer>, question: &InputRequest) -> Res
     if can_answer(context, question) {
         return Ok(());
     }
+    Err(missing(question))
+}
+
+/// What a client lacks that cannot answer this.
+pub(super) fn missing(question: &InputRequest) -> ErrorData {
     let missing = match question {
         InputRequest::CreateMessage(_) => ClientCapabilities::builder().enable_sampling().build(),
         InputRequest::Elicitation(_) => ClientCapabilities::builder().enable_elicitation().build(),
         InputRequest::ListRoots(_) => ClientCapabilities::builder().enable_roots().build(),
         _ => ClientCapabilities::default(),
     };
-    Err(ErrorData::missing_required_client_capability(missing))
+    ErrorData::missing_required_client_capability(missing)
 }
 
 /// The state of a call between its rounds, in the client's hands: signed, not secret.

@@ -11,14 +11,19 @@ mod fixtures;
 mod http;
 mod prompts;
 mod resources;
+mod sampling;
 mod sessions;
 mod sets;
 mod stdio;
 mod tool;
 mod tools;
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
@@ -33,6 +38,7 @@ use throughline_core::access::{Permission, Permissions, Principal};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
 use crate::compose::Engine;
+use crate::config::McpConfig;
 use crate::failure;
 use crate::identity::Identity;
 use crate::metering::UsageMeter;
@@ -63,10 +69,14 @@ pub(crate) struct Inner {
     engine: Engine,
     /// Counts contexts without making them wait.
     usage: UsageMeter,
-    /// The tools of the chosen sets.
+    /// The chosen sets.
+    sets: Vec<ToolSet>,
+    /// Their tools.
     tools: Vec<Tool>,
     /// Signs what clients bring back between the rounds of a call.
     sealed: Sealed,
+    /// How long a client may take for an answer within a call.
+    patience: Duration,
     /// Who calls, where the transport does not tell: the user of the process.
     local: Option<Identity>,
 }
@@ -88,7 +98,7 @@ impl Server {
     pub(crate) fn new(
         engine: Engine,
         usage: UsageMeter,
-        sets: &[ToolSet],
+        config: &McpConfig,
         local: Option<Scope>,
     ) -> Result<Self> {
         let key = blake3::derive_key("throughline mcp request state", &engine.names.key);
@@ -103,9 +113,20 @@ impl Server {
             },
             key: None,
         });
-        let tools = tools::of_sets(sets);
-        let sealed = Sealed::new(&key).map_err(unsigned)?;
-        Ok(Self(Arc::new(Inner { engine, usage, tools, sealed, local })))
+        Ok(Self(Arc::new(Inner {
+            engine,
+            usage,
+            sets: config.tool_sets.clone(),
+            tools: tools::of_sets(&config.tool_sets),
+            sealed: Sealed::new(&key).map_err(unsigned)?,
+            patience: Duration::from_millis(config.answer_timeout_ms),
+            local,
+        })))
+    }
+
+    /// Whether a set was chosen.
+    fn has(&self, set: ToolSet) -> bool {
+        self.sets.contains(&set)
     }
 
     /// Who makes a request: whom the layer before this one proved, or the user of the process.
@@ -274,7 +295,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         first_page(request.as_ref())?;
-        Ok(ListPromptsResult::with_all_items(prompts::all())
+        Ok(ListPromptsResult::with_all_items(prompts::all(self))
             .with_ttl_ms(LIST_TTL_MS)
             .with_cache_scope(CacheScope::Private))
     }
@@ -284,8 +305,11 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.who(&context).map_err(|error| protocol(&error))?;
-        prompts::get(&request).map(Into::into).map_err(|error| protocol(&error))
+        let got = async {
+            let who = self.permitted(&context, Permission::Read, "mcp prompts/get").await?;
+            prompts::get(self, &who, &request).await
+        };
+        shielded(async { got.await.map(Into::into).map_err(|error| protocol(&error)) }).await
     }
 
     async fn list_resources(
@@ -307,7 +331,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         first_page(request.as_ref())?;
-        Ok(ListResourceTemplatesResult::with_all_items(resources::templates())
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates(self))
             .with_ttl_ms(LIST_TTL_MS)
             .with_cache_scope(CacheScope::Private))
     }

@@ -1,26 +1,235 @@
-//! The resources.
+//! Resources: personas and presets (seed 001) and context documents, under `throughline://`. The seed's own scheme is
+//! read as well.
+
 use rmcp::model::{
-    CompleteRequestParams, CompleteResult, ListResourcesResult, ReadResourceResult,
-    ResourceTemplate,
+    CacheScope, CompleteRequestParams, CompleteResult, CompletionInfo, ListResourcesResult,
+    ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
 };
-use throughline_core::{Error, Result};
+use serde::Serialize;
+use serde_json::json;
+use throughline_core::ids::{MemoryId, VaultId};
+use throughline_core::page::{MAX_PAGE, PageRequest};
+use throughline_core::persona::{ConversationFilter, PersonaFilter, Slice};
+use throughline_core::{Error, Result, Scope};
 
 use super::Server;
+use super::sets::ToolSet;
+use super::tools::{ContextForm, ConversationForm, PresetForm};
 use crate::identity::Identity;
 
-pub(super) async fn list(_: &Server, _: &Identity, _: Option<&str>) -> Result<ListResourcesResult> {
-    Ok(ListResourcesResult::default())
+/// Ours, and the seed's.
+const SCHEMES: [&str; 2] = ["throughline://", "mcp-llm-generator://"];
+/// How long what is read may be kept: it changes with every turn.
+const READ_TTL_MS: u64 = 0;
+/// Personas of a page.
+const PAGE: usize = 50;
+/// Messages of a persona that its resource shows.
+const RECENT: usize = 10;
+/// Most values of a completion, as the protocol has it.
+const COMPLETIONS: usize = 100;
+
+/// What there is one of.
+const SINGLE: [(&str, &str, &str); 3] = [
+    ("contexts", "context-list", "The active contexts with their personalities"),
+    ("personality-templates", "personality-templates", "The built-in personality templates"),
+    ("personality-presets", "personality-presets", "All presets that contexts are made from"),
+];
+
+fn uri(path: &str) -> String {
+    format!("{}{path}", SCHEMES[0])
 }
-pub(super) fn templates() -> Vec<ResourceTemplate> {
-    Vec::new()
+
+/// What there is, page by page: first what there is one of, then the personas.
+pub(super) async fn list(
+    server: &Server,
+    who: &Identity,
+    cursor: Option<&str>,
+) -> Result<ListResourcesResult> {
+    let mut found = Vec::new();
+    let mut next = None;
+    if server.has(ToolSet::Persona) {
+        let offset = match cursor {
+            None => 0,
+            Some(cursor) => cursor
+                .parse()
+                .map_err(|_| Error::invalid("cursor: none of this list; begin without one"))?,
+        };
+        if offset == 0 {
+            found.extend(SINGLE.map(|(path, name, description)| {
+                Resource::new(uri(path), name)
+                    .with_description(description)
+                    .with_mime_type("application/json")
+            }));
+        }
+        let slice = Slice::new(offset, PAGE)?;
+        let scope = who.scope()?;
+        let personas =
+            server.engine.personas.list(&scope, &PersonaFilter::default(), slice).await?;
+        found.extend(personas.items.iter().map(|persona| {
+            Resource::new(uri(&format!("context/{}", persona.id)), persona.name.as_str())
+                .with_description("A context: its personality and recent conversation")
+                .with_mime_type("application/json")
+        }));
+        next = personas.next.map(|offset| offset.to_string());
+    } else if cursor.is_some() {
+        return Err(Error::invalid("cursor: none of this list; begin without one"));
+    }
+    let mut list = ListResourcesResult::with_all_items(found).with_cache_scope(CacheScope::Private);
+    list.next_cursor = next;
+    Ok(list)
 }
-pub(super) async fn read(_: &Server, _: &Identity, uri: &str) -> Result<ReadResourceResult> {
-    Err(Error::not_found(format!("no resource {uri}")))
+
+/// What has an id.
+pub(super) fn templates(server: &Server) -> Vec<ResourceTemplate> {
+    let mut all = Vec::new();
+    if server.has(ToolSet::Persona) {
+        all.push(
+            ResourceTemplate::new(uri("context/{contextId}"), "context-detail")
+                .with_description("A context: its personality and recent conversation")
+                .with_mime_type("application/json"),
+        );
+        all.push(
+            ResourceTemplate::new(uri("preset/{presetId}"), "preset-detail")
+                .with_description("A preset with its settings")
+                .with_mime_type("application/json"),
+        );
+    }
+    if server.has(ToolSet::Memory) {
+        all.push(
+            ResourceTemplate::new(uri("vault/{vaultId}/memory/{memoryId}"), "context-document")
+                .with_description("The context document of a memory")
+                .with_mime_type("text/plain"),
+        );
+    }
+    all
 }
+
+/// What a URI stands for.
+///
+/// # Errors
+/// `NotFound`, for another tenant's as well; those of the store.
+pub(super) async fn read(server: &Server, who: &Identity, uri: &str) -> Result<ReadResourceResult> {
+    let unknown =
+        || Error::not_found("there is no such resource: resources/list names what there is");
+    let path = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme)).ok_or_else(unknown)?;
+    let parts: Vec<&str> = path.split('/').collect();
+    let scope = who.scope()?;
+    let contents = match parts.as_slice() {
+        ["vault", vault, "memory", memory] if server.has(ToolSet::Memory) => {
+            let (vault, memory) = (VaultId::new(*vault)?, MemoryId::new(*memory)?);
+            let latest = server.engine.documents.latest(&scope, &vault, &memory).await?;
+            ResourceContents::text(latest.text, uri).with_mime_type("text/plain")
+        }
+        parts if server.has(ToolSet::Persona) => {
+            let text = persona_text(server, &scope, parts).await?.ok_or_else(unknown)?;
+            ResourceContents::text(text, uri).with_mime_type("application/json")
+        }
+        _ => return Err(unknown()),
+    };
+    Ok(ReadResourceResult::new(vec![contents])
+        .with_ttl_ms(READ_TTL_MS)
+        .with_cache_scope(CacheScope::Private))
+}
+
+async fn persona_text(server: &Server, scope: &Scope, parts: &[&str]) -> Result<Option<String>> {
+    let personas = &server.engine.personas;
+    let all = Slice::new(0, MAX_PAGE)?;
+    let now = personas.now();
+    Ok(Some(match parts {
+        ["contexts"] => {
+            let found = personas.list(scope, &PersonaFilter::default(), all).await?;
+            let forms: Vec<_> = found.items.iter().map(|one| ContextForm::of(one, now)).collect();
+            text(&json!({"contexts": forms, "totalCount": found.total}))?
+        }
+        ["context", id] => {
+            let id = personas.id_of(scope, id).await?;
+            let persona = personas.get(scope, id).await?;
+            let newest = ConversationFilter::default();
+            let recent = personas.conversation(scope, id, &newest, Slice::new(0, RECENT)?).await?;
+            let named = id.to_string();
+            let recent: Vec<_> =
+                recent.items.into_iter().map(|one| ConversationForm::of(one, &named)).collect();
+            text(&json!({
+                "context": ContextForm::of(&persona, now), "recentConversations": recent,
+                "warning": persona.expiry_warning(now),
+            }))?
+        }
+        ["personality-templates"] => {
+            let found = personas.presets().list(scope, false, all).await?;
+            let ours = found.items.into_iter().filter(|view| view.is_built_in);
+            text(&json!({"templates": ours.map(PresetForm::of).collect::<Vec<_>>()}))?
+        }
+        ["personality-presets"] => {
+            let found = personas.presets().list(scope, false, all).await?;
+            let total = found.total;
+            let forms: Vec<_> = found.items.into_iter().map(PresetForm::of).collect();
+            text(&json!({"presets": forms, "totalCount": total}))?
+        }
+        ["preset", id] => {
+            text(&PresetForm::of(personas.presets().get(scope, &id.parse()?).await?))?
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn text<T: Serialize>(value: &T) -> Result<String> {
+    let broken = |error| Error::internal("a resource has no JSON form").with_source(error);
+    serde_json::to_string(value).map_err(broken)
+}
+
+/// Values for a variable of a template or an argument of a prompt that begin as the client says.
+///
+/// # Errors
+/// Those of the store.
 pub(super) async fn complete(
-    _: &Server,
-    _: &Identity,
-    _: &CompleteRequestParams,
+    server: &Server,
+    who: &Identity,
+    request: &CompleteRequestParams,
 ) -> Result<CompleteResult> {
-    Ok(CompleteResult::default())
+    let scope = who.scope()?;
+    let within = |name: &str| {
+        let context = request.context.as_ref().and_then(|context| context.arguments.as_ref());
+        context.and_then(|arguments| arguments.get(name).cloned())
+    };
+    let name = request.argument.name.as_str();
+    let of_template = matches!(request.r#ref, Reference::Resource(_));
+    let all: Vec<String> = match name {
+        "contextId" | "contextName" if server.has(ToolSet::Persona) => {
+            let all = Slice::new(0, MAX_PAGE)?;
+            let found = server.engine.personas.list(&scope, &PersonaFilter::default(), all).await?;
+            let by_id = of_template || name == "contextId";
+            let value = |persona: throughline_core::persona::Persona| match by_id {
+                true => persona.id.to_string(),
+                false => persona.name,
+            };
+            found.items.into_iter().map(value).collect()
+        }
+        "presetId" if server.has(ToolSet::Persona) => {
+            let all = Slice::new(0, MAX_PAGE)?;
+            let found = server.engine.personas.presets().list(&scope, false, all).await?;
+            found.items.into_iter().map(|view| view.preset.id.to_string()).collect()
+        }
+        "vaultId" if server.has(ToolSet::Memory) => {
+            let page = PageRequest::first(MAX_PAGE)?;
+            let found = server.engine.documents.vaults(&scope, &page).await?;
+            found.items.into_iter().map(|vault| vault.id.to_string()).collect()
+        }
+        "memoryId" if server.has(ToolSet::Memory) => match within("vaultId") {
+            Some(vault) => {
+                let page = PageRequest::first(MAX_PAGE)?;
+                let vault = VaultId::new(vault)?;
+                let found = server.engine.documents.memories(&scope, &vault, &page).await?;
+                found.items.into_iter().map(|memory| memory.latest.memory.to_string()).collect()
+            }
+            None => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    let fitting = all.into_iter().filter(|value| value.starts_with(&request.argument.value));
+    let fitting: Vec<String> = fitting.collect();
+    let total = u32::try_from(fitting.len()).ok();
+    let more = fitting.len() > COMPLETIONS;
+    let shown = fitting.into_iter().take(COMPLETIONS).collect();
+    let too_many = |_| Error::internal("a completion has too many values");
+    Ok(CompleteResult::new(CompletionInfo::with_pagination(shown, total, more).map_err(too_many)?))
 }

@@ -5,7 +5,6 @@ use rmcp::{ServerHandler, ServiceExt};
 use throughline_core::{Error, ErrorKind, Result};
 
 use super::Server;
-use super::sets::ToolSet;
 use crate::compose::Engine;
 use crate::config::Config;
 use crate::metering::UsageMeter;
@@ -14,9 +13,9 @@ use crate::metering::UsageMeter;
 ///
 /// # Errors
 /// `InvalidInput` for a client that does not begin as the protocol says.
-pub async fn serve_stdio(engine: Engine, config: &Config, sets: &[ToolSet]) -> Result<()> {
-    let usage = UsageMeter::new(engine.store.clone(), engine.clock.clone());
-    let server = Server::new(engine, usage.clone(), sets, Some(config.scope()?))?;
+pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
+    let usage = UsageMeter::new(&engine).await?;
+    let server = Server::new(engine, usage.clone(), &config.mcp, Some(config.scope()?))?;
     #[cfg(feature = "mcp-fixtures")]
     if config.mcp.fixtures {
         let ended = serve(super::fixtures::Beside::factory(server)()).await;

@@ -269,7 +269,7 @@ mod tests {
         title: String,
         /// How many.
         #[schemars(range(min = 1, max = 9))]
-        #[allow(dead_code, reason = "only its schema is looked at")]
+        #[expect(dead_code, reason = "only its schema is looked at")]
         count: Option<u32>,
     }
 

@@ -18,6 +18,7 @@ mod kills;
 mod limits;
 mod mcp;
 mod meaning;
+mod metering;
 #[cfg(feature = "live-tests")]
 mod moving;
 #[cfg(feature = "live-tests")]

@@ -7,7 +7,9 @@ use std::net::SocketAddr;
 use serde_json::Value;
 use throughline_core::Scope;
 use throughline_core::access::{KeyUser, NewKey, Permissions, Refusal};
-use throughline_core::ids::{SessionId, TenantId, UserId};
+use throughline_core::context::DocumentCandidate;
+use throughline_core::document::{Expected, PutDocument};
+use throughline_core::ids::{ActorId, MemoryId, SessionId, TenantId, UserId, VaultId};
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{Idempotency, Rate};
 use throughline_core::scope::{Flag, SettingsChange};
@@ -166,6 +168,15 @@ impl Control {
             metadata: Some("{\"page\": 3}".to_owned()),
         };
         engine.sessions.put_file(owner, session, file, None).await.unwrap();
+        let put = PutDocument {
+            vault: VaultId::new("work").unwrap(),
+            memory: MemoryId::new("gates").unwrap(),
+            context: None,
+            actor: ActorId::new("agent").unwrap(),
+            text: "# Facts\r\nThe gate code is 4417.\n".to_owned(),
+            expected: Expected::Anything,
+        };
+        engine.documents.put(owner, put).await.unwrap();
         let members = ["bo", "cy"].map(|name| UserId::new(name).unwrap()).into();
         engine.shares.share(None, owner, session, members, true).await.unwrap();
         let change = SettingsChange {
@@ -198,10 +209,14 @@ impl Control {
         let (owner, session, tenant) = (&self.owner, &self.session, &self.tenant);
         let keys = engine.access.list(tenant, &page).await.unwrap();
         let settings = engine.settings.get(tenant).await.unwrap();
+        let (vault, memory) = (VaultId::new("work").unwrap(), MemoryId::new("gates").unwrap());
+        let document = engine.documents.latest(owner, &vault, &memory).await.unwrap();
+        let found = engine.documents.search(owner, None, "gate code", 9).await.unwrap();
+        let found: Vec<String> = found.iter().map(DocumentCandidate::source).collect();
         let share = engine.shares.of(owner, session).await.unwrap();
         let log = engine.store.audit(tenant, &page).await.unwrap();
         let files = engine.sessions.files(owner, session, 9).await.unwrap();
-        format!("{keys:#?} {settings:#?} {share:#?} {log:#?} {files:#?}")
+        format!("{keys:#?} {settings:#?} {share:#?} {log:#?} {files:#?} {document:#?} {found:?}")
     }
 }
 

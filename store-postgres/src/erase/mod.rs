@@ -20,25 +20,31 @@ use uuid::Uuid;
 use crate::apply::ScopeRow;
 use crate::records::{at, bounded, number, stored_wrongly};
 use crate::timed::Timed;
-use crate::{lexical, vectors};
+use crate::{documents, lexical, personas, vectors};
 
 pub use ledger::PostgresLedger;
 
 /// Tables whose rows a scope erased whole loses. Counters and jobs stay until the scope itself goes.
 const OF_SCOPE: &[&str] = &[
     "fact_source", "fact", "rejection", "entity_source", "entity", "file_ref", "idempotency",
-    "summary_line", "summary", "message", "session", "profile", "usage_day", "lex_tail",
+    "summary_line", "summary", "message_tag", "message", "session", "persona", "persona_backup",
+    "preset", "preset_use", "document_snapshot", "document", "profile", "usage_day", "lex_tail",
     "lex_block", "lex_stats", "embedding",
 ];
 /// What a scope that is to go must not have any row of.
-const HOLDS: &[&str] = &["session", "message", "fact", "file_ref", "profile", "usage_day"];
+const HOLDS: &[&str] = &[
+    "session", "message", "fact", "file_ref", "persona", "persona_backup", "preset", "document",
+    "profile", "usage_day",
+];
 /// What goes with the row of a scope.
-const WITH_SCOPE: &[&str] = &["rejection", "idempotency", "job", "lex_stats", "vector_state"];
+const WITH_SCOPE: &[&str] =
+    &["rejection", "idempotency", "preset_use", "job", "lex_stats", "vector_state"];
 
 /// A message that goes.
 struct Gone {
     id: MessageId,
     session_number: u32,
+    seq: u64,
     position: u32,
     units: u32,
     tokens: u32,
@@ -57,6 +63,7 @@ fn read_gone(row: &PgRow) -> sqlx::Result<Gone> {
         created_at: at(row.try_get(5)?),
         name: row.try_get(6)?,
         content: row.try_get(7)?,
+        seq: number(row.try_get(8)?)?,
     })
 }
 
@@ -82,23 +89,31 @@ pub(crate) async fn erase(
     (key, scope): (Uuid, &mut ScopeRow),
     erasure: &Erasure,
     seed: Uuid,
+    now: Timestamp,
 ) -> sqlx::Result<Erased> {
     if let Erasure::Scope { through } = erasure
         && *through >= scope.last_seq
     {
         return erase_scope(connection, key, scope).await;
     }
+    let mut erased = Erased::default();
+    documents::erase(connection, key, erasure, &mut erased).await?;
     let gone = messages(connection, key, erasure).await?;
     let uuids: Vec<Uuid> = gone.iter().map(|message| message.id.as_uuid()).collect();
     let mut ids: HashSet<MessageId> = gone.iter().map(|message| message.id).collect();
     if let Erasure::Scope { through } = erasure {
         ids.extend(told(connection, key, *through).await?);
     }
-    let mut erased = Erased { messages: gone.len() as u64, ..Erased::default() };
+    erased.messages = gone.len() as u64;
     // Facts first: they are read anew from messages beside those that go.
     let (of_facts, derived) =
         facts::remove(connection, key, &ids, &mut DerivedIds::new(seed)).await?;
     erased.facts = of_facts.len() as u64;
+    let places: (Vec<i64>, Vec<i64>) = gone
+        .iter()
+        .map(|message| (i64::from(message.session_number), bounded(message.seq)))
+        .unzip();
+    personas::forget_messages(connection, key, &uuids, (&places.0, &places.1)).await?;
     sqlx::query("DELETE FROM message WHERE scope = $1 AND id = ANY($2)")
         .bind(key)
         .bind(&uuids)
@@ -109,7 +124,8 @@ pub(crate) async fn erase(
     let sessions: Vec<&[Gone]> =
         gone.chunk_by(|a, b| a.session_number == b.session_number).collect();
     for of_session in sessions {
-        erased.summaries += rest::session(connection, key, of_session, &mut erased.touched).await?;
+        let touched = &mut erased.touched;
+        erased.summaries += rest::session(connection, key, of_session, now, touched).await?;
     }
     erased.tokens = gone.iter().map(|message| u64::from(message.tokens)).sum();
     let of_messages = gone.iter().flat_map(Gone::indexed).collect();
@@ -123,7 +139,7 @@ pub(crate) async fn erase(
     scope.messages = scope.messages.saturating_sub(erased.messages);
     scope.tokens = scope.tokens.saturating_sub(erased.tokens);
     let emptied = match erasure {
-        Erasure::Messages(_) => None,
+        Erasure::Messages(_) | Erasure::Document { .. } => None,
         Erasure::Session { id, .. } => Some(Some(id)),
         Erasure::Scope { .. } => Some(None),
     };
@@ -137,7 +153,7 @@ pub(crate) async fn erase(
 
 async fn messages(connection: &mut Timed, key: Uuid, erasure: &Erasure) -> sqlx::Result<Vec<Gone>> {
     const COLUMNS: &str =
-        "SELECT id, session_number, position, units, tokens, created_at, name, content
+        "SELECT id, session_number, position, units, tokens, created_at, name, content, seq
          FROM message WHERE scope = $1 AND";
     const ORDER: &str = "ORDER BY session_number, position";
     let rows = match erasure {
@@ -146,6 +162,7 @@ async fn messages(connection: &mut Timed, key: Uuid, erasure: &Erasure) -> sqlx:
             let select = over(COLUMNS, "id = ANY($2)", ORDER);
             sqlx::query(select).bind(key).bind(ids).fetch_all(connection).await?
         }
+        Erasure::Document { .. } => return Ok(Vec::new()),
         Erasure::Session { id, through } => {
             let of = "session_number = (SELECT number FROM session WHERE scope = $1 AND id = $2)
                 AND seq <= $3";
@@ -188,7 +205,8 @@ async fn erase_scope(
            (SELECT count(*) FROM entity WHERE scope = $1),
            (SELECT count(*) FROM file_ref WHERE scope = $1),
            (SELECT count(*) FROM summary WHERE scope = $1),
-           ARRAY(SELECT id FROM session WHERE scope = $1 ORDER BY id)",
+           ARRAY(SELECT id FROM session WHERE scope = $1 ORDER BY id),
+           (SELECT count(*) FROM document WHERE scope = $1)",
     )
     .bind(key)
     .fetch_one(&mut *connection)
@@ -202,6 +220,7 @@ async fn erase_scope(
         files: number(counts.try_get(2)?)?,
         summaries: number(counts.try_get(3)?)?,
         sessions: sessions.len() as u64,
+        documents: number(counts.try_get(5)?)?,
         touched: named(sessions)?,
         whole_scope: true,
         ..Erased::default()

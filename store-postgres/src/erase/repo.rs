@@ -70,13 +70,24 @@ impl ErasureRepo for PostgresStore {
         work.commit().await
     }
 
+    async fn erasures(&self, scope: &Scope) -> Result<Option<u64>> {
+        let mut read = self.read(scope).await?;
+        let held: sqlx::Result<Option<i64>> =
+            sqlx::query_scalar("SELECT erasures FROM scope WHERE key = $1")
+                .bind(read.key)
+                .fetch_optional(read.connection())
+                .await;
+        mapped(held.and_then(|held| held.map(number).transpose()), "erasures")
+    }
+
     async fn scopes_of(
         &self,
         tenant: &TenantId,
         user: &UserId,
     ) -> Result<Vec<(Scope, ScopeTotals)>> {
         let rows = sqlx::query(
-            "SELECT tenant, user_id, workspace, messages, tokens, last_seq, facts FROM scope
+            "SELECT tenant, user_id, workspace, messages, tokens, last_seq, facts, documents
+             FROM scope
              WHERE tenant = $1 AND user_id = $2 ORDER BY number",
         )
         .bind(tenant.as_str())

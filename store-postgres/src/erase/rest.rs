@@ -3,9 +3,11 @@
 use sqlx::Row;
 use throughline_core::ids::SessionId;
 use throughline_core::ports::Erased;
+use throughline_core::time::Timestamp;
 use uuid::Uuid;
 
 use super::{Gone, named};
+use crate::personas;
 use crate::records::{bounded, stored_wrongly};
 use crate::timed::Timed;
 
@@ -55,11 +57,13 @@ pub(super) async fn files(connection: &mut Timed, scope: Uuid, gone: &[Uuid]) ->
 }
 
 /// Removes the versions of a session's summary from the first on that covers what goes, and counts the
-/// session anew; returns how many versions went. The messages are deleted already.
+/// session anew; returns how many versions went. The messages are deleted already. A session that began with
+/// what goes begins with what is left, or now.
 pub(super) async fn session(
     connection: &mut Timed,
     scope: Uuid,
     gone: &[Gone],
+    now: Timestamp,
     touched: &mut Vec<SessionId>,
 ) -> sqlx::Result<u64> {
     let Some(first) = gone.first() else { return Ok(0) };
@@ -82,6 +86,17 @@ pub(super) async fn session(
     .execute(&mut *connection)
     .await?;
     let tokens: u64 = gone.iter().map(|message| u64::from(message.tokens)).sum();
+    sqlx::query(
+        "UPDATE session SET created_at = coalesce((SELECT created_at FROM message
+           WHERE scope = $1 AND session_number = $2 ORDER BY position LIMIT 1), $4)
+         WHERE scope = $1 AND number = $2 AND created_at = $3",
+    )
+    .bind(scope)
+    .bind(session)
+    .bind(first.created_at.as_micros())
+    .bind(now.as_micros())
+    .execute(&mut *connection)
+    .await?;
     let row = sqlx::query(
         "UPDATE session SET messages = messages - $3, tokens = tokens - $4, version = version + 1,
            summarized = coalesce((SELECT covered FROM summary
@@ -119,9 +134,10 @@ pub(super) async fn empty_sessions(
     let files = sqlx::query("DELETE FROM file_ref WHERE scope = $1 AND session_number = ANY($2)")
         .bind(scope)
         .bind(numbers)
-        .execute(connection)
+        .execute(&mut *connection)
         .await?;
     erased.files += files.rows_affected();
+    personas::forget_sessions(connection, scope, &ids).await?;
     let ids = named(ids)?;
     erased.sessions = ids.len() as u64;
     erased.touched.extend(ids);

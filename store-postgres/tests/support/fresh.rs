@@ -11,7 +11,8 @@ use super::support::{Server, execute};
 
 /// Every table that a scenario may have written to, children of others first.
 const TABLES: &str = "scope, session, message, fact, fact_source, rejection, entity, entity_source, \
-    summary, summary_line, profile, file_ref, idempotency, job, usage_day, lex_stats, lex_tail, \
+    summary, summary_line, profile, file_ref, document, document_snapshot, persona, preset, preset_use, persona_backup, \
+    message_tag, idempotency, job, usage_day, lex_stats, lex_tail, \
     lex_block, vector_state, embedding, vector_space, tenant, api_key, tenant_settings, share, \
     share_member, audit, rate_bucket, erasure_ledger, erasure_applied";
 

@@ -19,24 +19,30 @@ pub(crate) use repo::state;
 
 use crate::apply::ScopeRow;
 use crate::records::{At, Id, bounded, stored_wrongly};
-use crate::{lexical, sessions, vectors};
+use crate::{documents, lexical, personas, sessions, vectors};
 
 /// Tables whose rows a scope erased whole loses, beside those that are reached through others. Counters
 /// and jobs stay until the scope itself goes.
 const OF_SCOPE: &[&str] = &[
     "fact_source", "fact", "rejection", "file_ref", "idempotency", "summary_line", "summary",
-    "message", "session", "profile", "usage_day", "lex_tail", "lex_block", "lex_stats",
+    "message_tag", "message", "session", "persona", "persona_backup", "preset", "preset_use",
+    "profile", "document_snapshot", "document", "usage_day", "lex_tail", "lex_block", "lex_stats",
 ];
 /// What a scope that is to go must not have any row of.
-const HOLDS: &[&str] = &["session", "message", "fact", "file_ref", "profile", "usage_day"];
+const HOLDS: &[&str] = &[
+    "session", "message", "fact", "file_ref", "persona", "persona_backup", "preset", "document",
+    "profile", "usage_day",
+];
 /// What goes with the row of a scope.
-const WITH_SCOPE: &[&str] = &["job", "lex_stats", "vector_state", "rejection", "idempotency"];
+const WITH_SCOPE: &[&str] =
+    &["job", "lex_stats", "vector_state", "rejection", "idempotency", "preset_use"];
 
 /// A message that goes.
 struct Gone {
     rowid: i64,
     id: MessageId,
     session_number: u32,
+    seq: u64,
     position: u32,
     units: u32,
     tokens: u32,
@@ -46,7 +52,7 @@ struct Gone {
 }
 
 const GONE_COLUMNS: &str =
-    "rowid, id, session_number, position, units, tokens, created_at, name, content";
+    "rowid, id, session_number, position, units, tokens, created_at, name, content, seq";
 
 fn read_gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
     Ok(Gone {
@@ -59,6 +65,7 @@ fn read_gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
         created_at: row.get::<_, At>(6)?.0,
         name: row.get(7)?,
         content: row.get(8)?,
+        seq: row.get(9)?,
     })
 }
 
@@ -109,18 +116,21 @@ pub(crate) fn erase(
     scope: &mut ScopeRow,
     erasure: &Erasure,
     seed: Uuid,
+    now: Timestamp,
 ) -> rusqlite::Result<Erased> {
     if let Erasure::Scope { through } = erasure
         && *through >= scope.last_seq
     {
         return erase_scope(connection, scope);
     }
+    let mut erased = Erased::default();
+    documents::erase(connection, scope.id, erasure, &mut erased)?;
     let gone = messages(connection, scope.id, erasure)?;
     let mut ids: HashSet<MessageId> = gone.iter().map(|message| message.id).collect();
     if let Erasure::Scope { through } = erasure {
         ids.extend(told(connection, scope.id, *through)?);
     }
-    let mut erased = Erased { messages: gone.len() as u64, ..Erased::default() };
+    erased.messages = gone.len() as u64;
     let mut leaving = Leaving::default();
     // Facts first: they are read anew from messages beside those that go.
     let derived =
@@ -132,17 +142,20 @@ pub(crate) fn erase(
     for message in &gone {
         leaving.messages.extend(message.indexed());
         erased.tokens += u64::from(message.tokens);
+        let place = (message.session_number, message.seq);
+        personas::forget_message(connection, scope.id, message.id, place)?;
         delete.execute([message.rowid])?;
     }
     for of_session in by_session(&gone) {
-        erased.summaries += rest::session(connection, scope.id, of_session, &mut erased.touched)?;
+        let touched = &mut erased.touched;
+        erased.summaries += rest::session(connection, scope.id, of_session, now, touched)?;
     }
     leaving.remove(connection, scope.id, &mut erased)?;
     facts::derive(connection, scope, derived)?;
     scope.messages = scope.messages.saturating_sub(erased.messages);
     scope.tokens = scope.tokens.saturating_sub(erased.tokens);
     let emptied = match erasure {
-        Erasure::Messages(_) => None,
+        Erasure::Messages(_) | Erasure::Document { .. } => None,
         Erasure::Session { id, .. } => Some(Some(id)),
         Erasure::Scope { .. } => Some(None),
     };
@@ -178,6 +191,7 @@ fn messages(
             gone.dedup_by_key(|message| message.rowid);
             Ok(gone)
         }
+        Erasure::Document { .. } => Ok(Vec::new()),
         Erasure::Session { id, through } => {
             let Some(number) = sessions::number(connection, scope_id, id)? else {
                 return Ok(Vec::new());
@@ -224,6 +238,7 @@ fn erase_scope(connection: &Connection, scope: &mut ScopeRow) -> rusqlite::Resul
         files: count("file_ref")?,
         summaries: count("summary")?,
         sessions: count("session")?,
+        documents: count("document")?,
         whole_scope: true,
         ..Erased::default()
     };

@@ -63,6 +63,15 @@ impl ErasureRepo for SqliteStore {
         self.inner.writer.run(move |connection| mapped(work(connection), "note_erasures")).await
     }
 
+    async fn erasures(&self, scope: &Scope) -> Result<Option<u64>> {
+        self.read_scope(scope, |connection, scope_id| {
+            connection
+                .prepare_cached("SELECT erasures FROM scope WHERE id = ?1")?
+                .query_row([scope_id], |row| row.get(0))
+        })
+        .await
+    }
+
     async fn scopes_of(
         &self,
         tenant: &TenantId,
@@ -72,7 +81,8 @@ impl ErasureRepo for SqliteStore {
         let read = move |connection: &Connection| -> rusqlite::Result<Vec<(Scope, ScopeTotals)>> {
             connection
                 .prepare_cached(
-                    "SELECT tenant, user, workspace, messages, tokens, last_seq, facts FROM scope
+                    "SELECT tenant, user, workspace, messages, tokens, last_seq, facts, documents
+                     FROM scope
                      WHERE tenant = ?1 AND user = ?2 ORDER BY id",
                 )?
                 .query_map([tenant.as_str(), user.as_str()], |row| {
@@ -81,6 +91,7 @@ impl ErasureRepo for SqliteStore {
                         tokens: row.get(4)?,
                         last_seq: row.get(5)?,
                         facts: row.get(6)?,
+                        documents: row.get(7)?,
                     };
                     Ok((read_scope_columns(row, 0)?, totals))
                 })?

@@ -5,9 +5,11 @@ use std::collections::{BTreeSet, HashSet};
 use rusqlite::{Connection, params};
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::ports::Erased;
+use throughline_core::time::Timestamp;
 
 use super::Gone;
-use crate::records::{Id, stored_wrongly};
+use crate::personas;
+use crate::records::{At, Id, stored_wrongly};
 
 /// Takes messages from the sources of typed values, and values without any; returns how many went.
 pub(super) fn entities(
@@ -59,11 +61,13 @@ pub(super) fn files(
 }
 
 /// Removes the versions of a session's summary from the first on that covers what goes, and counts the
-/// session anew; returns how many versions went. The messages are deleted already.
+/// session anew; returns how many versions went. The messages are deleted already. A session that began with
+/// what goes begins with what is left, or now.
 pub(super) fn session(
     connection: &Connection,
     scope_id: i64,
     gone: &[Gone],
+    now: Timestamp,
     touched: &mut Vec<SessionId>,
 ) -> rusqlite::Result<u64> {
     let Some(first) = gone.first() else { return Ok(0) };
@@ -81,6 +85,13 @@ pub(super) fn session(
         )?
         .execute(params![scope_id, number, first.position])?;
     let tokens: u64 = gone.iter().map(|message| u64::from(message.tokens)).sum();
+    connection
+        .prepare_cached(
+            "UPDATE session SET created_at = coalesce((SELECT created_at FROM message
+               WHERE scope_id = ?1 AND session_number = ?2 ORDER BY position LIMIT 1), ?4)
+             WHERE scope_id = ?1 AND number = ?2 AND created_at = ?3",
+        )?
+        .execute(params![scope_id, number, At(first.created_at), At(now)])?;
     let id: String = connection
         .prepare_cached(
             "UPDATE session SET messages = messages - ?3, tokens = tokens - ?4,
@@ -118,6 +129,7 @@ pub(super) fn empty_sessions(
         .collect::<rusqlite::Result<_>>()?;
     erased.sessions = ids.len() as u64;
     for id in ids {
+        personas::forget_session(connection, scope_id, &id)?;
         erased.touched.push(SessionId::new(id).map_err(stored_wrongly)?);
     }
     Ok(())

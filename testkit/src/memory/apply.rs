@@ -1,6 +1,7 @@
 //! Applying a batch to a copy of the state, which is kept only when every write succeeds.
 
 use throughline_core::ids::SessionId;
+use throughline_core::persona::{Persona, Preset};
 use throughline_core::ports::{
     Applied, AppliedMessage, IDEMPOTENCY_KEPT, Idempotency, Namespace, Precondition, RecordKey,
     UnitKey, Write, WriteBatch,
@@ -13,7 +14,7 @@ use throughline_core::{Error, Result};
 
 use super::sessions::{Stored, Thread};
 use super::vector::check_batch;
-use super::{ScopeState, State, erasure, jobs};
+use super::{ScopeState, State, documents, erasure, jobs};
 
 /// What was answered to a batch with an idempotency key.
 #[derive(Debug, Clone)]
@@ -28,20 +29,25 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
     batch.check_erasure()?;
     if !state.scopes.contains_key(&batch.scope) {
         state.order.push(batch.scope.clone());
+        state.begun += 1;
     }
-    let scope = state.scopes.entry(batch.scope.clone()).or_default();
+    let begins = || ScopeState { erasures: state.begun << 32, ..ScopeState::default() };
+    let scope = state.scopes.entry(batch.scope.clone()).or_insert_with(begins);
     if let Some(asked) = batch.idempotency
         && let Some(answer) = scope.answer(asked, batch.now)?
     {
         return Ok(answer);
     }
     let (last_seq, last_fact) = (scope.last_seq, u64::from(scope.last_fact));
+    let last_document = u64::from(scope.last_document);
+    let mut replaced = Vec::new();
     for precondition in &batch.preconditions {
-        let (key, expected) = match precondition {
-            Precondition::IfAbsent(key) => (key, None),
-            Precondition::IfVersion(key, version) => (key, Some(*version)),
+        let holds = match precondition {
+            Precondition::IfAbsent(key) => scope.version(key).is_none(),
+            Precondition::IfVersion(key, version) => scope.version(key) == Some(*version),
+            Precondition::IfErasures(erasures) => scope.erasures == *erasures,
         };
-        if scope.version(key) != expected {
+        if !holds {
             return Err(Error::lost_race("another writer came first"));
         }
     }
@@ -58,6 +64,7 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
                 scope.thread(session, *created_at);
             }
             Write::PutFile(file) => scope.put_file(file)?,
+            Write::PutDocument(new) => replaced.extend(scope.put_document(new)?),
             Write::PutFact(fact) => {
                 scope.put_fact(fact);
                 applied.facts.push(fact.id);
@@ -72,6 +79,22 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
                 versions.push(Summary::clone(summary));
             }
             Write::PutProfile(profile) => scope.profile = Some(profile.clone()),
+            Write::PutPersona(persona) => {
+                scope.personas.insert(persona.id, Persona::clone(persona));
+            }
+            Write::PutPreset(preset) => {
+                scope.presets.insert(preset.id.clone(), Preset::clone(preset));
+            }
+            Write::RemovePreset(id) => {
+                scope.presets.remove(id);
+            }
+            Write::CountPreset(id, used) => {
+                scope.preset_uses.entry(id.clone()).or_default().add(used);
+            }
+            Write::PutBackup { backup, keep } => scope.put_backup(backup, *keep),
+            Write::TagMessage { session, message, tags } => {
+                scope.tag_message(session, *message, tags)?;
+            }
             Write::AddUsage(day, counters) => scope.usage.entry(*day).or_default().add(counters),
             Write::EnqueueJob(job) => jobs::enqueue(&mut state.jobs, &batch.scope, job),
             Write::FinishJob(id, outcome) => {
@@ -81,7 +104,7 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
                 state.jobs.retain(|job| job.id != *id || job.scope != batch.scope);
             }
             Write::Erase { erasure, seed } => {
-                let erased = scope.erase(erasure, *seed);
+                let erased = scope.erase(erasure, *seed, batch.now);
                 erasure::remove_vectors(&mut state.vectors, &batch.scope, &erased);
                 applied.erased.add(erased);
             }
@@ -100,6 +123,8 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
             thread.head.version += 1;
         }
     }
+    let (held, vectors) = ((&batch.scope, &mut *scope), &mut state.vectors);
+    documents::index_vectors(held, vectors, batch.space.as_ref(), (last_document, &replaced));
     if let Some(space) = &batch.space {
         let ends = [
             (Namespace::Message, last_seq, scope.last_seq),
@@ -142,7 +167,12 @@ impl ScopeState {
                 .iter()
                 .find(|thread| thread.head.id == *id)
                 .map(|thread| thread.head.version),
+            RecordKey::Document(vault, memory) => {
+                self.document_of(vault, memory).map(|document| document.latest().info.number.into())
+            }
             RecordKey::Profile => self.profile.as_ref().map(|profile| profile.version),
+            RecordKey::Persona(id) => self.personas.get(id).map(|persona| persona.version),
+            RecordKey::Preset(id) => self.presets.get(id).map(|preset| preset.version),
         }
     }
 

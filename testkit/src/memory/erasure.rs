@@ -11,6 +11,7 @@ use throughline_core::ports::{
     Erased, Erasure, ErasureRepo, ErasureState, Namespace, ScopeTotals, UnitKey,
 };
 use throughline_core::session::Message;
+use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
 
@@ -26,12 +27,14 @@ pub(super) struct Noted {
 }
 
 impl ScopeState {
-    pub(super) fn erase(&mut self, erasure: &Erasure, seed: Uuid) -> Erased {
+    pub(super) fn erase(&mut self, erasure: &Erasure, seed: Uuid, now: Timestamp) -> Erased {
+        self.erasures += 1;
         let all = self.sessions.iter().flat_map(|thread| &thread.messages);
         let hit = |message: &Message| match erasure {
             Erasure::Messages(ids) => ids.contains(&message.id),
             Erasure::Session { id, through } => message.session == *id && message.seq <= *through,
             Erasure::Scope { through } => message.seq <= *through,
+            Erasure::Document { .. } => false,
         };
         let all = all.map(|stored| &stored.message);
         let gone: Vec<Message> = all.filter(|message| hit(message)).cloned().collect();
@@ -43,28 +46,36 @@ impl ScopeState {
             ids.extend(told.map(|held| MessageId::from_uuid(held.fact.id.as_uuid())));
         }
         let mut erased = Erased { messages: gone.len() as u64, ..Erased::default() };
+        self.erase_documents(erasure, &mut erased);
         self.erase_facts(&ids, seed, &mut erased);
         self.erase_entities(&ids, &mut erased);
         let before = self.files.len();
         self.files.retain(|_, file| file.message.is_none_or(|message| !ids.contains(&message)));
         erased.files = (before - self.files.len()) as u64;
         for message in &gone {
-            self.erase_message(message, &mut erased);
+            self.erase_message(message, now, &mut erased);
+            self.forget_message(message);
         }
         let whole = match erasure {
             Erasure::Scope { .. } => {
                 self.sessions.iter().map(|thread| thread.head.id.clone()).collect()
             }
             Erasure::Session { id, .. } => vec![id.clone()],
-            Erasure::Messages(_) => Vec::new(),
+            Erasure::Messages(_) | Erasure::Document { .. } => Vec::new(),
         };
         self.erase_sessions(&whole, &mut erased);
-        if matches!(erasure, Erasure::Scope { .. }) && self.sessions.is_empty() {
+        self.forget_personas(&erased);
+        let emptied = self.sessions.is_empty() && self.documents.is_empty();
+        if matches!(erasure, Erasure::Scope { .. }) && emptied {
             (self.profile, erased.whole_scope) = (None, true);
             self.usage.clear();
             self.rejected.clear();
             self.answers.clear();
             self.files.clear();
+            self.personas.clear();
+            self.presets.clear();
+            self.preset_uses.clear();
+            self.backups.clear();
         }
         erased
     }
@@ -86,7 +97,7 @@ impl ScopeState {
         erased.touched.dedup();
     }
 
-    fn erase_message(&mut self, gone: &Message, erased: &mut Erased) {
+    fn erase_message(&mut self, gone: &Message, now: Timestamp, erased: &mut Erased) {
         let units = gone.position..gone.position + gone.units;
         for position in units {
             let unit = (Namespace::Message, UnitKey::message(gone.session_number, position));
@@ -106,11 +117,15 @@ impl ScopeState {
         };
         thread.messages.retain(|stored| stored.message.id != gone.id);
         thread.changed = true;
+        let first = thread.messages.first().map(|stored| stored.message.created_at);
         let latest = thread.messages.iter().map(|stored| stored.message.created_at).max();
         let head = &mut thread.head;
         head.messages -= 1;
         head.tokens -= u64::from(gone.tokens);
         head.summarized = covered;
+        if head.created_at == gone.created_at {
+            head.created_at = first.unwrap_or(now);
+        }
         head.last_at = latest.unwrap_or(head.created_at);
     }
 
@@ -218,6 +233,10 @@ impl ScopeState {
         self.sessions.is_empty()
             && self.facts.is_empty()
             && self.files.is_empty()
+            && self.personas.is_empty()
+            && self.presets.is_empty()
+            && self.backups.is_empty()
+            && self.documents.is_empty()
             && self.profile.is_none()
             && self.usage.is_empty()
     }
@@ -235,7 +254,7 @@ pub(super) fn drop_scope(state: &mut State, scope: &Scope) {
 
 /// Takes units out of every space of the store's own index.
 pub(super) fn remove_vectors(vectors: &mut Vectors, scope: &Scope, erased: &Erased) {
-    for namespace in [Namespace::Message, Namespace::Fact] {
+    for namespace in Namespace::ALL {
         let of = erased.units.iter().filter(|(within, _)| *within == namespace);
         vectors.remove(scope, namespace, &of.map(|(_, key)| *key).collect::<Vec<_>>());
     }
@@ -264,6 +283,10 @@ impl ErasureRepo for MemoryStore {
     async fn note_erasures(&self, numbers: &[u64]) -> Result<()> {
         self.state().noted.applied.extend(numbers);
         Ok(())
+    }
+
+    async fn erasures(&self, scope: &Scope) -> Result<Option<u64>> {
+        Ok(self.state().scopes.get(scope).map(|held| held.erasures))
     }
 
     async fn scopes_of(

@@ -3,6 +3,7 @@
 
 mod apply;
 mod cache;
+mod documents;
 mod entities;
 mod erasure;
 mod facts;
@@ -12,6 +13,7 @@ mod ledger;
 mod lexical;
 mod model;
 mod outbox;
+mod personas;
 mod profiles;
 mod sessions;
 mod summaries;
@@ -25,8 +27,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use throughline_core::entity::Entity;
 use throughline_core::fact::RejectionKey;
-use throughline_core::ids::{FileRefId, SessionId};
+use throughline_core::ids::{BackupId, FileRefId, MessageId, PersonaId, PresetId, SessionId};
 use throughline_core::job::Job;
+use throughline_core::persona::{Backup, Persona, Preset, PresetUse};
 use throughline_core::ports::{Applied, Health, IndexUnit, Namespace, Store, UnitKey, WriteBatch};
 use throughline_core::scope::Profile;
 use throughline_core::session::FileRef;
@@ -37,7 +40,7 @@ use tokio::sync::Notify;
 
 pub use cache::{MemoryCache, MemoryRateLimiter};
 pub use ledger::MemoryLedger;
-pub use model::HashEmbedder;
+pub use model::{Answering, HashEmbedder, ScriptedModel};
 use vector::Vectors;
 
 /// Everything of the `Store` and `VectorIndex` ports, in memory and behind one lock.
@@ -52,6 +55,8 @@ struct State {
     scopes: BTreeMap<Scope, ScopeState>,
     /// The scopes in the order in which they were first written to.
     order: Vec<Scope>,
+    /// How many scopes there ever were.
+    begun: u64,
     vectors: Vectors,
     /// Of all scopes, in the order in which they were enqueued.
     jobs: Vec<Job>,
@@ -62,6 +67,8 @@ struct State {
 #[derive(Debug, Clone, Default)]
 struct ScopeState {
     last_seq: u64,
+    /// Of this scope, after those of every scope that began before it.
+    erasures: u64,
     /// Number of the last session that there was.
     last_session: u32,
     /// Number of the last fact that there was.
@@ -77,6 +84,15 @@ struct ScopeState {
     index: BTreeMap<(Namespace, UnitKey), IndexUnit>,
     rejected: BTreeSet<RejectionKey>,
     files: BTreeMap<FileRefId, FileRef>,
+    personas: BTreeMap<PersonaId, Persona>,
+    presets: BTreeMap<PresetId, Preset>,
+    preset_uses: BTreeMap<PresetId, PresetUse>,
+    backups: BTreeMap<BackupId, Backup>,
+    tags: BTreeMap<MessageId, Vec<String>>,
+    /// Number of the last snapshot that there was.
+    last_document: u32,
+    /// In the order in which they were first written to.
+    documents: Vec<documents::Document>,
     /// By idempotency key.
     answers: BTreeMap<[u8; 16], apply::Answer>,
 }

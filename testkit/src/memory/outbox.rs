@@ -1,4 +1,4 @@
-//! The outbox: a look through all messages and facts.
+//! The outbox: a look through all messages, facts and documents.
 
 use async_trait::async_trait;
 use throughline_core::page::{Page, PageRequest};
@@ -52,6 +52,7 @@ impl OutboxRepo for MemoryStore {
         let all = match namespace {
             Namespace::Message => self.read(scope, messages),
             Namespace::Fact => self.read(scope, facts),
+            Namespace::Document => self.read(scope, ScopeState::document_texts),
         };
         let waiting: Vec<OutboxText> = all.into_iter().filter(|text| text.seq > after).collect();
         let mut taken = Vec::new();

@@ -105,6 +105,7 @@ impl ScopeState {
             tokens: self.sessions.iter().map(|thread| thread.head.tokens).sum(),
             last_seq: self.last_seq,
             facts: self.last_fact.into(),
+            documents: self.last_document.into(),
         }
     }
 

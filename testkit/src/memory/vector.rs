@@ -33,11 +33,16 @@ pub(super) fn check_batch(batch: &WriteBatch) -> Result<()> {
         return Ok(());
     };
     for write in &batch.writes {
-        if let Write::AppendMessage { message, .. } = write {
-            let units = message.units.iter().chain(message.facts.iter().map(|fact| &fact.unit));
-            for vector in units.filter_map(|unit| unit.vector.as_ref()) {
-                space.check(vector)?;
+        let units: Vec<_> = match write {
+            Write::AppendMessage { message, .. } => {
+                let facts = message.facts.iter().map(|fact| &fact.unit);
+                message.units.iter().chain(facts).collect()
             }
+            Write::PutDocument(new) => new.units.iter().collect(),
+            _ => Vec::new(),
+        };
+        for vector in units.into_iter().filter_map(|unit| unit.vector.as_ref()) {
+            space.check(vector)?;
         }
     }
     Ok(())

@@ -11,10 +11,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{List, Paging};
+use super::{Asked, List, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
-use crate::http::extract::{Body, Named, Params, Repeat};
+use crate::http::extract::{Body, Named, Repeat};
 use crate::http::problem::Failure;
 
 /// Facts of a search that names no limit.
@@ -256,10 +256,10 @@ async fn remember(
 async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<FactJson>>, Failure> {
-    let page = app.engine.facts.list(&caller.scope()?, &paging.request()?).await?;
-    Ok(Json(List::of(page, FactJson::of)))
+    let page = app.engine.facts.list(&caller.scope()?, &asked.page).await?;
+    Ok(Json(asked.list(page, FactJson::of)))
 }
 
 /// Search facts

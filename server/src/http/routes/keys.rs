@@ -17,10 +17,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{List, Paging};
+use super::{Asked, List, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Admin, Caller, Known};
-use crate::http::extract::{Body, Named, Params, Repeat};
+use crate::http::extract::{Body, Named, Repeat};
 use crate::http::problem::Failure;
 use crate::identity::Identity;
 
@@ -318,10 +318,10 @@ async fn create(
 async fn list(
     State(app): State<App>,
     caller: Caller<Admin>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<KeyJson>>, Failure> {
-    let page = app.engine.access.list(&caller.principal.tenant, &paging.request()?).await?;
-    Ok(Json(List::of(page, KeyJson::of)))
+    let page = app.engine.access.list(&caller.principal.tenant, &asked.page).await?;
+    Ok(Json(asked.list(page, KeyJson::of)))
 }
 
 /// Rotate a key
@@ -408,8 +408,8 @@ async fn whoami(caller: Caller<Known>) -> Json<WhoAmI> {
 async fn audit(
     State(app): State<App>,
     caller: Caller<Admin>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<AuditJson>>, Failure> {
-    let page = app.engine.store.audit(&caller.principal.tenant, &paging.request()?).await?;
-    Ok(Json(List::of(page, AuditJson::of)))
+    let page = app.engine.store.audit(&caller.principal.tenant, &asked.page).await?;
+    Ok(Json(asked.list(page, AuditJson::of)))
 }

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::sessions::ErasedJson;
-use super::{List, Paging, cooked, raw};
+use super::{Asked, List, Paging, cooked, raw};
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat, objects};
@@ -272,12 +272,11 @@ async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
     Named(id): Named<String>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<MessageJson>>, Failure> {
     let thread = Thread::to_read(&app.engine, &caller, &id).await?;
-    let page = paging.request()?;
-    let page = app.engine.sessions.messages(&thread.scope, &thread.session, &page).await?;
-    Ok(Json(List::of(page, MessageJson::of)))
+    let page = app.engine.sessions.messages(&thread.scope, &thread.session, &asked.page).await?;
+    Ok(Json(asked.list(page, MessageJson::of)))
 }
 
 /// Erase messages

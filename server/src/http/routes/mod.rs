@@ -4,10 +4,13 @@
 #![expect(unused_qualifications, reason = "what derives of parameters write")]
 
 pub(super) mod assemble;
+pub(super) mod contexts;
+pub(super) mod documents;
 pub(super) mod facts;
 pub(super) mod keys;
 pub(super) mod messages;
 pub(super) mod operations;
+pub(super) mod presets;
 pub(super) mod profile;
 pub(super) mod sessions;
 pub(super) mod settings;
@@ -15,10 +18,18 @@ pub(super) mod shares;
 pub(super) mod tracked;
 pub(super) mod users;
 
+use axum::extract::{FromRequestParts, MatchedPath};
+use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use throughline_core::page::{Page, PageRequest};
+use throughline_core::persona::{Listed, Slice};
 use throughline_core::{Error, Result};
 use utoipa::{IntoParams, ToSchema};
+
+use super::app::App;
+use super::cursor::Cursors;
+use super::extract::Params;
+use super::problem::Failure;
 
 /// Items of a page that names no limit.
 const DEFAULT_LIMIT: usize = 50;
@@ -37,12 +48,45 @@ pub(super) struct Paging {
 }
 
 impl Paging {
+    /// The same of a list that is read whole: the cursor is a place in it.
+    fn slice(&self) -> Result<Slice> {
+        let page = self.request()?;
+        let offset = usize::try_from(page.position().unwrap_or_default()).unwrap_or(usize::MAX);
+        Slice::new(offset, page.limit())
+    }
+
     fn request(&self) -> Result<PageRequest> {
         let page = PageRequest::first(self.limit.unwrap_or(DEFAULT_LIMIT))?;
         match &self.cursor {
             Some(cursor) => page.after(cursor),
             None => Ok(page),
         }
+    }
+}
+
+/// The part of a list that is asked for.
+pub(super) struct Asked {
+    page: PageRequest,
+    cursors: Cursors,
+}
+
+impl FromRequestParts<App> for Asked {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let Params(paging) = Params::<Paging>::from_request_parts(parts, app).await?;
+        let list = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let cursors = Cursors::new(&app.engine.names, list);
+        let page = paging.request()?;
+        Ok(Self { page: page.opened(|cursor| cursors.open(cursor)), cursors })
+    }
+}
+
+impl Asked {
+    /// The page that was found.
+    fn list<D, T>(&self, found: Page<D>, form: impl FnMut(D) -> T) -> List<T> {
+        let Page { items, next_cursor } = found.sealed(|position| self.cursors.seal(position));
+        List { items: items.into_iter().map(form).collect(), next_cursor }
     }
 }
 
@@ -56,8 +100,9 @@ pub(super) struct List<T> {
 }
 
 impl<T> List<T> {
-    fn of<D>(page: Page<D>, form: impl FnMut(D) -> T) -> Self {
-        Self { items: page.items.into_iter().map(form).collect(), next_cursor: page.next_cursor }
+    fn of_slice<D>(found: Listed<D>, form: impl FnMut(D) -> T) -> Self {
+        let next_cursor = found.next.map(|offset| format!("{offset:x}"));
+        Self { items: found.items.into_iter().map(form).collect(), next_cursor }
     }
 }
 

@@ -12,10 +12,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{List, Paging};
+use super::{Asked, List, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
-use crate::http::extract::{Body, Named, Params, Repeat};
+use crate::http::extract::{Body, Named, Repeat};
 use crate::http::problem::Failure;
 use crate::identity::thread::{Thread, is_reserved};
 
@@ -93,7 +93,8 @@ pub(crate) struct OpenSession {
 /// What an erasure removed.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
-    "sessions": 1, "messages": 6, "tokens": 412, "facts": 2, "entities": 3, "files": 0, "summaries": 0
+    "sessions": 1, "messages": 6, "tokens": 412, "facts": 2, "entities": 3, "files": 0, "summaries": 0,
+    "documents": 0
 }))]
 pub(crate) struct ErasedJson {
     sessions: u64,
@@ -108,6 +109,8 @@ pub(crate) struct ErasedJson {
     files: u64,
     /// Versions of summaries, which are built again from what stays.
     summaries: u64,
+    /// Documents of memories, each with its history.
+    documents: u64,
 }
 
 impl From<&Erased> for ErasedJson {
@@ -120,6 +123,7 @@ impl From<&Erased> for ErasedJson {
             entities: erased.entities,
             files: erased.files,
             summaries: erased.summaries,
+            documents: erased.documents,
         }
     }
 }
@@ -174,10 +178,10 @@ async fn open(
 async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<SessionJson>>, Failure> {
-    let page = app.engine.sessions.list(&caller.scope()?, &paging.request()?).await?;
-    Ok(Json(List::of(page, |session| SessionJson::of(&session, None))))
+    let page = app.engine.sessions.list(&caller.scope()?, &asked.page).await?;
+    Ok(Json(asked.list(page, |session| SessionJson::of(&session, None))))
 }
 
 /// Show a session

@@ -36,7 +36,8 @@ pub(crate) struct SettingsJson {
     token_budget: Option<u32>,
     /// Size of a context; `full` where it is null.
     tier: Option<TierJson>,
-    /// What is turned on or off: `recall`, `recall_facts`, `recall_meaning`. What is not here is on.
+    /// What is turned on or off: `recall`, `recall_facts`, `recall_meaning`,
+    /// `recall_documents`. What is not here is on.
     flags: BTreeMap<String, bool>,
     /// Models by what they are for.
     models: BTreeMap<String, String>,
@@ -83,7 +84,8 @@ pub(crate) struct SettingsChangeJson {
     /// Size of a context.
     #[serde(default)]
     tier: Option<TierJson>,
-    /// Flags to turn on or off: `recall`, `recall_facts`, `recall_meaning`; null is on again.
+    /// Flags to turn on or off: `recall`, `recall_facts`, `recall_meaning`,
+    /// `recall_documents`; null is on again.
     #[serde(default)]
     flags: BTreeMap<String, Option<bool>>,
     /// Models by what they are for; null removes one.

@@ -13,10 +13,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{List, Paging};
+use super::{Asked, List, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
-use crate::http::extract::{Body, Named, Params};
+use crate::http::extract::{Body, Named};
 use crate::http::problem::Failure;
 use crate::identity::thread::Thread;
 
@@ -146,12 +146,11 @@ async fn unshare(
 async fn shared(
     State(app): State<App>,
     caller: Caller<Read>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<ShareJson>>, Failure> {
     let scope = caller.scope()?;
-    let page = paging.request()?;
-    let page = app.engine.shares.with_user(&scope.tenant, &scope.user, &page).await?;
-    Ok(Json(List::of(page, |mut share| {
+    let page = app.engine.shares.with_user(&scope.tenant, &scope.user, &asked.page).await?;
+    Ok(Json(asked.list(page, |mut share| {
         share.members.retain(|member| *member == scope.user);
         ShareJson::of(share)
     })))

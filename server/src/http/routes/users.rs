@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::sessions::ErasedJson;
-use super::{List, Paging};
+use super::{Asked, List, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Admin, Caller, Read};
 use crate::http::extract::{Named, Params};
@@ -155,10 +155,10 @@ async fn usage(
 async fn jobs(
     State(app): State<App>,
     caller: Caller<Read>,
-    Params(paging): Params<Paging>,
+    asked: Asked,
 ) -> Result<Json<List<JobJson>>, Failure> {
-    let page = app.engine.store.jobs(&caller.scope()?, &paging.request()?).await?;
-    Ok(Json(List::of(page, JobJson::of)))
+    let page = app.engine.store.jobs(&caller.scope()?, &asked.page).await?;
+    Ok(Json(asked.list(page, JobJson::of)))
 }
 
 /// Erase a user
@@ -179,7 +179,6 @@ async fn erase(
     Named(user): Named<String>,
 ) -> Result<Json<ErasedJson>, Failure> {
     let user = UserId::new(user)?;
-    app.usage.forget(&caller.principal.tenant, &user);
     let erased = app.engine.erase.user(&caller.principal.tenant, &user).await?;
     let whom = hex(&app.engine.names.user(&caller.principal.tenant, &user));
     app.audit(&caller, "user.erase", whom).await;

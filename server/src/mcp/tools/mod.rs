@@ -1,15 +1,26 @@
 //! The tools, a file a set or a part of one.
 
 mod admin;
+mod document;
 mod files;
 mod memory;
 mod messages;
+mod persona;
 
 use super::sets::ToolSet;
 use super::tool::Tool;
 
+pub(super) use persona::{ContextForm, ConversationForm, PresetForm};
+
 /// The tools of these sets, always in the same order.
 pub(super) fn of_sets(sets: &[ToolSet]) -> Vec<Tool> {
-    let all = [memory::tools(), messages::tools(), files::tools(), admin::tools()];
+    let all = [
+        memory::tools(),
+        messages::tools(),
+        document::tools(),
+        persona::tools(),
+        files::tools(),
+        admin::tools(),
+    ];
     all.into_iter().flatten().filter(|tool| sets.contains(&tool.set)).collect()
 }

@@ -21,7 +21,7 @@ enum Other {
 struct Case {
     operation: &'static str,
     method: Method,
-    /// With `{session}`, `{fact}`, `{key}` and `{user}` for what the first tenant has.
+    /// With `{session}`, `{fact}`, `{context}` and the like for what the first tenant has.
     path: &'static str,
     body: Option<Value>,
     needs: &'static str,
@@ -54,11 +54,23 @@ fn cases() -> Vec<Case> {
         needs,
         other,
     };
+    let post = |operation, path| Case {
+        operation,
+        method: Method::POST,
+        path,
+        body: None,
+        needs: "write",
+        other: NotFound,
+    };
     let message = json!({"messages": [{"role": "user", "content": "hello"}]});
     let turn = json!({"user_turn": "Where is the canary?"});
     let file = json!({"type": "uploaded", "title": "a.pdf"});
     let fact = json!({"text": "The harbour opens at nine."});
+    let text = json!("# Facts\nhello\n");
     let new_key = json!({"any_user": true, "permissions": ["read"]});
+    let context = json!({"name": "Guide", "system_prompt": "You are a guide."});
+    let import = json!({"export": {"context": context}});
+    let preset = json!({"name": "Own", "system_prompt": "You are a clerk."});
     vec![
         with("open_session", Method::POST, "/v1/sessions", json!({"id": "n1"}), "write", Own),
         get("list_sessions", "/v1/sessions", "read", Own),
@@ -118,6 +130,22 @@ fn cases() -> Vec<Case> {
         delete("retract_fact", "/v1/facts/{other_fact}", "write", NotFound),
         get("get_profile", "/v1/profile", "read", Own),
         with("change_profile", Method::PUT, "/v1/profile", json!({"card": "Me"}), "write", Own),
+        with("put_document", Method::PUT, "/v1/vaults/v1/memories/m1/context", text, "write", Own),
+        get("get_document", "/v1/vaults/{vault}/memories/m1/context", "read", NotFound),
+        get("list_snapshots", "/v1/vaults/{vault}/memories/m1/contexts", "read", NotFound),
+        get("get_snapshot", "/v1/vaults/{vault}/memories/m1/contexts/c1", "read", NotFound),
+        get("diff_snapshots", "/v1/vaults/{vault}/memories/m1/diff?from=c1", "read", NotFound),
+        get("list_sections", "/v1/vaults/{vault}/memories/m1/context/sections", "read", NotFound),
+        get(
+            "get_section",
+            "/v1/vaults/{vault}/memories/m1/context/sections/facts",
+            "read",
+            NotFound,
+        ),
+        get("list_vaults", "/v1/vaults", "read", Own),
+        get("list_memories", "/v1/vaults/{vault}/memories", "read", NotFound),
+        get("search_vault", "/v1/vaults/{vault}/search?q=canary", "read", Own),
+        delete("erase_document", "/v1/vaults/{vault}/memories/m1", "write", NotFound),
         get("get_settings", "/v1/settings", "read", Own),
         with(
             "change_settings",
@@ -132,6 +160,66 @@ fn cases() -> Vec<Case> {
         get("whoami", "/v1/whoami", "", Own),
         with("create_key", Method::POST, "/v1/keys", new_key, "admin", Own),
         get("list_keys", "/v1/keys", "admin", Own),
+        with("create_context", Method::POST, "/v1/contexts", context, "write", Own),
+        get("list_contexts", "/v1/contexts", "read", Own),
+        get("get_context", "/v1/contexts/{context}", "read", NotFound),
+        with(
+            "change_context",
+            Method::PATCH,
+            "/v1/contexts/{context}",
+            json!({"temperature": 0.1}),
+            "write",
+            NotFound,
+        ),
+        with(
+            "extend_context",
+            Method::POST,
+            "/v1/contexts/{context}/extend",
+            json!({"days": 1}),
+            "write",
+            NotFound,
+        ),
+        get("list_conversations", "/v1/contexts/{context}/conversations", "read", NotFound),
+        with(
+            "search_conversations",
+            Method::POST,
+            "/v1/contexts/{context}/conversations/search",
+            json!({"query": "canary"}),
+            "read",
+            NotFound,
+        ),
+        with(
+            "tag_conversation",
+            Method::PUT,
+            "/v1/contexts/{context}/conversations/{message}/tags",
+            json!({"tags": ["a"]}),
+            "write",
+            NotFound,
+        ),
+        get("export_context", "/v1/contexts/{context}/export", "read", NotFound),
+        with("import_context", Method::POST, "/v1/contexts/import", import, "write", Own),
+        get("list_context_backups", "/v1/contexts/{deleted}/backups", "read", NotFound),
+        post("restore_context_backup", "/v1/contexts/{deleted}/backups/{backup}/restore"),
+        post("restore_context", "/v1/contexts/{deleted}/restore"),
+        delete(
+            "delete_conversations",
+            "/v1/contexts/{context}/conversations?ids={message}",
+            "write",
+            NotFound,
+        ),
+        delete("delete_context", "/v1/contexts/{context}", "write", NotFound),
+        with("create_preset", Method::POST, "/v1/presets", preset, "write", Own),
+        get("list_presets", "/v1/presets", "read", Own),
+        get("get_preset", "/v1/presets/{preset}", "read", NotFound),
+        with(
+            "change_preset",
+            Method::PATCH,
+            "/v1/presets/{preset}",
+            json!({"name": "Other"}),
+            "write",
+            NotFound,
+        ),
+        delete("delete_preset", "/v1/presets/{preset}", "write", NotFound),
         with("rotate_key", Method::POST, "/v1/keys/{key}/rotate", json!({}), "admin", NotFound),
         delete("revoke_key", "/v1/keys/{key}", "admin", NotFound),
         get("list_audit", "/v1/audit", "admin", Own),
@@ -150,8 +238,15 @@ fn cases() -> Vec<Case> {
 /// Words of the first tenant, of which nobody else may see any.
 const CANARY: &str = "zanzibar-canary-7731";
 
+/// The preset that it has.
+const PRESET: &str = "preset-zanzibar-canary-7731";
+
 struct Things {
     session: String,
+    context: String,
+    message: String,
+    deleted: String,
+    backup: String,
     fact: String,
     other_fact: String,
     key: String,
@@ -162,9 +257,15 @@ impl Case {
         let path = self
             .path
             .replace("{session}", &things.session)
+            .replace("{context}", &things.context)
+            .replace("{message}", &things.message)
+            .replace("{deleted}", &things.deleted)
+            .replace("{backup}", &things.backup)
+            .replace("{preset}", PRESET)
             .replace("{fact}", &things.fact)
             .replace("{other_fact}", &things.other_fact)
             .replace("{key}", &things.key)
+            .replace("{vault}", &format!("vault-{CANARY}"))
             .replace("{user}", "ana");
         let request = service.request(self.method.clone(), &path);
         match &self.body {
@@ -198,14 +299,40 @@ async fn fill(service: &Service, admin: &str) -> Things {
     let fact = Answer::of(ask(Method::POST, "/v1/facts").json(&fact)).await.ok();
     let other = json!({"text": format!("It was {CANARY} before.")});
     let other = Answer::of(ask(Method::POST, "/v1/facts").json(&other)).await.ok();
+    let path = format!("/v1/vaults/vault-{CANARY}/memories/m1/context?context_id=c1");
+    let text = format!("# Facts\nThe canary is {CANARY}.\n");
+    Answer::of(ask(Method::PUT, &path).json(&text)).await.ok();
     let key = json!({"name": CANARY, "user": "ana", "permissions": ["read"]});
     let key = Answer::of(ask(Method::POST, "/v1/keys").json(&key)).await.ok();
     let own = json!({"client_config": {"own": CANARY}});
     Answer::of(ask(Method::PUT, "/v1/settings").json(&own)).await.ok();
     Answer::of(ask(Method::PUT, "/v1/profile").json(&json!({"card": CANARY}))).await.ok();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let said = json!({"role": "user", "content": format!("The code is {CANARY}.")});
+    let import = json!({"export": {
+        "context": {"name": CANARY, "system_prompt": format!("You are {CANARY}."), "tags": [CANARY]},
+        "conversations": [said],
+    }});
+    let mut contexts = Vec::new();
+    for _ in 0..2 {
+        let made = Answer::of(ask(Method::POST, "/v1/contexts/import").json(&import)).await.ok();
+        contexts.push(text(&made["id"]));
+    }
+    let (context, deleted) = (contexts.remove(0), contexts.remove(0));
+    let path = format!("/v1/contexts/{context}/conversations");
+    let message = text(&Answer::of(ask(Method::GET, &path)).await.ok()["items"][0]["id"]);
+    Answer::of(ask(Method::DELETE, &format!("/v1/contexts/{deleted}"))).await.ok();
+    let path = format!("/v1/contexts/{deleted}/backups");
+    let backup = text(&Answer::of(ask(Method::GET, &path)).await.ok()["items"][0]["id"]);
+    let preset =
+        json!({"id": PRESET, "name": CANARY, "system_prompt": format!("You are {CANARY}.")});
+    Answer::of(ask(Method::POST, "/v1/presets").json(&preset)).await.ok();
     Things {
         session,
+        context,
+        message,
+        deleted,
+        backup,
         fact: text(&fact["id"]),
         other_fact: text(&other["id"]),
         key: text(&key["id"]),

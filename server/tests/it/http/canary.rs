@@ -8,7 +8,8 @@ use super::service::{Answer, Service, key};
 use crate::support::{Throughline, payload};
 
 /// Words of the owner, of which nobody else may see any.
-const CANARIES: [&str; 4] = ["osprey-5519", "quartz-8842", "velvet-3076", "saffron-6621"];
+const CANARIES: [&str; 5] =
+    ["osprey-5519", "quartz-8842", "velvet-3076", "saffron-6621", "juniper-2290"];
 const QUESTION: &str = "What is the vault code of the harbour office?";
 
 fn said(code: &str, more: &str) -> Value {
@@ -101,6 +102,18 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
     owner.post("/v1/sessions/s1/files", &file).await.ok();
     let secret = format!("only-{}", CANARIES[3]);
     owner.post("/v1/sessions", &json!({"id": secret})).await.ok();
+    let text = format!("# Facts\nThe vault code of the harbour office is {}.\n", CANARIES[4]);
+    let path = format!("/v1/vaults/v1/memories/m1/context?context_id=c1&actor_id={}", CANARIES[4]);
+    Answer::of(owner.request(Method::PUT, &path).json(&text)).await.ok();
+    let hidden = format!("/v1/vaults/{}/memories/m1/context", CANARIES[4]);
+    Answer::of(owner.request(Method::PUT, &hidden).json(&text)).await.ok();
+    let context =
+        json!({"name": CANARIES[1], "system_prompt": format!("You guard {}.", CANARIES[2])});
+    let context =
+        owner.post("/v1/contexts", &context).await.ok()["id"].as_str().unwrap().to_owned();
+    let preset = format!("preset-{}", CANARIES[3]);
+    let own = json!({"id": preset, "name": CANARIES[3], "system_prompt": "You are a guard."});
+    owner.post("/v1/presets", &own).await.ok();
     let cursor = owner.get("/v1/sessions?limit=1").await.ok()["next_cursor"].clone();
     let cursor = cursor.as_str().unwrap();
 
@@ -123,6 +136,26 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
         "/v1/shared".to_owned(),
         "/v1/facts".to_owned(),
         format!("/v1/facts/{fact}"),
+        "/v1/vaults".to_owned(),
+        "/v1/vaults?cursor=0".to_owned(),
+        "/v1/vaults/v1/memories".to_owned(),
+        "/v1/vaults/v1/memories/m1/context".to_owned(),
+        "/v1/vaults/v1/memories/m1/contexts".to_owned(),
+        "/v1/vaults/v1/memories/m1/contexts/c1".to_owned(),
+        "/v1/vaults/v1/memories/m1/diff?from=c1".to_owned(),
+        "/v1/vaults/v1/memories/m1/context/sections".to_owned(),
+        "/v1/vaults/v1/memories/m1/context/sections/facts".to_owned(),
+        "/v1/vaults/*/memories/*/context".to_owned(),
+        "/v1/vaults/v1/search?q=vault+code+harbour".to_owned(),
+        hidden.clone(),
+        "/v1/contexts?include_expired=true&include_deleted=true".to_owned(),
+        format!("/v1/contexts/{context}"),
+        format!("/v1/contexts/{context}/conversations"),
+        format!("/v1/contexts/{context}/export"),
+        format!("/v1/contexts/{context}/backups"),
+        "/v1/contexts/..%2f..%2fetc".to_owned(),
+        "/v1/presets?include_inactive=true".to_owned(),
+        "/v1/presets/preset-unknown".to_owned(),
         "/v1/profile".to_owned(),
         "/v1/settings".to_owned(),
         "/v1/jobs".to_owned(),
@@ -152,6 +185,9 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
         for (theirs, nowhere) in [
             (format!("/v1/sessions/{secret}"), "/v1/sessions/nowhere".to_owned()),
             (format!("/v1/facts/{fact}"), format!("/v1/facts/{message}")),
+            (hidden.clone(), "/v1/vaults/nowhere/memories/m1/context".to_owned()),
+            (format!("/v1/contexts/{context}"), format!("/v1/contexts/{message}")),
+            (format!("/v1/presets/{preset}"), "/v1/presets/preset-unknown".to_owned()),
         ] {
             let (theirs, nowhere) = (stranger.get(&theirs).await, stranger.get(&nowhere).await);
             assert_eq!(theirs.problem(404, "not_found"), nowhere.problem(404, "not_found"));
@@ -160,6 +196,8 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
         let path = format!("/v1/sessions/s1/messages?ids={message}");
         let erased = Answer::of(stranger.request(Method::DELETE, &path)).await.ok();
         assert_eq!(erased["messages"], 0);
+        let path = "/v1/vaults/v1/memories/m1";
+        Answer::of(stranger.request(Method::DELETE, path)).await.problem(404, "not_found");
         // What others hold moves nothing: not a score, not a rank, not a token.
         let own = stranger.context().await;
         assert!(payload(&own).contains(&format!("own-{n}")), "its own is found: {own}");
@@ -168,6 +206,8 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
     let context = owner.context().await;
     let shown = payload(&context);
     assert!(shown.contains(CANARIES[0]) && !shown.contains("own-"), "{shown}");
+    let found = owner.get("/v1/vaults/v1/search?q=vault+code+harbour").await.ok();
+    assert!(found["items"][0]["text"].as_str().unwrap().contains(CANARIES[4]), "{found}");
     let log = service.log();
     for canary in CANARIES {
         assert!(!log.contains(canary), "the log holds what is a user's");

@@ -3,7 +3,9 @@
 mod access;
 mod audit;
 mod canary;
+mod contexts;
 mod document;
+mod documents;
 mod erasure;
 mod keys;
 #[cfg(feature = "live-tests")]

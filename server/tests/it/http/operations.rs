@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use reqwest::Method;
 use serde_json::json;
 
-use super::service::{Answer, Service};
+use super::service::{Answer, Service, key};
 use crate::support::Throughline;
 
 #[tokio::test]
@@ -120,4 +120,44 @@ async fn past_its_limit_the_service_turns_requests_away_at_once_and_stays_alive(
         tries += 1;
         assert!(tries < 10_000, "{}", service.log());
     }
+}
+
+#[tokio::test]
+async fn a_worker_shows_what_it_measures_and_whether_it_lives() {
+    let data = Throughline::new();
+    let refused = data.fails(&["worker", "--listen", "here"], 3);
+    assert!(refused.contains("`jobs.listen`"), "{refused}");
+    data.file("said.jsonl", r#"{"role": "user", "content": "The ferry leaves at nine."}"#);
+    data.json(&["import", "said.jsonl", "--set", "embedder=none"]);
+    let open = data.fails(&["worker", "--listen", "0.0.0.0:0"], 3);
+    assert!(open.contains("throughline keys create"), "{open}");
+    let mut worker = Service::spawn(data.command(&["worker", "--listen", "127.0.0.1:0", "--json"]));
+    assert_eq!(worker.get("/healthz").await.ok()["status"], "ok");
+    assert_eq!(worker.get("/readyz").await.ok()["ready"], true);
+    let mut metrics = String::new();
+    let mut tries = 0;
+    while !metrics.contains("throughline_texts_embedded_total 2") {
+        tries += 1;
+        assert!(tries < 10_000, "{metrics}");
+        metrics = worker.get("/metrics").await.text;
+    }
+    for name in ["throughline_jobs_total{outcome=\"run\"} 1", "throughline_store_seconds_bucket"] {
+        assert!(metrics.contains(name), "{name}: {metrics}");
+    }
+    assert_eq!(worker.get("/v1/sessions").await.status, 404);
+    worker.terminate();
+    assert!(worker.wait(), "{}", worker.log());
+}
+
+#[tokio::test]
+async fn a_worker_shows_what_it_measures_to_who_may_see_it() {
+    let data = Throughline::new();
+    let admin = key(&data, "acme", &["--any-user"], "admin");
+    let reader = key(&data, "acme", &["--user", "ada"], "read");
+    let worker = Service::spawn(data.command(&["worker", "--listen", "0.0.0.0:0", "--json"]));
+    let ask = |key: &str| worker.request(Method::GET, "/metrics").bearer_auth(key);
+    worker.get("/metrics").await.problem(401, "unauthenticated");
+    Answer::of(ask(&reader)).await.problem(403, "forbidden");
+    assert!(Answer::of(ask(&admin)).await.status.is_success());
+    assert_eq!(worker.get("/healthz").await.ok()["status"], "ok");
 }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::service::{Answer, Service};
+use super::service::{Answer, Service, key};
 use crate::support::Throughline;
 
 #[tokio::test]
@@ -174,4 +174,40 @@ async fn lists_go_page_by_page_and_ids_may_be_any_text() {
         let session = service.get(&format!("/v1/sessions/{encoded}")).await.ok();
         assert_eq!(session["id"], name);
     }
+}
+
+/// A store numbers the keys and the audit entries of all tenants together.
+#[tokio::test]
+async fn a_cursor_tells_nothing_of_other_tenants_and_belongs_to_its_list() {
+    let data = Throughline::new();
+    let mine = key(&data, "acme", &["--any-user"], "read,admin");
+    for _ in 0..3 {
+        key(&data, "bolt", &["--any-user"], "read");
+        key(&data, "acme", &["--any-user"], "read");
+    }
+    let service = Service::start(&data);
+    let ask = async |path: &str| {
+        let request = service.request(Method::GET, path).bearer_auth(&mine);
+        Answer::of(request).await.ok()
+    };
+    let through = async |list: &str| {
+        let (mut found, mut cursors) = (Vec::new(), Vec::new());
+        let mut page = ask(&format!("{list}?limit=1")).await;
+        loop {
+            found.extend(page["items"].as_array().unwrap().clone());
+            let Some(cursor) = page["next_cursor"].as_str() else { return (found, cursors) };
+            cursors.push(u64::from_str_radix(cursor, 16).unwrap());
+            page = ask(&format!("{list}?limit=1&cursor={cursor}")).await;
+        }
+    };
+    let (keys, of_keys) = through("/v1/keys").await;
+    let (entries, of_entries) = through("/v1/audit").await;
+    assert_eq!(keys, *ask("/v1/keys").await["items"].as_array().unwrap());
+    assert_eq!(entries, *ask("/v1/audit").await["items"].as_array().unwrap());
+    assert_eq!((keys.len(), of_keys.len()), (4, 3));
+    assert!(of_entries.len() > 2, "{of_entries:?}");
+    for cursor in of_keys.iter().chain(&of_entries) {
+        assert!(*cursor > 1 << 32, "{cursor} is a number");
+    }
+    assert!(of_keys.iter().all(|cursor| !of_entries.contains(cursor)));
 }

@@ -26,6 +26,7 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["erasure":
     what_is_not_there_is_no_error,
     another_scope_loses_nothing,
     counters_follow_and_no_number_is_given_twice,
+    a_session_begins_with_what_is_left,
     a_fact_without_sources_goes,
     a_fact_that_others_state_is_read_from_them,
     a_statement_that_was_superseded_holds_again,
@@ -121,6 +122,27 @@ async fn counters_follow_and_no_number_is_given_twice(store: Port) {
     erase_messages(&store, &scope, &[said[2].id]).await;
     let next = put_one(&store, &scope, "s1", message("seven")).await;
     assert_eq!((next.seq, next.position), (4, 3));
+}
+
+async fn a_session_begins_with_what_is_left(store: Port) {
+    let scope = scope("a");
+    let opened = Write::OpenSession { session: session("opened"), created_at: at(1) };
+    store.apply(batch(&scope).with(opened)).await.unwrap();
+    let began = [("s1", at(7), at(3), at(5)), ("opened", at(1), at(1), at(1))];
+    for (of, first, second, third) in began {
+        let said = [7, 3, 5].map(|seconds| say("one").at(at(seconds)).build());
+        let said = put(&store, &scope, of, said.into()).await;
+        assert_eq!(head(&store, &scope, of).await.created_at, first);
+        erase_messages(&store, &scope, &[said[0].id]).await;
+        assert_eq!(head(&store, &scope, of).await.created_at, second);
+        erase_messages(&store, &scope, &[said[1].id]).await;
+        assert_eq!(head(&store, &scope, of).await.created_at, third);
+    }
+    let last = messages(&store, &scope, "s1").await[0].id;
+    let erase = Write::Erase { erasure: Erasure::Messages(vec![last]), seed: id() };
+    store.apply(WriteBatch { now: at(60), ..batch(&scope).with(erase) }).await.unwrap();
+    let empty = head(&store, &scope, "s1").await;
+    assert_eq!((empty.messages, empty.created_at, empty.last_at), (0, at(60), at(60)));
 }
 
 async fn a_fact_without_sources_goes(store: Port) {

@@ -14,7 +14,8 @@ use super::super::runner::Scenario;
 use super::scenarios;
 use super::support::{Port, Snapshot, postings, put_one};
 use crate::build::{
-    append, at, batch, external, fact, job, message, say, scope, session, slot_fact, summary,
+    append, at, batch, context, document, external, fact, job, memory, message, say, scope,
+    session, slot_fact, summary, vault,
 };
 
 pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["isolation":
@@ -64,6 +65,7 @@ fn filled(scope: &Scope) -> (WriteBatch, JobId) {
         .with(Write::PutSummary(Box::new(summary("s1", 1, 1, &[source]))))
         .with(Write::PutProfile(profile))
         .with(Write::AddUsage(UsageDay::of(at(0)), contexts))
+        .with(Write::PutDocument(Box::new(document("v1", "m1", "c1", &format!("# Facts\n{own}")))))
         .with(Write::EnqueueJob(new));
     (batch, id)
 }
@@ -93,6 +95,9 @@ async fn scopes_hold_equal_ids_side_by_side(store: Port) {
         assert_eq!(held.profile.unwrap().rules, format!("rules of {own}"));
         assert_eq!((held.jobs.len(), &held.jobs[0].scope), (1, scope));
         assert_eq!((held.usage.len(), held.usage[0].1.contexts), (1, 1), "{own}");
+        assert_eq!((held.documents.len(), held.totals.documents), (1, 1), "{own}");
+        assert_eq!(held.documents[0].1.text, format!("# Facts\n{own}"));
+        assert_eq!(held.index[2].stats.units, 1, "{own}");
         assert_eq!((held.totals.messages, held.totals.last_seq), (2, 2), "{own}");
         assert_eq!((held.index[0].stats.units, held.index[1].stats.units), (2, 2), "{own}");
         let found = postings(&store, scope, Namespace::Message, &["kettl"]).await;
@@ -115,6 +120,7 @@ async fn a_write_changes_its_own_scope_alone(store: Port) {
             .build();
         let change = batch(scope)
             .with(append("s1", said))
+            .with(Write::PutDocument(Box::new(document("v1", "m1", "c2", "# Facts\nanother"))))
             .with(Write::PutSummary(Box::new(summary("s1", 2, 2, &[]))));
         store.apply(change).await.unwrap();
         let after = all(&store, &scopes).await;
@@ -156,6 +162,14 @@ async fn ids_of_another_scope_find_nothing(store: Port) {
         let limits = LedgerLimits { standing: 9, newest: 9, superseded: 9 };
         assert_eq!(store.ledger(other, limits).await.unwrap(), Ledger::default());
         assert_eq!(store.entities(other, &of, 9).await.unwrap(), []);
+        let (vault, memory) = (vault("v1"), memory("m1"));
+        assert_eq!(store.document(other, &vault, &memory).await.unwrap(), None);
+        assert_eq!(store.snapshot(other, &vault, &memory, &context("c1")).await.unwrap(), None);
+        assert_eq!(store.snapshots(other, &vault, &memory, &page).await.unwrap().items, []);
+        assert_eq!(store.latest_documents(other, &[1]).await.unwrap(), []);
+        assert_eq!(store.vaults(other, &page).await.unwrap().items, []);
+        assert_eq!(store.memories(other, Some(&vault), &page).await.unwrap().items, []);
+        assert_eq!(store.memories(other, None, &page).await.unwrap().items, []);
         assert_eq!(store.latest_summary(other, &of).await.unwrap(), None);
         assert_eq!(store.summaries(other, &of).await.unwrap(), []);
         assert_eq!(store.profile(other).await.unwrap(), None);
@@ -195,7 +209,8 @@ async fn scopes_are_told_apart_part_by_part(store: Port) {
 
 async fn a_precondition_is_about_its_own_scope(store: Port) {
     store.apply(filled(&scope("a")).0).await.unwrap();
-    for key in [RecordKey::Session(session("s1")), RecordKey::Profile] {
+    let document = RecordKey::Document(vault("v1"), memory("m1"));
+    for key in [RecordKey::Session(session("s1")), RecordKey::Profile, document] {
         let absent = Precondition::IfAbsent(key.clone());
         let held = batch(&scope("b")).with_precondition(absent);
         store.apply(held).await.unwrap();

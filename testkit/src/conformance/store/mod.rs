@@ -2,6 +2,7 @@
 
 mod batches;
 mod concurrency;
+mod documents;
 mod entities;
 mod erasure;
 mod facts;
@@ -14,6 +15,7 @@ mod lexical;
 mod messages;
 mod outbox;
 mod pages;
+mod personas;
 mod preconditions;
 mod profiles;
 mod repeats;
@@ -46,7 +48,9 @@ pub(super) fn table() -> Vec<Scenario<dyn Store>> {
         entities::TABLE,
         summaries::TABLE,
         profiles::TABLE,
+        personas::TABLE,
         files::TABLE,
+        documents::TABLE,
         tenants::TABLE,
         shares::TABLE,
         jobs::TABLE,

@@ -70,7 +70,7 @@ async fn facts_wait_by_number(store: Port) {
 }
 
 async fn nothing_waits_in_an_unknown_scope(store: Port) {
-    for namespace in [Namespace::Message, Namespace::Fact] {
+    for namespace in Namespace::ALL {
         assert_eq!(waiting(&store, namespace, 0, 99).await, []);
     }
 }
@@ -94,6 +94,7 @@ async fn scopes_are_listed_with_their_totals(store: Port) {
         listed.iter().map(|(scope, _)| scope).collect::<Vec<_>>(),
         [0, 1, 2].map(|at| &scopes[at])
     );
-    let expected = ScopeTotals { messages: 1, tokens: listed[0].1.tokens, last_seq: 1, facts: 1 };
+    let tokens = listed[0].1.tokens;
+    let expected = ScopeTotals { messages: 1, tokens, last_seq: 1, facts: 1, documents: 0 };
     assert!(listed.iter().all(|(_, totals)| *totals == expected), "{listed:?}");
 }

@@ -1,13 +1,15 @@
 //! What must hold when a batch is applied.
 
-use throughline_core::ports::{Precondition, RecordKey, Store, Write, WriteBatch};
+use std::collections::BTreeSet;
+
+use throughline_core::ports::{Erasure, Precondition, RecordKey, Store, Write, WriteBatch};
 use throughline_core::scope::Profile;
 use throughline_core::{Error, ErrorKind, Scope};
 
 use super::super::runner::Scenario;
 use super::scenarios;
 use super::support::{Port, Snapshot, head, put_one};
-use crate::build::{append, at, batch, message, scope, session, summary};
+use crate::build::{append, at, batch, id, message, scope, session, summary};
 
 pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["preconditions":
     if_absent_holds_until_the_session_exists,
@@ -18,6 +20,8 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["preconditions":
     a_version_increases_with_every_batch_that_writes_to_the_session,
     a_version_ignores_batches_that_do_not_write_to_the_session,
     a_precondition_alone_writes_nothing,
+    erasures_hold_until_something_is_erased,
+    erasures_never_come_again,
 ];
 
 fn of_session() -> RecordKey {
@@ -146,4 +150,45 @@ async fn a_precondition_alone_writes_nothing(store: Port) {
     let absent = Precondition::IfAbsent(of_session());
     store.apply(batch(&scope).with_precondition(absent)).await.unwrap();
     assert!(Snapshot::of(&store, &scope).await.is_empty());
+}
+
+async fn erasures_hold_until_something_is_erased(store: Port) {
+    let (mine, other) = (scope("a"), scope("b"));
+    assert_eq!(store.erasures(&mine).await.unwrap(), None);
+    let said = put_one(&store, &mine, "s1", message("one")).await;
+    put_one(&store, &mine, "s2", message("another")).await;
+    put_one(&store, &other, "s1", message("elsewhere")).await;
+    let of_other = store.erasures(&other).await.unwrap().unwrap();
+    let erasures = [
+        Erasure::Messages(vec![said.id]),
+        Erasure::Session { id: session("s1"), through: 1 },
+        Erasure::Scope { through: 9 },
+    ];
+    for erasure in erasures {
+        let before = store.erasures(&mine).await.unwrap().unwrap();
+        let read = || one_more(&mine).with_precondition(Precondition::IfErasures(before));
+        store.apply(read()).await.unwrap();
+        let write = Write::Erase { erasure, seed: id() };
+        store.apply(batch(&mine).with(write)).await.unwrap();
+        refused(&store, &mine, read()).await;
+        assert!(store.erasures(&mine).await.unwrap().unwrap() > before);
+    }
+    let unmoved = one_more(&other).with_precondition(Precondition::IfErasures(of_other));
+    store.apply(unmoved).await.unwrap();
+}
+
+async fn erasures_never_come_again(store: Port) {
+    let scope = scope("a");
+    let mut seen = BTreeSet::new();
+    for _ in 0..5 {
+        store.apply(one_more(&scope)).await.unwrap();
+        let before = store.erasures(&scope).await.unwrap().unwrap();
+        assert!(seen.insert(before), "{before} came again: {seen:?}");
+        let write = Write::Erase { erasure: Erasure::Scope { through: u64::MAX }, seed: id() };
+        store.apply(batch(&scope).with(write).with(Write::DropScope)).await.unwrap();
+        assert_eq!(store.erasures(&scope).await.unwrap(), None);
+        let read = || one_more(&scope).with_precondition(Precondition::IfErasures(before));
+        assert!(store.apply(read()).await.unwrap_err().is_lost_race());
+        assert_eq!(store.erasures(&scope).await.unwrap(), None);
+    }
 }

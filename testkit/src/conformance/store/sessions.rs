@@ -104,7 +104,7 @@ async fn totals_are_of_all_sessions(store: Port) {
     for (of, message) in ["s1", "s2", "s1"].into_iter().zip(prepared) {
         put_one(&store, &scope, of, message).await;
     }
-    let expected = ScopeTotals { messages: 3, tokens, last_seq: 3, facts: 0 };
+    let expected = ScopeTotals { messages: 3, tokens, last_seq: 3, facts: 0, documents: 0 };
     assert_eq!(store.totals(&scope).await.unwrap(), expected);
 }
 

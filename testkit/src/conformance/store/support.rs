@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use throughline_core::Scope;
+use throughline_core::document::{Memory, Snapshot as Document, SnapshotInfo};
 use throughline_core::entity::Entity;
 use throughline_core::fact::Fact;
 use throughline_core::job::Job;
@@ -91,6 +92,20 @@ pub(super) async fn postings(
     store.postings(scope, namespace, &terms, usize::MAX).await.unwrap()
 }
 
+pub(super) async fn documents(
+    store: &Port,
+    scope: &Scope,
+) -> Vec<(Memory, Document, Vec<SnapshotInfo>)> {
+    let mut all = Vec::new();
+    for memory in store.memories(scope, None, &whole()).await.unwrap().items {
+        let SnapshotInfo { vault, memory: of, .. } = &memory.latest;
+        let latest = store.document(scope, vault, of).await.unwrap().expect("it is listed");
+        let history = store.snapshots(scope, vault, of, &whole()).await.unwrap().items;
+        all.push((memory, latest, history));
+    }
+    all
+}
+
 /// All days that a test can mean.
 pub(super) async fn usage(store: &Port, scope: &Scope) -> Vec<(UsageDay, UsageCounters)> {
     let (from, to) = (UsageDay::from_days(-100_000), UsageDay::from_days(100_000));
@@ -109,8 +124,10 @@ pub(super) struct Snapshot {
     pub(super) jobs: Vec<Job>,
     pub(super) usage: Vec<(UsageDay, UsageCounters)>,
     pub(super) totals: ScopeTotals,
-    /// Of the words of all messages and facts.
-    pub(super) index: [PostingLists; 2],
+    /// With the history of each.
+    pub(super) documents: Vec<(Memory, Document, Vec<SnapshotInfo>)>,
+    /// Of the words of all messages, facts and documents.
+    pub(super) index: [PostingLists; 3],
 }
 
 impl Snapshot {
@@ -123,9 +140,11 @@ impl Snapshot {
             seen.extend(entities(store, scope, session.id.as_str()).await);
             summaries.extend(store.summaries(scope, &session.id).await.unwrap());
         }
+        let documents = documents(store, scope).await;
         let texts = said.iter().map(|message| &message.content);
-        let mut words: Vec<String> =
-            texts.chain(facts.iter().map(|fact| &fact.text)).flat_map(|text| terms(text)).collect();
+        let texts = texts.chain(facts.iter().map(|fact| &fact.text));
+        let texts = texts.chain(documents.iter().map(|(_, latest, _)| &latest.text));
+        let mut words: Vec<String> = texts.flat_map(|text| terms(text)).collect();
         words.sort_unstable();
         words.dedup();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -133,7 +152,9 @@ impl Snapshot {
             index: [
                 postings(store, scope, Namespace::Message, &words).await,
                 postings(store, scope, Namespace::Fact, &words).await,
+                postings(store, scope, Namespace::Document, &words).await,
             ],
+            documents,
             messages: said,
             facts,
             entities: seen,
@@ -161,9 +182,10 @@ impl Snapshot {
             self.summaries.len(),
             self.jobs.len(),
             self.usage.len(),
+            self.documents.len(),
         ];
         let indexed = self.index.iter().any(|lists| lists.stats.units > 0);
-        lists == [0; 7]
+        lists == [0; 8]
             && self.profile.is_none()
             && !indexed
             && self.totals == ScopeTotals::default()

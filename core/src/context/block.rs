@@ -1,0 +1,94 @@
+//! Parts of recall for those who assemble what they send by themselves: the block of what is relevant to a
+//! turn, and the search within one session.
+
+use std::collections::HashSet;
+
+use futures_util::try_join;
+
+use super::Intent;
+use super::assemble::LEAST_RECALL;
+use super::rank::{Bm25, Query, Ranking};
+use super::recall::{RecallOptions, select};
+use super::service::{AssembleRequest, ContextService, MOST_POSTINGS, keep_session};
+use super::stale::Stale;
+use crate::error::Result;
+use crate::ids::{MessageId, SessionId};
+use crate::ports::{Namespace, TermId};
+use crate::scope::Scope;
+use crate::session::Message;
+use crate::tokens::PER_MESSAGE;
+
+/// A message that has words of a search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The message.
+    pub message: Message,
+    /// Its passage that matches best.
+    pub passage: String,
+    /// How well; comparable within one search only.
+    pub score: f32,
+}
+
+impl ContextService {
+    /// The fenced block of what a turn of a session should recall, in all sessions of the scope, with the
+    /// warnings that came with it. It takes at most `room` tokens as a message, and is empty where nothing
+    /// is relevant or fits. `shown` are messages that are sent anyway.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn recalled_block(
+        &self,
+        scope: &Scope,
+        (session, turn): (&SessionId, &str),
+        shown: &HashSet<MessageId>,
+        room: u32,
+        recall: RecallOptions,
+    ) -> Result<(String, Vec<String>)> {
+        if room < LEAST_RECALL + PER_MESSAGE || !recall.enabled {
+            return Ok((String::new(), Vec::new()));
+        }
+        let request = AssembleRequest { recall, ..AssembleRequest::new(session.clone(), turn) };
+        let (found, ledger) = try_join!(
+            self.candidates(scope, &request, Intent::detect(turn), room),
+            self.ledger(scope, &request),
+        )?;
+        let (candidates, _) = Stale::of(turn, &ledger.superseded).without(&found);
+        let room = room - PER_MESSAGE;
+        let recalled = select(&candidates, shown, room, &request.recall, &*self.tokenizer);
+        Ok((recalled.text, found.warnings))
+    }
+
+    /// The messages of one session that have words of a query, the best first; none where there is no such
+    /// session.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn search_session(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Found>> {
+        let Some(held) = self.store.session(scope, session).await? else {
+            return Ok(Vec::new());
+        };
+        let query = Query::of(query).without_marks();
+        let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
+        let mut found =
+            self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
+        keep_session(&mut found, Some(held.number));
+        let best = Ranking::new(&query, found, &Bm25::SINGLE).best(limit.saturating_mul(4));
+        let candidates = self.hydrate(scope, &best, session, best.len()).await?;
+        let mut seen = HashSet::new();
+        let each = candidates.into_iter().filter(|candidate| seen.insert(candidate.message.id));
+        Ok(each
+            .take(limit)
+            .map(|candidate| Found {
+                passage: candidate.passage().to_owned(),
+                score: candidate.score,
+                message: Message::clone(&candidate.message),
+            })
+            .collect())
+    }
+}

@@ -1,0 +1,415 @@
+//! Putting, reading and searching documents.
+
+use std::sync::Arc;
+
+use super::diff::unified_diff;
+use super::passages::{document_passages, index_document};
+use super::sections::{Section, find_section, sections};
+use super::text::check_text;
+use super::{DocumentLimits, Etag, Memory, NewSnapshot, Snapshot, SnapshotInfo, Vault};
+use crate::context::{ContextService, DocumentCandidate};
+use crate::embedding::EmbeddingService;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{ActorId, ContextId, MemoryId, VaultId};
+use crate::page::{Page, PageRequest};
+use crate::ports::{Clock, IdGen, Precondition, RecordKey, Store, UnitKey, Write, WriteBatch};
+use crate::scope::Scope;
+
+/// How often a put is built again when another writer came first.
+const ATTEMPTS: usize = 8;
+
+/// What the latest snapshot has to be for a put to count: what keeps one writer from undoing the work of
+/// another.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Expected {
+    /// Anything, or nothing.
+    #[default]
+    Anything,
+    /// There is none yet.
+    Absent,
+    /// There is one, whichever it is.
+    Present,
+    /// It has one of these etags.
+    OneOf(Vec<Etag>),
+}
+
+/// A document to put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PutDocument {
+    /// The vault of the memory.
+    pub vault: VaultId,
+    /// The memory.
+    pub memory: MemoryId,
+    /// The caller's id of the snapshot; one is made where it is not given.
+    pub context: Option<ContextId>,
+    /// Who writes.
+    pub actor: ActorId,
+    /// The whole document.
+    pub text: String,
+    /// What must be there.
+    pub expected: Expected,
+}
+
+/// What a put did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutOutcome {
+    /// The memory has its first snapshot.
+    Created,
+    /// The memory has a new snapshot.
+    Added,
+    /// The latest snapshot has this text already: nothing was written.
+    Unchanged,
+    /// The context id stands for this text already: nothing was written. Meanwhile others may be later.
+    Repeated,
+}
+
+/// The answer to a put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Put {
+    /// What it did.
+    pub outcome: PutOutcome,
+    /// The snapshot that has the text.
+    pub snapshot: Snapshot,
+}
+
+/// A section with its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionText {
+    /// The snapshot that it is of.
+    pub info: SnapshotInfo,
+    /// Where it stands.
+    pub section: Section,
+    /// The section with its heading and subsections, as it is stored.
+    pub text: String,
+}
+
+/// What changed between two snapshots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentDiff {
+    /// The one that it starts from.
+    pub from: SnapshotInfo,
+    /// The one that it leads to.
+    pub to: SnapshotInfo,
+    /// In the unified format; empty where the texts are equal.
+    pub diff: String,
+}
+
+/// The documents of memories.
+#[derive(Clone)]
+pub struct DocumentService {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdGen>,
+    embeddings: Option<EmbeddingService>,
+    contexts: ContextService,
+    limits: DocumentLimits,
+}
+
+impl DocumentService {
+    /// A service over its ports; `contexts` searches.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdGen>,
+        embeddings: Option<EmbeddingService>,
+        contexts: ContextService,
+        limits: DocumentLimits,
+    ) -> Self {
+        Self { store, clock, ids, embeddings, contexts, limits }
+    }
+
+    /// What holds for every document.
+    #[must_use]
+    pub fn limits(&self) -> DocumentLimits {
+        self.limits
+    }
+
+    /// Puts a document whole. A repeat is harmless: where its context id stands for this text, or the latest
+    /// snapshot has it, nothing is written, whatever was expected. When this returns the text is durable,
+    /// and the next recall finds it and nothing of the one before.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a text that is empty, too long or no text; `Conflict` when the context id stands
+    /// for another text; `PreconditionFailed` when the latest snapshot is not what was expected; those of
+    /// the store.
+    pub async fn put(&self, scope: &Scope, put: PutDocument) -> Result<Put> {
+        let PutDocument { vault, memory, context, actor, text, expected } = put;
+        check_text(&text, self.limits.max_bytes)?;
+        let etag = Etag::of(&text);
+        let mut new = None;
+        for _ in 0..ATTEMPTS {
+            if let Some(id) = &context
+                && let Some(held) = self.store.snapshot(scope, &vault, &memory, id).await?
+            {
+                return repeated(held, &etag);
+            }
+            let latest = self.store.document(scope, &vault, &memory).await?;
+            if let Some(latest) = latest.as_ref().filter(|latest| latest.info.etag == etag) {
+                return Ok(Put { outcome: PutOutcome::Unchanged, snapshot: latest.clone() });
+            }
+            check_expected(&expected, latest.as_ref())?;
+            let now = self.clock.now();
+            let mut batch = match &new {
+                Some(held) => WriteBatch::clone(held),
+                None => {
+                    let own = || ContextId::new(self.ids.next().to_string());
+                    let mut snapshot = NewSnapshot {
+                        vault: vault.clone(),
+                        memory: memory.clone(),
+                        context: context.clone().map_or_else(own, Ok)?,
+                        actor: actor.clone(),
+                        units: index_document(&text),
+                        text: text.clone(),
+                        created_at: now,
+                        keep: self.limits.kept.max(1),
+                    };
+                    let mut batch = WriteBatch::new(scope.clone(), now);
+                    if let Some(embeddings) = &self.embeddings {
+                        batch.space = embeddings
+                            .prepare_document(&mut snapshot, &mut batch.writes, now)
+                            .await;
+                    }
+                    batch.writes.push(Write::PutDocument(Box::new(snapshot)));
+                    new.insert(batch).clone()
+                }
+            };
+            let key = RecordKey::Document(vault.clone(), memory.clone());
+            batch.preconditions = vec![match &latest {
+                Some(latest) => Precondition::IfVersion(key, latest.info.number.into()),
+                None => Precondition::IfAbsent(key),
+            }];
+            match self.store.apply(batch.clone()).await {
+                Err(error) if error.is_lost_race() => continue,
+                applied => applied?,
+            };
+            self.forget_replaced(scope, latest.as_ref()).await;
+            let outcome = if latest.is_some() { PutOutcome::Added } else { PutOutcome::Created };
+            return Ok(Put { outcome, snapshot: self.written(scope, batch).await? });
+        }
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            "others keep writing this document: read it and try again",
+        ))
+    }
+
+    /// The snapshot that a batch wrote.
+    async fn written(&self, scope: &Scope, batch: WriteBatch) -> Result<Snapshot> {
+        let new = batch.writes.into_iter().find_map(|write| match write {
+            Write::PutDocument(new) => Some(new),
+            _ => None,
+        });
+        let new = new.ok_or_else(|| Error::internal("a put without a snapshot"))?;
+        let NewSnapshot { vault, memory, context, actor, text, created_at, .. } = *new;
+        if let Some(held) = self.store.snapshot(scope, &vault, &memory, &context).await? {
+            return Ok(held);
+        }
+        // It fell out of a short history, or was erased, since.
+        let (etag, bytes) = (Etag::of(&text), text.len() as u64);
+        let info =
+            SnapshotInfo { vault, memory, context, actor, number: 0, etag, bytes, created_at };
+        Ok(Snapshot { info, text })
+    }
+
+    async fn forget_replaced(&self, scope: &Scope, former: Option<&Snapshot>) {
+        if let (Some(embeddings), Some(former)) = (&self.embeddings, former) {
+            embeddings.forget_replaced(scope, &former.keys()).await;
+        }
+    }
+
+    /// The latest snapshot of a memory's document.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the store.
+    pub async fn latest(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+    ) -> Result<Snapshot> {
+        self.store.document(scope, vault, memory).await?.ok_or_else(no_document)
+    }
+
+    /// The snapshot under a context id.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the store.
+    pub async fn snapshot(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+        context: &ContextId,
+    ) -> Result<Snapshot> {
+        let found = self.store.snapshot(scope, vault, memory, context).await?;
+        found.ok_or_else(|| Error::not_found("no snapshot of this memory under this context id"))
+    }
+
+    /// The snapshots of a memory's document, the newest first.
+    ///
+    /// # Errors
+    /// `NotFound` when the memory has none; those of the store.
+    pub async fn history(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+        page: &PageRequest,
+    ) -> Result<Page<SnapshotInfo>> {
+        let found = self.store.snapshots(scope, vault, memory, page).await?;
+        if found.items.is_empty() {
+            self.latest(scope, vault, memory).await?;
+        }
+        Ok(found)
+    }
+
+    /// What changed from one snapshot to another, or to the latest.
+    ///
+    /// # Errors
+    /// `NotFound` for a snapshot that is not there; those of the store.
+    pub async fn diff(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+        (from, to): (&ContextId, Option<&ContextId>),
+    ) -> Result<DocumentDiff> {
+        let from = self.snapshot(scope, vault, memory, from).await?;
+        let to = match to {
+            Some(to) => self.snapshot(scope, vault, memory, to).await?,
+            None => self.latest(scope, vault, memory).await?,
+        };
+        let name =
+            |of: &Snapshot| format!("{} {}", of.info.context, of.info.created_at.to_rfc3339());
+        let diff = unified_diff((&name(&from), &from.text), (&name(&to), &to.text));
+        Ok(DocumentDiff { from: from.info, to: to.info, diff })
+    }
+
+    /// The latest snapshot with its sections.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the store.
+    pub async fn sections(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+    ) -> Result<(Snapshot, Vec<Section>)> {
+        let latest = self.latest(scope, vault, memory).await?;
+        let sections = sections(&latest.text);
+        Ok((latest, sections))
+    }
+
+    /// One section of the latest snapshot, by its slug or heading.
+    ///
+    /// # Errors
+    /// `NotFound` that names the sections that there are; those of the store.
+    pub async fn section(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+        name: &str,
+    ) -> Result<SectionText> {
+        let (latest, sections) = self.sections(scope, vault, memory).await?;
+        let Some(section) = find_section(&sections, name).cloned() else {
+            let some: Vec<&str> =
+                sections.iter().take(20).map(|section| section.slug.as_str()).collect();
+            let more = if sections.len() > some.len() { ", …" } else { "" };
+            return Err(Error::not_found(format!(
+                "the document has no such section; it has: {}{more}",
+                some.join(", ")
+            )));
+        };
+        let text = latest.text[section.range.clone()].to_owned();
+        Ok(SectionText { info: latest.info, section, text })
+    }
+
+    /// The vaults of a scope.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn vaults(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Vault>> {
+        self.store.vaults(scope, page).await
+    }
+
+    /// The memories of a vault.
+    ///
+    /// # Errors
+    /// `NotFound` for a vault without any; those of the store.
+    pub async fn memories(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        page: &PageRequest,
+    ) -> Result<Page<Memory>> {
+        let found = self.store.memories(scope, Some(vault), page).await?;
+        if found.items.is_empty() && page.position().is_none() {
+            return Err(Error::not_found("no vault under this id: its first document creates it"));
+        }
+        Ok(found)
+    }
+
+    /// The passages of latest snapshots that a question is about, best first; of one vault, or of all.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an empty question; those of the store and of the index.
+    pub async fn search(
+        &self,
+        scope: &Scope,
+        vault: Option<&VaultId>,
+        question: &str,
+        limit: usize,
+    ) -> Result<Vec<DocumentCandidate>> {
+        if question.trim().is_empty() {
+            return Err(Error::invalid("the question is empty: say what to search for"));
+        }
+        self.contexts.recall_documents(scope, vault, question, limit).await
+    }
+}
+
+impl Snapshot {
+    /// What its passages are indexed under while it is the latest.
+    #[must_use]
+    pub fn keys(&self) -> Vec<UnitKey> {
+        let ordinals = (0..).take(document_passages(&self.text).len());
+        ordinals.map(|ordinal| UnitKey::document(self.info.number, ordinal)).collect()
+    }
+}
+
+/// What a caller is told of a document that is not there, or not theirs.
+pub(crate) fn no_document() -> Error {
+    Error::not_found("no document under this vault and memory: putting one creates both")
+}
+
+fn repeated(held: Snapshot, etag: &Etag) -> Result<Put> {
+    if held.info.etag != *etag {
+        return Err(Error::conflict(
+            "this context_id already stands for another text: a changed document is a snapshot with an \
+             id of its own",
+        ));
+    }
+    Ok(Put { outcome: PutOutcome::Repeated, snapshot: held })
+}
+
+fn check_expected(expected: &Expected, latest: Option<&Snapshot>) -> Result<()> {
+    let holds = match (expected, latest) {
+        (Expected::Anything, _) | (Expected::Absent, None) | (Expected::Present, Some(_)) => true,
+        (Expected::OneOf(etags), Some(latest)) => etags.contains(&latest.info.etag),
+        _ => false,
+    };
+    if holds {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::PreconditionFailed,
+        match latest {
+            Some(latest) => format!(
+                "the document is another by now (its etag is \"{}\"): read it, bring your change into it, \
+                 and put that",
+                latest.info.etag
+            ),
+            None => "there is no document yet: put it without If-Match".to_owned(),
+        },
+    ))
+}

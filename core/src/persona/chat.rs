@@ -1,0 +1,274 @@
+//! A turn of a persona, in two steps, so that who asks the model may be anybody: `prepare` says what to send,
+//! `commit` keeps question and answer together, or neither.
+
+use std::collections::HashSet;
+
+use super::service::{ATTEMPTS, replace};
+use super::turn::{Parts, Plan, finish, tell};
+use super::{
+    ChatReceipt, ChatRequest, ChatTurn, Conversation, Persona, PersonaService, PresetUse, Status,
+};
+use crate::context::{MAX_BUDGET, spendable};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{MessageId, PersonaId};
+use crate::ports::{Applied, ChatModel, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, UnitKey, Write};
+use crate::scope::{Scope, TenantSettings};
+use crate::session::{AppendOptions, MAX_CONTENT_BYTES, Message, NewMessage, Role};
+use crate::tokens::PER_MESSAGE;
+
+/// Bytes of a token, as the limit of bytes reckons with.
+const TOKEN_BYTES: u64 = 4;
+
+/// A turn that was answered and kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatResult {
+    /// The persona after it.
+    pub persona: Persona,
+    /// What the user said.
+    pub question: Conversation,
+    /// What the persona answered.
+    pub answer: Conversation,
+    /// Tokens of what was sent and of the answer.
+    pub tokens_used: u64,
+    /// Tokens of the history that was sent.
+    pub history_tokens: u32,
+    /// Whether some of the history was not sent.
+    pub history_truncated: bool,
+    /// Whether it was kept before: this is what was kept then.
+    pub repeated: bool,
+}
+
+impl PersonaService {
+    /// What a turn sends: the system prompt, whole exchanges of the history, what the scope knows of it where
+    /// the persona remembers, and the message. It only reads.
+    ///
+    /// # Errors
+    /// `NotFound`; `Conflict` for a persona that has expired, or whose conversation is full; `InvalidInput`
+    /// that names the field; `BudgetTooSmall` where prompt and message do not fit; those of the store.
+    pub async fn prepare(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        request: &ChatRequest,
+    ) -> Result<ChatTurn> {
+        let now = self.now();
+        let persona = self.get(scope, id).await?;
+        if persona.status(now) == Status::Expired {
+            return Err(Error::conflict(format!(
+                "the context `{}` expired at {}: extend it before you go on",
+                persona.name, persona.expires_at
+            )));
+        }
+        if let Some((_, what)) = NewMessage::new(Role::User, request.message.as_str()).problem() {
+            return Err(Error::invalid(format!("message {what}")));
+        }
+        let limit = request.token_budget.unwrap_or(persona.settings.max_history_tokens);
+        if limit == 0 || limit > MAX_BUDGET {
+            return Err(Error::invalid(format!("token_budget: must be 1 to {MAX_BUDGET}")));
+        }
+        let tokenizer = &*self.ports.tokenizer;
+        let mut plan =
+            Plan::of(&persona, request, (limit, spendable(limit, tokenizer)), tokenizer)?;
+        let limits = HeadLimits { messages: plan.messages_read(), entities: 0 };
+        let head = self.ports.store.head(scope, &persona.session, limits).await?;
+        let (recent, summary, all) = match head {
+            Some(head) => (head.recent, head.summary, (head.session.messages, head.session.tokens)),
+            None => (Vec::new(), None, (0, 0)),
+        };
+        self.check_size(all, request.message.len())?;
+        let whole = all.1.saturating_add(all.0.saturating_mul(PER_MESSAGE.into()));
+        let summary = summary.as_ref().filter(|_| persona.memory);
+        let told = tell(&mut plan, &Parts { recent: &recent, all, summary }, tokenizer);
+        let recalled = match persona.memory {
+            true => {
+                let settings = self.ports.store.settings(&scope.tenant).await?.unwrap_or_default();
+                let shown = told.shown.iter().map(|message| message.id).collect();
+                self.recall(scope, &persona, &request.message, &shown, told.left, &settings).await?
+            }
+            false => (String::new(), Vec::new()),
+        };
+        let turn = (self.ports.ids.next(), now, whole);
+        finish((persona, request), plan, told, recalled, turn, tokenizer)
+    }
+
+    async fn recall(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        message: &str,
+        shown: &HashSet<MessageId>,
+        room: u32,
+        settings: &TenantSettings,
+    ) -> Result<(String, Vec<String>)> {
+        // What a short conversation leaves is not all for recall: most of it would be of no use.
+        let room = room.min((persona.settings.max_history_tokens / 5).max(300));
+        let turn = (&persona.session, message);
+        self.ports.contexts.recalled_block(scope, turn, shown, room, settings.recall()).await
+    }
+
+    /// Whether a conversation of so many messages and tokens may go on.
+    fn check_size(&self, (messages, tokens): (u64, u64), more: usize) -> Result<()> {
+        let limits = self.limits();
+        if messages + 2 > limits.conversations {
+            return Err(Error::conflict(format!(
+                "the conversation has {messages} messages, and {} are allowed: clear it, or delete the \
+                 older ones",
+                limits.conversations
+            )));
+        }
+        let bytes = tokens.saturating_mul(TOKEN_BYTES).saturating_add(more as u64);
+        if bytes > limits.context_bytes as u64 {
+            return Err(Error::conflict(format!(
+                "the context is as large as allowed, {} bytes: delete some of its conversation",
+                limits.context_bytes
+            )));
+        }
+        Ok(())
+    }
+
+    /// Keeps the answer to a turn: question and answer, and that the persona answered, all of it or nothing.
+    /// Once more with the same answer changes nothing and is told the same. Who changed the persona
+    /// meanwhile is respected: what they changed stays, and the turn is added to it.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an answer that is empty or too long; `NotFound` for a persona that was deleted
+    /// meanwhile; `Conflict` for a turn that was prepared more than a day ago, or was answered otherwise;
+    /// those of the store.
+    pub async fn commit(
+        &self,
+        scope: &Scope,
+        receipt: &ChatReceipt,
+        answer: &str,
+    ) -> Result<ChatResult> {
+        if answer.trim().is_empty() || answer.len() > MAX_CONTENT_BYTES {
+            return Err(Error::invalid(
+                "the answer must have 1 byte to 1 MiB of text: nothing was kept",
+            ));
+        }
+        if receipt.prepared_at.plus(IDEMPOTENCY_KEPT) < self.now() {
+            return Err(Error::conflict(
+                "this turn was prepared more than a day ago: ask it again, nothing was kept",
+            ));
+        }
+        let messages = vec![
+            NewMessage::new(Role::User, receipt.message.as_str()),
+            NewMessage::new(Role::Assistant, answer),
+        ];
+        let held = self.get(scope, receipt.persona).await?;
+        let options = AppendOptions {
+            idempotency: Some(idempotency(receipt, answer)),
+            // Without memory, what is said states no facts.
+            of_a_guest: !held.memory,
+        };
+        let mut ready = self.ports.sessions.ready(scope, messages, options).await?;
+        for attempt in 1.. {
+            let held = self.get(scope, receipt.persona).await?;
+            let now = self.now();
+            let mut changed = Persona { version: held.version + 1, ..held.clone() };
+            changed.interacted(now);
+            changed.turns += 1;
+            changed.truncations += u64::from(receipt.history_truncated);
+            let counted = PresetUse {
+                turns: 1,
+                truncations: receipt.history_truncated.into(),
+                ..PresetUse::default()
+            };
+            let rolls = attempt < ATTEMPTS;
+            let mut batch =
+                self.ports.sessions.batch_of(scope, &held.session, &ready, rolls).await?;
+            let put = replace(scope, &held, changed.clone(), now);
+            batch.preconditions.extend(put.preconditions);
+            batch.writes.extend(put.writes);
+            batch.writes.push(self.upkeep_later(now));
+            if let Some(preset) = &held.preset {
+                batch.writes.push(Write::CountPreset(preset.clone(), counted));
+            }
+            match self.ports.store.apply(batch).await {
+                Err(error) if error.is_lost_race() && attempt <= ATTEMPTS => {
+                    self.ports.sessions.read_again(scope, &mut ready).await?;
+                }
+                Err(error) => return Err(error),
+                Ok(applied) => {
+                    let persona = if applied.repeated { held } else { changed };
+                    return self.kept(scope, persona, receipt, &applied).await;
+                }
+            }
+        }
+        Err(Error::internal("a turn was neither kept nor refused"))
+    }
+
+    async fn kept(
+        &self,
+        scope: &Scope,
+        persona: Persona,
+        receipt: &ChatReceipt,
+        applied: &Applied,
+    ) -> Result<ChatResult> {
+        let gone = || Error::not_found("this turn was kept, and deleted since");
+        let session = self.ports.store.session(scope, &persona.session).await?.ok_or_else(gone)?;
+        let keys = applied.messages.iter();
+        let keys: Vec<UnitKey> =
+            keys.map(|message| UnitKey::message(session.number, message.position)).collect();
+        let found = self.ports.store.messages_at(scope, &keys).await?;
+        let mut found = found.into_iter().map(|(_, message)| Conversation {
+            message: Message::clone(&message),
+            tags: Vec::new(),
+        });
+        let (Some(question), Some(answer)) = (found.next(), found.next()) else {
+            return Err(gone());
+        };
+        Ok(ChatResult {
+            tokens_used: u64::from(receipt.tokens.used) + u64::from(answer.message.tokens),
+            history_tokens: receipt.tokens.history,
+            history_truncated: receipt.history_truncated,
+            repeated: applied.repeated,
+            persona,
+            question,
+            answer,
+        })
+    }
+
+    /// A whole turn: prepared, answered by a model, and kept.
+    ///
+    /// # Errors
+    /// Those of [`Self::prepare`], of the model and of [`Self::commit`]; nothing is kept then.
+    pub async fn chat(
+        &self,
+        model: &dyn ChatModel,
+        scope: &Scope,
+        id: PersonaId,
+        request: &ChatRequest,
+    ) -> Result<(ChatTurn, ChatResult)> {
+        let turn = self.prepare(scope, id, request).await?;
+        let answer = model.complete(&turn.request()).await?;
+        if answer.text.trim().is_empty() {
+            return Err(Error::new(
+                ErrorKind::Declined,
+                "the model answered nothing: nothing was kept",
+            ));
+        }
+        let result = self.commit(scope, &turn.receipt, &answer.text).await?;
+        Ok((turn, result))
+    }
+}
+
+/// Tells a repeat of a commit from another answer to the same turn.
+fn idempotency(receipt: &ChatReceipt, answer: &str) -> Idempotency {
+    let hash = |parts: &[&[u8]]| {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        let mut hash = [0; 16];
+        hasher.finalize_xof().fill(&mut hash);
+        hash
+    };
+    Idempotency {
+        key: hash(&[b"turn", receipt.turn.as_bytes()]),
+        fingerprint: hash(&[
+            receipt.persona.as_uuid().as_bytes(),
+            receipt.message.as_bytes(),
+            answer.as_bytes(),
+        ]),
+    }
+}

@@ -1,0 +1,218 @@
+//! The conversation of a persona: reading, searching, tagging, and erasing parts of it.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::rules::tags as checked_tags;
+use super::{Listed, Persona, PersonaService, Slice};
+use crate::error::{Error, Result};
+use crate::ids::{MessageId, PersonaId};
+use crate::ports::{Write, WriteBatch};
+use crate::scope::Scope;
+use crate::session::{MAX_CONTENT_BYTES, Message};
+use crate::time::Timestamp;
+
+/// Messages that are deleted by id at once.
+const MAX_DELETED: usize = 500;
+
+/// A message of a persona's conversation (seed 001: Conversation), with its tags.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conversation {
+    /// The message.
+    pub message: Message,
+    /// Its tags, in order of the alphabet.
+    pub tags: Vec<String>,
+}
+
+/// Which messages to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConversationFilter {
+    /// The newest first.
+    pub newest_first: bool,
+    /// Those with this tag.
+    pub tag: Option<String>,
+}
+
+impl Default for ConversationFilter {
+    fn default() -> Self {
+        Self { newest_first: true, tag: None }
+    }
+}
+
+/// A message that has words of a search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// The message.
+    pub conversation: Conversation,
+    /// Its passage that matches best.
+    pub passage: String,
+    /// How well; comparable within one search only.
+    pub score: f32,
+}
+
+impl PersonaService {
+    /// The messages of a persona, expired or not.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the store.
+    pub async fn conversation(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        filter: &ConversationFilter,
+        slice: Slice,
+    ) -> Result<Listed<Conversation>> {
+        let persona = self.get(scope, id).await?;
+        let store = &self.ports.store;
+        let tags = self.tags_of(scope, &persona).await?;
+        let count = match store.session(scope, &persona.session).await? {
+            Some(session) => session.messages,
+            None => 0,
+        };
+        if let Some(tag) = &filter.tag {
+            let mut all = store.recent_messages(scope, &persona.session, whole(count)).await?;
+            all.retain(|message| tags.get(&message.id).is_some_and(|tags| tags.contains(tag)));
+            if filter.newest_first {
+                all.reverse();
+            }
+            return Ok(Listed::of(all, slice).map(|message| with_tags(message, &tags)));
+        }
+        // The last messages of which the first ones are the slice, or the other way round.
+        let total = whole(count);
+        let first = slice.offset.min(total);
+        let end = first.saturating_add(slice.limit).min(total);
+        let (read, taken) = match filter.newest_first {
+            true => (end, end - first),
+            false => (total - first, end - first),
+        };
+        let mut messages = store.recent_messages(scope, &persona.session, read).await?;
+        messages.truncate(taken);
+        if filter.newest_first {
+            messages.reverse();
+        }
+        let next = (end < total && taken > 0).then_some(end);
+        let items = messages.into_iter().map(|message| with_tags(message, &tags)).collect();
+        Ok(Listed { items, total: count, next })
+    }
+
+    /// The messages of a persona that have words of `query`, the best first.
+    ///
+    /// # Errors
+    /// `NotFound`; `InvalidInput` for an empty or over-long query, or a limit that is not 1 to
+    /// [`MAX_PAGE`](crate::page::MAX_PAGE); those of the store.
+    pub async fn search(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>> {
+        if query.trim().is_empty() || query.len() > MAX_CONTENT_BYTES {
+            return Err(Error::invalid("query: 1 byte to 1 MiB of text"));
+        }
+        let limit = Slice::new(0, limit)?.limit;
+        let persona = self.get(scope, id).await?;
+        let tags = self.tags_of(scope, &persona).await?;
+        let contexts = &self.ports.contexts;
+        let found = contexts.search_session(scope, &persona.session, query, limit).await?;
+        let hit = |found: crate::context::Found| Hit {
+            conversation: with_tags(found.message, &tags),
+            passage: found.passage,
+            score: found.score,
+        };
+        Ok(found.into_iter().map(hit).collect())
+    }
+
+    /// Gives a message other tags in place of those that it has.
+    ///
+    /// # Errors
+    /// `NotFound` for the persona or the message; `InvalidInput` for the tags; those of the store.
+    pub async fn tag_message(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        message: MessageId,
+        tags: &[String],
+    ) -> Result<Vec<String>> {
+        let tags = checked_tags(tags)?;
+        let session = self.get(scope, id).await?.session;
+        let write = Write::TagMessage { session, message, tags: tags.clone() };
+        self.ports.store.apply(WriteBatch::new(scope.clone(), self.now()).with(write)).await?;
+        Ok(tags)
+    }
+
+    /// Erases messages of a persona by id, with everything that was made from them. Returns how many.
+    ///
+    /// # Errors
+    /// `NotFound` for the persona, and for an id that is none of its messages: nothing is erased then;
+    /// `InvalidInput` for none or too many; those of erasure.
+    pub async fn delete_messages(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        ids: &[MessageId],
+    ) -> Result<u64> {
+        if ids.is_empty() || ids.len() > MAX_DELETED {
+            return Err(Error::invalid(format!("ids: 1 to {MAX_DELETED} of them")));
+        }
+        let persona = self.get(scope, id).await?;
+        let held = self.ports.store.held_messages(scope, &persona.session, ids).await?;
+        let held: HashSet<MessageId> = held.into_iter().collect();
+        let unknown: Vec<String> =
+            ids.iter().filter(|id| !held.contains(id)).map(ToString::to_string).collect();
+        if !unknown.is_empty() {
+            return Err(Error::not_found(format!(
+                "no such message in this conversation: {}; nothing was deleted",
+                unknown.join(", ")
+            )));
+        }
+        Ok(self.ports.erase.messages(scope, &persona.session, ids).await?.messages)
+    }
+
+    /// Erases the messages of a persona that were said before an instant. Returns how many.
+    ///
+    /// # Errors
+    /// `NotFound`; those of erasure.
+    pub async fn delete_older_than(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        before: Timestamp,
+    ) -> Result<u64> {
+        let persona = self.get(scope, id).await?;
+        let erased = self.ports.erase.messages_before(scope, &persona.session, before).await?;
+        Ok(erased.messages)
+    }
+
+    /// Erases all messages of a persona, which stays. Returns how many.
+    ///
+    /// # Errors
+    /// `NotFound`; those of erasure.
+    pub async fn clear(&self, scope: &Scope, id: PersonaId) -> Result<u64> {
+        let persona = self.get(scope, id).await?;
+        let Some(session) = self.ports.store.session(scope, &persona.session).await? else {
+            return Ok(0);
+        };
+        let all = whole(session.messages);
+        let all = self.ports.store.recent_messages(scope, &persona.session, all).await?;
+        let ids: Vec<MessageId> = all.iter().map(|message| message.id).collect();
+        Ok(self.ports.erase.messages(scope, &persona.session, &ids).await?.messages)
+    }
+
+    pub(super) async fn tags_of(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+    ) -> Result<BTreeMap<MessageId, Vec<String>>> {
+        let tagged = self.ports.store.message_tags(scope, &persona.session).await?;
+        Ok(tagged.into_iter().collect())
+    }
+}
+
+fn whole(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn with_tags(message: Message, tags: &BTreeMap<MessageId, Vec<String>>) -> Conversation {
+    let tags = tags.get(&message.id).cloned().unwrap_or_default();
+    Conversation { message, tags }
+}

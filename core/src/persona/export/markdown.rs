@@ -1,0 +1,176 @@
+//! The form for people. Texts stand between fences that are longer than any within them, so that whatever is
+//! said is read back as it was.
+
+use std::fmt::Write;
+
+use super::{Export, FORMAT, FORMAT_VERSION};
+use crate::error::{Error, Result};
+use crate::persona::Settings;
+use crate::text::Json;
+
+/// Settings that are numbers or truth values; all others are texts.
+const BARE: &[&str] = &[
+    "version", "temperature", "max_tokens", "max_history_tokens", "expiry_days", "memory",
+    "complete",
+];
+/// Settings of the whole, and not of the context.
+const OF_WHOLE: &[&str] = &["format", "version", "exported_at", "complete"];
+
+pub(super) fn write(export: &Export) -> String {
+    let Settings { temperature, max_tokens, max_history_tokens, expiry_days } = export.settings;
+    let mut text = format!("# {}\n\n", export.name);
+    let preset = export.preset.as_ref().map(ToString::to_string);
+    for (name, value) in [
+        ("format", FORMAT.to_owned()),
+        ("version", FORMAT_VERSION.to_string()),
+        ("exported_at", export.exported_at.to_rfc3339()),
+        ("complete", export.is_complete.to_string()),
+        ("created_at", export.created_at.to_rfc3339()),
+        ("temperature", temperature.to_string()),
+        ("max_tokens", max_tokens.to_string()),
+        ("max_history_tokens", max_history_tokens.to_string()),
+        ("expiry_days", expiry_days.to_string()),
+        ("memory", export.memory.to_string()),
+        ("preset_id", preset.unwrap_or_default()),
+        ("tags", export.tags.join(", ")),
+    ] {
+        line(&mut text, name, &value);
+    }
+    section(&mut text, "System prompt", &export.system_prompt);
+    section(&mut text, "Personality", &export.personality);
+    text.push_str("\n## Conversation\n");
+    for message in &export.messages {
+        // Writing to a `String` does not fail.
+        let _ = write!(text, "\n### {}\n\n", message.role);
+        line(&mut text, "created_at", &message.created_at.to_rfc3339());
+        line(&mut text, "name", message.name.as_deref().unwrap_or_default());
+        line(&mut text, "tags", &message.tags.join(", "));
+        fenced(&mut text, &message.content);
+    }
+    text
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    if !value.is_empty() {
+        let _ = writeln!(text, "- {name}: {value}");
+    }
+}
+
+fn section(text: &mut String, title: &str, content: &str) {
+    if !content.is_empty() {
+        let _ = writeln!(text, "\n## {title}");
+        fenced(text, content);
+    }
+}
+
+fn fenced(text: &mut String, content: &str) {
+    let (mut longest, mut run) = (2, 0);
+    for c in content.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest + 1);
+    let _ = write!(text, "\n{fence}text\n{content}\n{fence}\n");
+}
+
+/// What is read so far.
+#[derive(Default)]
+struct Reading {
+    whole: Vec<(String, Json)>,
+    context: Vec<(String, Json)>,
+    messages: Vec<Json>,
+    /// Fields of the message at hand.
+    message: Option<Vec<(String, Json)>>,
+    /// What the next text is.
+    next: Option<&'static str>,
+}
+
+/// The fields of an export, as its JSON has them.
+pub(super) fn read(text: &str) -> Result<Json> {
+    let mut reading = Reading::default();
+    let mut lines = text.split('\n').enumerate();
+    while let Some((number, raw)) = lines.next() {
+        let at = number + 1;
+        let line = raw.trim_end();
+        let ticks = line.len() - line.trim_start_matches('`').len();
+        if ticks >= 3 {
+            let fence = "`".repeat(ticks);
+            let mut content = Vec::new();
+            loop {
+                match lines.next() {
+                    Some((_, end)) if end.trim_end() == fence => break,
+                    Some((_, inner)) => content.push(inner),
+                    None => {
+                        return Err(Error::invalid(format!(
+                            "line {at}: the text that begins here does not end with {fence}"
+                        )));
+                    }
+                }
+            }
+            reading.text(content.join("\n"), at)?;
+        } else if let Some(role) = line.strip_prefix("### ") {
+            reading.end_message();
+            reading.message = Some(vec![("role".to_owned(), Json::from(role.trim()))]);
+            reading.next = Some("content");
+        } else if let Some(title) = line.strip_prefix("## ") {
+            reading.end_message();
+            reading.next = match title.trim() {
+                "System prompt" => Some("system_prompt"),
+                "Personality" => Some("personality"),
+                _ => None,
+            };
+        } else if let Some(name) = line.strip_prefix("# ") {
+            reading.context.push(("name".to_owned(), Json::from(name.trim())));
+        } else if let Some((name, value)) =
+            line.strip_prefix("- ").and_then(|line| line.split_once(": "))
+        {
+            reading.field(name.trim(), value.trim(), at)?;
+        }
+    }
+    reading.end_message();
+    let Reading { mut whole, context, messages, .. } = reading;
+    if context.is_empty() {
+        return Err(Error::invalid(
+            "this is no export of a context: it is JSON that begins with `{`, or Markdown that begins \
+             with `# ` and a name",
+        ));
+    }
+    whole.push(("context".to_owned(), Json::Object(context)));
+    whole.push(("conversations".to_owned(), Json::List(messages)));
+    Ok(Json::Object(whole))
+}
+
+impl Reading {
+    fn end_message(&mut self) {
+        self.messages.extend(self.message.take().map(Json::Object));
+        self.next = None;
+    }
+
+    fn text(&mut self, content: String, at: usize) -> Result<()> {
+        let Some(name) = self.next.take() else {
+            return Err(Error::invalid(format!("line {at}: a text that belongs to nothing")));
+        };
+        let fields = self.message.as_mut().unwrap_or(&mut self.context);
+        fields.push((name.to_owned(), Json::Text(content)));
+        Ok(())
+    }
+
+    fn field(&mut self, name: &str, value: &str, at: usize) -> Result<()> {
+        let read = match name {
+            "tags" => {
+                let tags = value.split(',').map(str::trim).filter(|tag| !tag.is_empty());
+                Json::List(tags.map(Json::from).collect())
+            }
+            name if BARE.contains(&name) => Json::parse(value)
+                .map_err(|_| Error::invalid(format!("line {at}: {name} has no such value")))?,
+            _ => Json::from(value),
+        };
+        let fields = match &mut self.message {
+            Some(message) => message,
+            None if OF_WHOLE.contains(&name) => &mut self.whole,
+            None => &mut self.context,
+        };
+        fields.push((name.to_owned(), read));
+        Ok(())
+    }
+}

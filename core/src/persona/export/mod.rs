@@ -1,0 +1,141 @@
+//! A persona with its conversation as text: JSON for programs, Markdown for people. Both are read back, and
+//! both say their version.
+
+mod json;
+mod markdown;
+
+use super::{Persona, Settings};
+use crate::error::{Error, Result};
+use crate::ids::PresetId;
+use crate::session::Role;
+use crate::text::Json;
+use crate::time::Timestamp;
+
+/// The version of the forms that are written. Older ones are read; a newer one is refused.
+pub const FORMAT_VERSION: u64 = 1;
+/// What the forms call themselves.
+const FORMAT: &str = "throughline.context";
+
+/// A form of exports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExportFormat {
+    /// For programs.
+    Json,
+    /// For people.
+    Markdown,
+}
+
+impl ExportFormat {
+    /// Every form.
+    pub const ALL: [Self; 2] = [Self::Json, Self::Markdown];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Markdown => "markdown",
+        }
+    }
+}
+
+impl std::str::FromStr for ExportFormat {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| {
+            let allowed = Self::ALL.map(Self::as_str).join(", ");
+            Error::invalid(format!("unknown format: one of {allowed}"))
+        })
+    }
+}
+
+/// A persona as it leaves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Export {
+    /// When it was made.
+    pub exported_at: Timestamp,
+    /// Whether all of the conversation is in it; else its newest part.
+    pub is_complete: bool,
+    /// See [`Persona::name`].
+    pub name: String,
+    /// See [`Persona::system_prompt`].
+    pub system_prompt: String,
+    /// See [`Persona::personality`].
+    pub personality: String,
+    /// See [`Persona::settings`].
+    pub settings: Settings,
+    /// See [`Persona::memory`].
+    pub memory: bool,
+    /// See [`Persona::tags`].
+    pub tags: Vec<String>,
+    /// See [`Persona::preset`].
+    pub preset: Option<PresetId>,
+    /// See [`Persona::created_at`].
+    pub created_at: Timestamp,
+    /// The conversation, oldest first.
+    pub messages: Vec<ExportMessage>,
+}
+
+/// A message as it leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportMessage {
+    /// Who speaks.
+    pub role: Role,
+    /// The speaker's name.
+    pub name: Option<String>,
+    /// What was said.
+    pub content: String,
+    /// When it was said.
+    pub created_at: Timestamp,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
+impl Export {
+    /// A persona without its conversation.
+    #[must_use]
+    pub fn of(persona: &Persona, exported_at: Timestamp) -> Self {
+        let Persona { name, system_prompt, personality, settings, memory, tags, preset, .. } =
+            persona.clone();
+        let (created_at, messages) = (persona.created_at, Vec::new());
+        Self {
+            exported_at,
+            is_complete: true,
+            name,
+            system_prompt,
+            personality,
+            settings,
+            memory,
+            tags,
+            preset,
+            created_at,
+            messages,
+        }
+    }
+
+    /// As text.
+    #[must_use]
+    pub fn write(&self, format: ExportFormat) -> String {
+        match format {
+            ExportFormat::Json => json::write(self).pretty(),
+            ExportFormat::Markdown => markdown::write(self),
+        }
+    }
+
+    /// The inverse of [`Self::write`]; the form is told by the text.
+    ///
+    /// # Errors
+    /// `InvalidInput` that says what is wrong and where.
+    pub fn read(text: &str) -> Result<Self> {
+        let text = text.trim_start_matches('\u{feff}');
+        let fields = match text.trim_start().starts_with('{') {
+            true => Json::parse(text)?,
+            false => markdown::read(text)?,
+        };
+        json::read(&fields)
+    }
+}
+
+#[cfg(test)]
+mod tests;

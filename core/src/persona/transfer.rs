@@ -1,0 +1,223 @@
+//! Taking personas out and in again: exports, imports, and the backups that are kept of them.
+
+use super::export::{Export, ExportFormat, ExportMessage};
+use super::rules::tags as checked_tags;
+use super::{
+    Backup, BackupHead, BackupReason, Checked, NewPersona, Overrides, Persona, PersonaService,
+};
+use crate::error::{Error, Result};
+use crate::ids::{BackupId, PersonaId, PresetId};
+use crate::ports::{Idempotency, Precondition, RecordKey, Write};
+use crate::scope::Scope;
+use crate::session::{AppendOptions, Message, NewMessage};
+use crate::time::Timestamp;
+
+impl PersonaService {
+    /// A persona with its conversation, as text.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the store.
+    pub async fn export(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        format: ExportFormat,
+    ) -> Result<String> {
+        let persona = self.get(scope, id).await?;
+        Ok(self.collect(scope, &persona).await?.0.write(format))
+    }
+
+    /// A persona with its conversation as of one moment, the sequence number of its last message and the
+    /// version of its session. Of a conversation over the limit of bytes, the newest messages.
+    async fn collect(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+    ) -> Result<(Export, u64, Option<u64>)> {
+        let store = &self.ports.store;
+        let session = store.session(scope, &persona.session).await?;
+        let count = session.as_ref().map_or(0, |session| session.messages);
+        let mut export = Export::of(persona, self.now());
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let mut messages = store.recent_messages(scope, &persona.session, count).await?;
+        let through = messages.last().map_or(0, |message| message.seq);
+        let mut left = self.limits().context_bytes;
+        let mut from = messages.len();
+        while let Some(held) = from.checked_sub(1).map(|at| messages[at].content.len())
+            && held <= left
+        {
+            (left, from) = (left - held, from - 1);
+        }
+        export.is_complete = from == 0;
+        let tags = self.tags_of(scope, persona).await?;
+        export.messages = messages
+            .split_off(from)
+            .into_iter()
+            .map(|message| {
+                let tags = tags.get(&message.id).cloned().unwrap_or_default();
+                let Message { role, name, content, created_at, .. } = message;
+                ExportMessage { role, name, content, created_at, tags }
+            })
+            .collect();
+        Ok((export, through, session.map(|session| session.version)))
+    }
+
+    /// Makes a persona of an export, with its conversation: all of it or nothing. It is another one, which
+    /// begins now.
+    ///
+    /// # Errors
+    /// `InvalidInput` that says what is wrong and where; `Conflict` past a limit, and when the idempotency key
+    /// stands for another request; those of the store.
+    pub async fn import(
+        &self,
+        scope: &Scope,
+        text: &str,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Checked<Persona>> {
+        let limits = self.limits();
+        if text.len() > limits.context_bytes.saturating_mul(2) {
+            return Err(Error::invalid(format!(
+                "the export has {} bytes, at most {} are allowed",
+                text.len(),
+                limits.context_bytes.saturating_mul(2)
+            )));
+        }
+        let export = Export::read(text)?;
+        self.take_in(scope, export, idempotency).await
+    }
+
+    async fn take_in(
+        &self,
+        scope: &Scope,
+        export: Export,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Checked<Persona>> {
+        if export.messages.len() as u64 > self.limits().conversations {
+            return Err(Error::conflict(format!(
+                "the export has {} messages, at most {} are allowed in a conversation",
+                export.messages.len(),
+                self.limits().conversations
+            )));
+        }
+        let bytes: usize = export.messages.iter().map(|message| message.content.len()).sum();
+        if bytes > self.limits().context_bytes {
+            return Err(Error::conflict(format!(
+                "the messages of the export have {bytes} bytes, at most {} are allowed",
+                self.limits().context_bytes
+            )));
+        }
+        let id = self.new_id(idempotency);
+        let preset = self.known_preset(scope, export.preset.clone()).await?;
+        let settings = export.settings;
+        let new = NewPersona {
+            name: export.name,
+            system_prompt: export.system_prompt,
+            personality: export.personality,
+            settings: Overrides::default(),
+            memory: export.memory,
+            tags: export.tags,
+        };
+        let persona = Persona::begin(id, new, (preset, settings), self.limits(), self.now())?;
+        let findings = self.checked(&persona)?;
+        if export.messages.is_empty() {
+            return self.begin(scope, persona, Vec::new(), idempotency).await;
+        }
+        if idempotency.is_none() || self.ports.store.persona(scope, id).await?.is_none() {
+            self.check_room(scope).await?;
+        }
+        let mut tags = Vec::with_capacity(export.messages.len());
+        let mut messages = Vec::with_capacity(export.messages.len());
+        for message in export.messages {
+            tags.push(checked_tags(&message.tags)?);
+            messages.push(NewMessage {
+                name: message.name,
+                created_at: Some(message.created_at),
+                ..NewMessage::new(message.role, message.content)
+            });
+        }
+        let options = AppendOptions { idempotency, of_a_guest: !persona.memory };
+        let ready = self.ports.sessions.ready(scope, messages, options).await?;
+        let mut batch = self.ports.sessions.batch_of(scope, &persona.session, &ready, true).await?;
+        let tagged = ready.prepared.iter().zip(tags).filter(|(_, tags)| !tags.is_empty());
+        batch.writes.extend(tagged.map(|(message, tags)| Write::TagMessage {
+            session: persona.session.clone(),
+            message: message.id,
+            tags,
+        }));
+        let (now, key) = (persona.created_at, RecordKey::Persona(id));
+        batch.preconditions.push(Precondition::IfAbsent(key));
+        batch.writes.push(Write::PutPersona(Box::new(persona)));
+        batch.writes.push(self.upkeep_later(now));
+        self.ports.store.apply(batch).await?;
+        Ok(Checked { value: self.get(scope, id).await?, findings })
+    }
+
+    /// A preset that is there; that of another installation is not.
+    async fn known_preset(
+        &self,
+        scope: &Scope,
+        preset: Option<PresetId>,
+    ) -> Result<Option<PresetId>> {
+        let Some(preset) = preset else { return Ok(None) };
+        let is_built_in = super::built_in().iter().any(|held| held.id == preset);
+        let known = is_built_in || self.ports.store.preset(scope, &preset).await?.is_some();
+        Ok(known.then_some(preset))
+    }
+
+    /// The write that keeps a backup, and what must hold for it: that nothing of the conversation was erased
+    /// since it was read.
+    pub(super) async fn backed_up(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        reason: BackupReason,
+        now: Timestamp,
+    ) -> Result<(Write, Option<Precondition>)> {
+        let (export, through, version) = self.collect(scope, persona).await?;
+        let data = export.write(ExportFormat::Json);
+        let head = BackupHead {
+            id: BackupId::from_uuid(self.ports.ids.next()),
+            persona: persona.id,
+            session: persona.session.clone(),
+            through,
+            taken_at: now,
+            reason,
+            bytes: data.len() as u64,
+        };
+        let keep = match reason {
+            BackupReason::Daily => self.limits().daily_backups,
+            BackupReason::Deletion | BackupReason::Expiry => 1,
+        };
+        let key = RecordKey::Session(persona.session.clone());
+        let unchanged = version.map(|version| Precondition::IfVersion(key, version));
+        Ok((Write::PutBackup { backup: Box::new(Backup { head, data }), keep }, unchanged))
+    }
+
+    /// The backups of a persona, deleted or not, the newest first.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the store.
+    pub async fn backups(&self, scope: &Scope, id: PersonaId) -> Result<Vec<BackupHead>> {
+        if self.ports.store.persona(scope, id).await?.is_none() {
+            self.get(scope, id).await?;
+        }
+        self.ports.store.persona_backups(scope, id).await
+    }
+
+    /// Makes a persona of a backup, as [`Self::import`] does of an export.
+    ///
+    /// # Errors
+    /// `NotFound` for the persona or the backup; as [`Self::import`].
+    pub async fn restore_backup(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        backup: BackupId,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Checked<Persona>> {
+        let held = self.ports.store.persona_backup(scope, backup).await?;
+        let held = held.filter(|held| held.head.persona == id);
+        let none = || Error::not_found("no backup of this context under this id");
+        self.take_in(scope, Export::read(&held.ok_or_else(none)?.data)?, idempotency).await
+    }
+}

@@ -1,0 +1,185 @@
+//! What becomes due by time: expired personas are backed up and put away, those whose grace has ended are
+//! erased, and the others backed up once a day (seed 001). A job does it where a worker runs; where none does,
+//! whoever opens a scope does a bounded slice.
+
+use std::time::Duration;
+
+use super::expiry::next_due;
+use super::service::replace;
+use super::{BackupReason, Persona, PersonaService, Status};
+use crate::error::{ErrorKind, Result};
+use crate::ids::JobId;
+use crate::job::{DEFAULT_PRIORITY, Job, NewJob, Outcome};
+use crate::ports::{Write, WriteBatch};
+use crate::scope::Scope;
+use crate::time::Timestamp;
+
+/// Kind of the jobs that do the upkeep of a scope's personas.
+pub const UPKEEP_JOB: &str = "persona_upkeep";
+
+/// Personas of one attempt of a job; what is left then is another job.
+const SLICE: usize = 100;
+/// How long an attempt may take before another worker may try.
+const LEASE: Duration = Duration::from_secs(600);
+/// A day: how long after something was done it is looked at again.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What upkeep did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Upkept {
+    /// Personas that had expired and were put away.
+    pub expired: u64,
+    /// Personas whose grace had ended and that were erased.
+    pub erased: u64,
+    /// Personas that were backed up.
+    pub backed_up: u64,
+    /// Whether more is due.
+    pub more: bool,
+}
+
+impl Upkept {
+    fn done(&self) -> u64 {
+        self.expired + self.erased + self.backed_up
+    }
+}
+
+/// What is due for a persona.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    PutAway,
+    Erase,
+    Backup,
+}
+
+fn due(persona: &Persona, grace_days: u32, now: Timestamp) -> Option<Due> {
+    match persona.status(now) {
+        Status::Deleted => {
+            persona.erased_from(grace_days).filter(|end| *end <= now).map(|_| Due::Erase)
+        }
+        Status::Expired => Some(Due::PutAway),
+        Status::Active | Status::Expiring => persona.wants_backup(now).then_some(Due::Backup),
+    }
+}
+
+impl PersonaService {
+    /// Puts away up to `limit` personas that have expired, and erases those whose grace has ended.
+    ///
+    /// # Errors
+    /// Those of the store and of erasure; what was done before stays.
+    pub async fn clean_up(&self, scope: &Scope, limit: usize) -> Result<Upkept> {
+        self.keep_up(scope, limit, |due| due != Due::Backup).await
+    }
+
+    /// Does up to `limit` things that are due in a scope: what [`Self::clean_up`] does, and daily backups.
+    ///
+    /// # Errors
+    /// As [`Self::clean_up`].
+    pub async fn due(&self, scope: &Scope, limit: usize) -> Result<Upkept> {
+        self.keep_up(scope, limit, |_| true).await
+    }
+
+    async fn keep_up(
+        &self,
+        scope: &Scope,
+        limit: usize,
+        wanted: impl Fn(Due) -> bool + Send,
+    ) -> Result<Upkept> {
+        let (now, grace) = (self.now(), self.limits().grace_days);
+        let mut done = Upkept::default();
+        for persona in self.ports.store.personas(scope).await? {
+            let Some(due) = due(&persona, grace, now).filter(|due| wanted(*due)) else { continue };
+            if done.done() >= limit as u64 {
+                done.more = true;
+                break;
+            }
+            let did = match due {
+                Due::PutAway => {
+                    done.expired += 1;
+                    self.put_away(scope, &persona, BackupReason::Expiry).await.map(|_| ())
+                }
+                Due::Erase => {
+                    done.erased += 1;
+                    self.ports.erase.session(scope, &persona.session).await.map(|_| ())
+                }
+                Due::Backup => {
+                    done.backed_up += 1;
+                    self.back_up(scope, &persona, now).await
+                }
+            };
+            match did {
+                // It was in use just now, or is gone: the next time will see.
+                Err(error) if error.is_lost_race() || error.kind() == ErrorKind::NotFound => {}
+                did => did?,
+            }
+        }
+        Ok(done)
+    }
+
+    /// Takes the daily backup of a persona.
+    async fn back_up(&self, scope: &Scope, held: &Persona, now: Timestamp) -> Result<()> {
+        let (backup, preconditions) = self.backed_up(scope, held, BackupReason::Daily, now).await?;
+        let changed =
+            Persona { backed_up_at: Some(now), version: held.version + 1, ..held.clone() };
+        let mut batch = replace(scope, held, changed, now).with(backup);
+        batch.preconditions.extend(preconditions);
+        self.ports.store.apply(batch).await.map(|_| ())
+    }
+
+    /// The job that looks at the scope in a day; there is one of them at most.
+    pub(super) fn upkeep_later(&self, now: Timestamp) -> Write {
+        Write::EnqueueJob(self.job(now.plus(DAY)))
+    }
+
+    fn job(&self, due_at: Timestamp) -> NewJob {
+        NewJob {
+            id: JobId::from_uuid(self.ports.ids.next()),
+            kind: UPKEEP_JOB.to_owned(),
+            subject: "all".to_owned(),
+            priority: DEFAULT_PRIORITY - 2,
+            due_at,
+        }
+    }
+
+    /// Attempts up to `limit` jobs that are due. Returns how many there were, and what they did together.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn work(&self, limit: usize) -> Result<(u64, Upkept)> {
+        let now = self.now();
+        let jobs = self.ports.store.claim_jobs(&[UPKEEP_JOB], now, LEASE, limit).await?;
+        let (attempted, mut all) = (jobs.len() as u64, Upkept::default());
+        for job in jobs {
+            let done = self.attempt(&job).await?;
+            all.expired += done.expired;
+            all.erased += done.erased;
+            all.backed_up += done.backed_up;
+        }
+        Ok((attempted, all))
+    }
+
+    async fn attempt(&self, job: &Job) -> Result<Upkept> {
+        let (outcome, done) = match self.due(&job.scope, SLICE).await {
+            Ok(done) => (Outcome::Done, done),
+            Err(error) => (Outcome::Failed(error.to_string()), Upkept::default()),
+        };
+        let now = self.now();
+        let worked = outcome == Outcome::Done;
+        let mut batch =
+            WriteBatch::new(job.scope.clone(), now).with(Write::FinishJob(job.id, outcome));
+        if worked {
+            // One a day for each scope would add up.
+            batch = batch.with(Write::DropJob(job.id));
+            let held = self.ports.store.personas(&job.scope).await?;
+            let next = match done.more {
+                true => Some(now),
+                false => next_due(held.iter(), self.limits().grace_days, now),
+            };
+            batch.writes.extend(next.map(|at| Write::EnqueueJob(self.job(at))));
+        }
+        match self.ports.store.apply(batch).await {
+            // The job went with its scope, which was erased meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(done),
+            applied => applied.map(|_| done),
+        }
+    }
+}

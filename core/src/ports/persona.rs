@@ -1,0 +1,41 @@
+//! What a store knows of personas, beside the writes of a batch.
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId};
+use crate::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
+use crate::scope::Scope;
+
+/// Personas, presets, backups and tags of messages. There are so few of each in a scope that lists are
+/// read whole.
+#[async_trait]
+pub trait PersonaRepo: Send + Sync {
+    /// The persona under an id, whether it is deleted or not.
+    async fn persona(&self, scope: &Scope, id: PersonaId) -> Result<Option<Persona>>;
+
+    /// All personas, deleted ones included, in the order in which they were made, ties by id.
+    async fn personas(&self, scope: &Scope) -> Result<Vec<Persona>>;
+
+    /// The preset of the scope's own under an id, whether it is active or not.
+    async fn preset(&self, scope: &Scope, id: &PresetId) -> Result<Option<Preset>>;
+
+    /// All presets of the scope's own, in the order in which they were made, ties by id.
+    async fn presets(&self, scope: &Scope) -> Result<Vec<Preset>>;
+
+    /// How often presets were used, by id; those never used are left out.
+    async fn preset_uses(&self, scope: &Scope) -> Result<Vec<(PresetId, PresetUse)>>;
+
+    /// The backups of a persona, the newest first, ties by the higher id.
+    async fn persona_backups(&self, scope: &Scope, id: PersonaId) -> Result<Vec<BackupHead>>;
+
+    /// A backup with what it holds.
+    async fn persona_backup(&self, scope: &Scope, id: BackupId) -> Result<Option<Backup>>;
+
+    /// The messages of a session that have tags, in the order of the conversation.
+    async fn message_tags(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+    ) -> Result<Vec<(MessageId, Vec<String>)>>;
+}

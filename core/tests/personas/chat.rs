@@ -1,0 +1,267 @@
+//! Turns: what is sent, and that question and answer are kept together or not at all.
+
+use throughline_core::ErrorKind;
+use throughline_core::persona::{ChatRequest, NewPersona, Overrides, PersonaChange, PersonaLimits};
+use throughline_core::ports::{PersonaRepo, SessionRepo};
+use throughline_core::session::{NewMessage, Role};
+use throughline_testkit::build::{scope, session};
+use throughline_testkit::memory::{Answering, ScriptedModel};
+
+use crate::{HOUR, World, repeat};
+
+fn with_history(max_history_tokens: u32) -> NewPersona {
+    let settings = Overrides {
+        max_history_tokens: Some(max_history_tokens),
+        temperature: Some(0.25),
+        ..Overrides::default()
+    };
+    let mut new = NewPersona::new("Guide", "You are a guide who never loses the thread.");
+    new.personality = "Calm and exact".to_owned();
+    new.settings = settings;
+    new
+}
+
+#[tokio::test]
+async fn a_hundred_turns_keep_the_prompt_and_stay_within_their_limit() {
+    let world = World::new();
+    for memory in [false, true] {
+        let limit = 1_500;
+        let persona = world.make(NewPersona { memory, ..with_history(limit) }).await;
+        let model = ScriptedModel::default();
+        let (mut truncated, mut warned) = (0, 0);
+        for n in 0..100 {
+            world.clock.advance(HOUR);
+            let question = format!("Question {n}: what comes after stage {n} of the journey?");
+            let (turn, result) = world.say(&model, persona.id, &question).await;
+            assert!(turn.system.starts_with("You are a guide who never loses the thread.\n"));
+            assert!(turn.system.contains("Calm and exact"));
+            let tokens = turn.receipt.tokens;
+            assert!(tokens.used <= limit && tokens.history <= limit, "{n}: {tokens:?}");
+            assert_eq!(turn.messages.last().unwrap().content, question);
+            // What is not fenced memory is whole exchanges, in order.
+            let fenced =
+                |text: &str| text.starts_with("<recalled>") || text.starts_with("<summary>");
+            let history: Vec<Role> = turn.messages[..turn.messages.len() - 1]
+                .iter()
+                .filter(|message| !fenced(&message.content))
+                .map(|message| message.role)
+                .collect();
+            assert!(
+                history.chunks(2).all(|pair| pair == [Role::User, Role::Assistant]),
+                "{n}: {history:?}"
+            );
+            assert!(n < 2 || history.len() >= 2, "the last exchange is always there");
+            truncated += u64::from(result.history_truncated);
+            warned += u32::from(turn.warnings.iter().any(|warning| warning.contains('%')));
+            assert_eq!(result.history_truncated, history.len() < 2 * n);
+            assert_eq!(result.persona.expires_at, world.personas.now().plus(HOUR * 168));
+        }
+        assert!(truncated > 30 && warned > 0, "{truncated} {warned}");
+        let asked = model.asked();
+        assert_eq!(asked.len(), 100);
+        assert!(asked.iter().all(|asked| asked.temperature == 0.25 && asked.max_tokens == 1_000));
+        let held = world.get(persona.id).await;
+        assert_eq!((held.turns, held.truncations, held.version), (100, truncated, 101));
+        assert_eq!(world.said(&persona.session).await.len(), 200);
+        let whole = world.store.session(&world.scope, &persona.session).await.unwrap().unwrap();
+        assert!(whole.summarized > 0, "summaries work there too");
+    }
+}
+
+#[tokio::test]
+async fn what_a_turn_is_told() {
+    let world = World::new();
+    let persona = world.make(with_history(2_000)).await;
+    let request = ChatRequest { maintain_personality: false, ..ChatRequest::new("Hello") };
+    let plain = world.personas.prepare(&world.scope, persona.id, &request).await.unwrap();
+    let stays = world.prepare(persona.id, "Hello").await;
+    assert!(stays.system.contains("Stay calm") && !plain.system.contains("Stay calm"));
+    assert!(stays.system.starts_with(&plain.system));
+    assert_ne!(plain.receipt.turn, stays.receipt.turn);
+    assert_eq!((plain.messages.len(), plain.receipt.history_truncated), (1, false));
+    assert_eq!(plain.receipt.tokens.limit, 2_000);
+    let request = ChatRequest { token_budget: Some(300), ..ChatRequest::new("Hello") };
+    let small = world.personas.prepare(&world.scope, persona.id, &request).await.unwrap();
+    assert_eq!(small.receipt.tokens.limit, 300, "a request overrides the persona");
+    let huge = "word ".repeat(400);
+    for (message, budget, kind) in [
+        ("", None, ErrorKind::InvalidInput),
+        ("a\0b", None, ErrorKind::InvalidInput),
+        ("Hello", Some(0), ErrorKind::InvalidInput),
+        ("Hello", Some(1_000_001), ErrorKind::InvalidInput),
+        ("Hello", Some(20), ErrorKind::BudgetTooSmall),
+        (huge.as_str(), Some(300), ErrorKind::BudgetTooSmall),
+    ] {
+        let request = ChatRequest { token_budget: budget, ..ChatRequest::new(message) };
+        let error = world.personas.prepare(&world.scope, persona.id, &request).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+    }
+    assert!(world.said(&persona.session).await.is_empty());
+}
+
+#[tokio::test]
+async fn memory_recalls_what_other_sessions_know_and_can_be_off() {
+    let world = World::new();
+    let said =
+        NewMessage::new(Role::User, "The lighthouse keeper keeps the key under a red stone.");
+    world.sessions.append(&world.scope, &session("other"), vec![said]).await.unwrap();
+    let with = world.persona("Keeper").await;
+    let without =
+        world.make(NewPersona { memory: false, ..NewPersona::new("Blank", "You are new.") }).await;
+    let request = ChatRequest::new("Where does the lighthouse keeper keep the key?");
+    let shown = |turn: &throughline_core::persona::ChatTurn| {
+        turn.messages.iter().any(|message| message.content.contains("under a red stone"))
+    };
+    let turn = world.personas.prepare(&world.scope, with.id, &request).await.unwrap();
+    assert!(shown(&turn) && turn.receipt.tokens.recalled > 0);
+    assert!(turn.messages[0].content.starts_with("<recalled>"), "it is fenced as data");
+    let turn = world.personas.prepare(&world.scope, without.id, &request).await.unwrap();
+    assert!(!shown(&turn) && turn.receipt.tokens.recalled == 0);
+    // What is said to one that remembers nothing states no facts.
+    let model = ScriptedModel::default();
+    for (persona, stated) in [(&without, false), (&with, true)] {
+        world.say(&model, persona.id, "My locker code is 4471. I live in Lisbon.").await;
+        let totals = world.store.totals(&world.scope).await.unwrap();
+        assert_eq!(totals.facts > 0, stated);
+    }
+}
+
+#[tokio::test]
+async fn question_and_answer_are_kept_together_or_not_at_all() {
+    let world = World::new();
+    let persona = world.persona("Guide").await;
+    let request = ChatRequest::new("Are you there?");
+    for (script, kind) in [
+        (Answering::Fails(ErrorKind::Declined), ErrorKind::Declined),
+        (Answering::Fails(ErrorKind::Unavailable), ErrorKind::Unavailable),
+        (Answering::Text(" \n".to_owned()), ErrorKind::Declined),
+    ] {
+        let model = ScriptedModel::new(vec![script]);
+        let error =
+            world.personas.chat(&model, &world.scope, persona.id, &request).await.unwrap_err();
+        assert_eq!(error.kind(), kind);
+        assert!(world.said(&persona.session).await.is_empty());
+        assert_eq!(world.get(persona.id).await, persona);
+    }
+    // A call that is given up leaves nothing behind, and one that is waited for is kept.
+    let model = ScriptedModel::new(vec![
+        Answering::Hangs("too late".to_owned()),
+        Answering::Hangs("in time".to_owned()),
+    ]);
+    let hanging = world.personas.chat(&model, &world.scope, persona.id, &request);
+    let given_up = tokio::time::timeout(std::time::Duration::from_millis(20), hanging).await;
+    assert!(given_up.is_err());
+    assert!(world.said(&persona.session).await.is_empty());
+    model.release();
+    let (_, result) = world.say(&model, persona.id, "Are you there?").await;
+    assert_eq!(result.answer.message.content, "in time");
+    assert_eq!(world.said(&persona.session).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_repeated_commit_keeps_nothing_twice() {
+    let world = World::new();
+    let persona = world.persona("Guide").await;
+    let turn = world.prepare(persona.id, "Who are you?").await;
+    let first = world.personas.commit(&world.scope, &turn.receipt, "A guide.").await.unwrap();
+    assert_eq!(
+        (first.question.message.role, first.answer.message.role),
+        (Role::User, Role::Assistant)
+    );
+    assert_eq!(first.answer.message.content, "A guide.");
+    assert!(!first.repeated && first.tokens_used > u64::from(turn.receipt.tokens.used));
+    world.clock.advance(HOUR);
+    let again = world.personas.commit(&world.scope, &turn.receipt, "A guide.").await.unwrap();
+    assert!(again.repeated);
+    assert_eq!((&again.question, &again.answer), (&first.question, &first.answer));
+    let other = world.personas.commit(&world.scope, &turn.receipt, "Another.").await.unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::Conflict);
+    assert_eq!(world.said(&persona.session).await.len(), 2);
+    assert_eq!(world.get(persona.id).await.turns, 1);
+    // In another scope the persona of the receipt is not there.
+    for stranger in [scope("bo"), throughline_core::Scope::new("bolt", "ana", None).unwrap()] {
+        let error = world.personas.commit(&stranger, &turn.receipt, "A guide.").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(world.store.personas(&stranger).await.unwrap().is_empty());
+    }
+    // The id of the turn is known for a day; what is older is refused.
+    let late = world.prepare(persona.id, "Later?").await;
+    world.clock.advance(HOUR * 25);
+    let error = world.personas.commit(&world.scope, &late.receipt, "No.").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    for empty in ["", "  "] {
+        let receipt = world.prepare(persona.id, "And?").await.receipt;
+        let error = world.personas.commit(&world.scope, &receipt, empty).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    }
+    assert_eq!(world.said(&persona.session).await.len(), 2);
+}
+
+#[tokio::test]
+async fn who_changes_the_persona_meanwhile_is_respected() {
+    let world = World::new();
+    let persona = world.persona("Guide").await;
+    let ask = |message: &str| ChatRequest::new(message);
+    let prepare = async |message: &str| {
+        world.personas.prepare(&world.scope, persona.id, &ask(message)).await.unwrap().receipt
+    };
+    let (one, two, three) = (prepare("One?").await, prepare("Two?").await, prepare("Three?").await);
+    let change = PersonaChange { name: Some("Renamed".to_owned()), ..PersonaChange::default() };
+    world.personas.update(&world.scope, persona.id, &change, None).await.unwrap();
+    // Two answers at once: both are kept, and counted.
+    let (a, b) = tokio::join!(
+        world.personas.commit(&world.scope, &one, "First."),
+        world.personas.commit(&world.scope, &two, "Second."),
+    );
+    a.unwrap();
+    b.unwrap();
+    let held = world.get(persona.id).await;
+    assert_eq!((held.name.as_str(), held.turns), ("Renamed", 2));
+    assert_eq!(world.said(&persona.session).await.len(), 4);
+    world.personas.delete(&world.scope, persona.id, None).await.unwrap();
+    let error = world.personas.commit(&world.scope, &three, "Third.").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(world.said(&persona.session).await.len(), 4);
+}
+
+#[tokio::test]
+async fn an_expired_persona_answers_after_an_extension_only() {
+    let world = World::new();
+    let persona = world.persona("Guide").await;
+    world.clock.advance(HOUR * 150);
+    let soon = world.prepare(persona.id, "Still?").await;
+    assert!(soon.warnings.iter().any(|warning| warning.contains("within 24 hours")));
+    world.clock.advance(HOUR * 18);
+    let request = ChatRequest::new("And now?");
+    let error = world.personas.prepare(&world.scope, persona.id, &request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.message().contains("extend"), "{error}");
+    // What was asked in time is kept, and counts as an interaction.
+    let kept = world.personas.commit(&world.scope, &soon.receipt, "Still.").await.unwrap();
+    assert_eq!(kept.persona.expires_at, world.personas.now().plus(HOUR * 168));
+    world.clock.advance(HOUR * 200);
+    world.personas.extend(&world.scope, persona.id, Some(1)).await.unwrap();
+    let once = || world.personas.extend_once(&world.scope, persona.id, None, repeat(4, 4));
+    assert_eq!(once().await.unwrap(), once().await.unwrap(), "a repeat adds no days");
+    world.personas.prepare(&world.scope, persona.id, &request).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_conversation_has_an_end() {
+    let world = World::with(PersonaLimits { conversations: 4, ..PersonaLimits::default() });
+    let persona = world.persona("Guide").await;
+    let model = ScriptedModel::default();
+    for _ in 0..2 {
+        world.say(&model, persona.id, "More?").await;
+    }
+    let request = ChatRequest::new("Even more?");
+    let error = world.personas.chat(&model, &world.scope, persona.id, &request).await.unwrap_err();
+    assert_eq!((error.kind(), model.asked().len()), (ErrorKind::Conflict, 2));
+    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 4);
+    world.say(&model, persona.id, "Again?").await;
+    let small = World::with(PersonaLimits { context_bytes: 100, ..PersonaLimits::default() });
+    let persona = small.persona("Guide").await;
+    let request = ChatRequest::new("word ".repeat(30));
+    let error = small.personas.prepare(&small.scope, persona.id, &request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+}

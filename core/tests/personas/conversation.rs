@@ -1,0 +1,215 @@
+//! Conversations: pages, search, tags, deletion, and leaving and coming back.
+
+use throughline_core::ids::MessageId;
+use throughline_core::persona::{
+    ConversationFilter, ExportFormat, NewPersona, Persona, PersonaLimits, Slice,
+};
+use throughline_core::ports::{FactRepo, PersonaRepo, SessionRepo};
+use throughline_core::session::{NewMessage, Role};
+use throughline_core::{ErrorKind, Scope};
+use throughline_testkit::build::{scope, session};
+use throughline_testkit::memory::ScriptedModel;
+
+use crate::{HOUR, World, repeat};
+
+/// A persona that was asked about three things, an hour apart.
+async fn asked(world: &World) -> Persona {
+    let persona = world.persona("Guide").await;
+    let model = ScriptedModel::answering(&[
+        "The harbor opens at nine.",
+        "The walnut shelf is in the attic.",
+        "The kettle is copper.",
+    ]);
+    for question in ["When does the harbor open?", "Where is the shelf?", "What is the kettle?"] {
+        world.say(&model, persona.id, question).await;
+        world.clock.advance(HOUR);
+    }
+    persona
+}
+
+async fn contents(
+    world: &World,
+    persona: &Persona,
+    filter: &ConversationFilter,
+    slice: Slice,
+) -> (Vec<String>, u64, Option<usize>) {
+    let listed =
+        world.personas.conversation(&world.scope, persona.id, filter, slice).await.unwrap();
+    let contents = listed.items.into_iter().map(|held| held.message.content).collect();
+    (contents, listed.total, listed.next)
+}
+
+#[tokio::test]
+async fn pages_go_either_way() {
+    let world = World::new();
+    let persona = asked(&world).await;
+    let newest = ConversationFilter::default();
+    let oldest = ConversationFilter { newest_first: false, tag: None };
+    let said: Vec<String> =
+        world.said(&persona.session).await.into_iter().map(|message| message.content).collect();
+    let reversed: Vec<String> = said.iter().rev().cloned().collect();
+    for (filter, all) in [(&newest, &reversed), (&oldest, &said)] {
+        let mut read = Vec::new();
+        let mut at = Some(0);
+        while let Some(offset) = at {
+            let (page, total, next) =
+                contents(&world, &persona, filter, Slice::new(offset, 4).unwrap()).await;
+            assert_eq!(total, 6);
+            read.extend(page);
+            at = next;
+        }
+        assert_eq!(&read, all);
+        let past = contents(&world, &persona, filter, Slice::page(9, 4).unwrap()).await;
+        assert_eq!(past, (vec![], 6, None));
+    }
+    let empty = world.persona("Empty").await;
+    let first = Slice::new(0, 4).unwrap();
+    assert_eq!(contents(&world, &empty, &newest, first).await, (vec![], 0, None));
+}
+
+#[tokio::test]
+async fn search_finds_words_within_the_conversation_only() {
+    let world = World::new();
+    let persona = asked(&world).await;
+    let elsewhere = NewMessage::new(Role::User, "The harbor of another session.");
+    world.sessions.append(&world.scope, &session("s1"), vec![elsewhere]).await.unwrap();
+    let search = |query: &'static str| world.personas.search(&world.scope, persona.id, query, 10);
+    let hits = search("harbor opening").await.unwrap();
+    assert_eq!(hits.len(), 2);
+    assert!(hits.iter().all(|hit| hit.passage.contains("harbor") && hit.score > 0.0));
+    assert!(hits.iter().all(|hit| hit.conversation.message.session == persona.session));
+    assert_eq!(search("walnut").await.unwrap().len(), 1);
+    assert_eq!(search("zeppelin").await.unwrap(), []);
+    assert_eq!(search(" ").await.unwrap_err().kind(), ErrorKind::InvalidInput);
+    let many = world.personas.search(&world.scope, persona.id, "harbor", 501).await;
+    assert_eq!(many.unwrap_err().kind(), ErrorKind::InvalidInput);
+    let other = world.personas.search(&scope("bo"), persona.id, "harbor", 10).await;
+    assert_eq!(other.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn messages_have_tags() {
+    let world = World::new();
+    let persona = asked(&world).await;
+    let said = world.said(&persona.session).await;
+    let text = |tags: &[&str]| tags.iter().map(|tag| (*tag).to_owned()).collect::<Vec<_>>();
+    let tag = |message: MessageId, tags: &[&str]| {
+        let tags = text(tags);
+        let (personas, scope, id) = (&world.personas, &world.scope, persona.id);
+        async move { personas.tag_message(scope, id, message, &tags).await }
+    };
+    assert_eq!(tag(said[1].id, &["b", "a", "b"]).await.unwrap(), ["a", "b"]);
+    tag(said[4].id, &["a"]).await.unwrap();
+    let tagged = ConversationFilter { tag: Some("a".to_owned()), ..ConversationFilter::default() };
+    let all = Slice::new(0, 9).unwrap();
+    let (found, total, _) = contents(&world, &persona, &tagged, all).await;
+    assert_eq!((found.len(), total, found[1].as_str()), (2, 2, "The harbor opens at nine."));
+    let hits = world.personas.search(&world.scope, persona.id, "kettle", 9).await.unwrap();
+    assert!(hits.iter().any(|hit| hit.conversation.tags == ["a"]));
+    let unknown = MessageId::from_uuid(uuid::Uuid::max());
+    assert_eq!(tag(unknown, &["a"]).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(tag(said[0].id, &["a,b"]).await.unwrap_err().kind(), ErrorKind::InvalidInput);
+    tag(said[4].id, &[]).await.unwrap();
+    assert_eq!(contents(&world, &persona, &tagged, all).await.1, 1);
+}
+
+#[tokio::test]
+async fn deletion_is_an_erasure_of_whole_ids_or_ages() {
+    let world = World::new();
+    let persona = asked(&world).await;
+    let said = world.said(&persona.session).await;
+    let delete = |ids: Vec<MessageId>| {
+        let (personas, scope, id) = (&world.personas, &world.scope, persona.id);
+        async move { personas.delete_messages(scope, id, &ids).await }
+    };
+    let unknown = MessageId::from_uuid(uuid::Uuid::max());
+    let error = delete(vec![said[0].id, unknown]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.message().contains(&unknown.to_string()), "{error}");
+    assert_eq!(world.said(&persona.session).await.len(), 6, "nothing was deleted");
+    assert_eq!(delete(vec![]).await.unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(delete(vec![said[0].id, said[1].id]).await.unwrap(), 2);
+    let older = world.personas.delete_older_than(&world.scope, persona.id, said[4].created_at);
+    assert_eq!(older.await.unwrap(), 2);
+    let hits = world.personas.search(&world.scope, persona.id, "harbor walnut", 9).await.unwrap();
+    assert_eq!(hits, []);
+    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 2);
+    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 0);
+    assert!(world.get(persona.id).await.is_active(), "the persona stays");
+}
+
+#[tokio::test]
+async fn an_export_comes_back_as_another_persona() {
+    let world = World::new();
+    let persona = asked(&world).await;
+    let said = world.said(&persona.session).await;
+    let tags = ["kept".to_owned()];
+    world.personas.tag_message(&world.scope, persona.id, said[2].id, &tags).await.unwrap();
+    let other = Scope::new("bolt", "cy", None).unwrap();
+    for format in ExportFormat::ALL {
+        let text = world.personas.export(&world.scope, persona.id, format).await.unwrap();
+        for scope in [&world.scope, &other] {
+            let came = world.personas.import(scope, &text, None).await.unwrap().value;
+            assert_ne!(came.id, persona.id);
+            assert_eq!((&came.name, &came.system_prompt), (&persona.name, &persona.system_prompt));
+            assert_eq!((came.settings, came.turns), (persona.settings, 0));
+            let messages = world.store.recent_messages(scope, &came.session, 99).await.unwrap();
+            let told = |messages: &[throughline_core::session::Message]| -> Vec<_> {
+                let told = messages.iter();
+                told.map(|m| (m.role, m.content.clone(), m.created_at)).collect()
+            };
+            assert_eq!(told(&messages), told(&said));
+            let tagged = world.store.message_tags(scope, &came.session).await.unwrap();
+            assert_eq!(tagged, [(messages[2].id, tags.to_vec())]);
+            let again = world.personas.export(scope, came.id, format).await.unwrap();
+            assert_eq!(again.lines().count(), text.lines().count());
+        }
+    }
+    let text = world.personas.export(&world.scope, persona.id, ExportFormat::Json).await.unwrap();
+    let one = world.personas.import(&world.scope, &text, repeat(3, 3)).await.unwrap();
+    let two = world.personas.import(&world.scope, &text, repeat(3, 3)).await.unwrap();
+    assert_eq!(one, two, "a repeat makes one");
+    assert_eq!(world.said(&one.value.session).await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_bad_import_keeps_nothing() {
+    let world = World::with(PersonaLimits { conversations: 4, ..PersonaLimits::default() });
+    let message = |role: &str| format!("{{\"role\": \"{role}\", \"content\": \"hi\"}}");
+    let export = |messages: &[String]| {
+        format!(
+            "{{\"context\": {{\"name\": \"A\", \"system_prompt\": \"You are A.\"}},
+              \"conversations\": [{}]}}",
+            messages.join(", ")
+        )
+    };
+    let user = || message("user");
+    for (text, kind) in [
+        ("nothing".to_owned(), ErrorKind::InvalidInput),
+        (export(&[user(), message("robot")]), ErrorKind::InvalidInput),
+        (export(&[user(), message("user").replace("hi", "")]), ErrorKind::InvalidInput),
+        (export(&[user(), user(), user(), user(), user()]), ErrorKind::Conflict),
+    ] {
+        let error = world.personas.import(&world.scope, &text, None).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{text}: {error}");
+    }
+    assert!(world.store.personas(&world.scope).await.unwrap().is_empty());
+    let totals = world.store.totals(&world.scope).await.unwrap();
+    assert_eq!((totals.messages, totals.facts), (0, 0));
+    let fine = export(&[user(), message("assistant")]);
+    let came = world.personas.import(&world.scope, &fine, None).await.unwrap().value;
+    assert_eq!(world.said(&came.session).await.len(), 2);
+}
+
+#[tokio::test]
+async fn entities_and_facts_of_a_conversation_are_known() {
+    let world = World::new();
+    let persona = world.make(NewPersona::new("Guide", "You are a guide.")).await;
+    let model = ScriptedModel::default();
+    world.say(&model, persona.id, "I live in Lisbon. Mail me at ana@example.org.").await;
+    let entities = world.sessions.entities(&world.scope, &persona.session, 9).await.unwrap();
+    assert!(entities.iter().any(|entity| entity.value == "ana@example.org"));
+    let page = throughline_core::page::PageRequest::first(9).unwrap();
+    let facts = world.store.facts(&world.scope, &page).await.unwrap().items;
+    assert!(facts.iter().any(|fact| fact.text.contains("Lisbon")), "{facts:?}");
+}

@@ -1,0 +1,201 @@
+//! `throughline mcp install`: the configuration of MCP clients, printed or merged into their files.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use throughline_core::{Error, ErrorKind, Result};
+
+use super::output::Output;
+use crate::config::Config;
+use crate::mcp::ToolSet;
+
+/// Under which a client knows the server.
+const NAME: &str = "throughline";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The client
+    #[arg(long, value_enum)]
+    client: Client,
+    /// Merge it into the client's file, where everything else stays
+    #[arg(long)]
+    write: bool,
+    /// The client's file, in place of the usual one
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Sets of tools to show, with commas between
+    #[arg(long, value_enum, value_delimiter = ',')]
+    tool_sets: Option<Vec<ToolSet>>,
+}
+
+/// A client whose configuration is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Client {
+    /// Claude Code: .mcp.json in this directory
+    ClaudeCode,
+    /// Claude Desktop: its configuration of this user
+    ClaudeDesktop,
+    /// Cursor: .cursor/mcp.json of this user
+    Cursor,
+    /// VS Code: .vscode/mcp.json in this directory
+    Vscode,
+}
+
+impl Client {
+    /// The key of its file under which servers are.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Vscode => "servers",
+            Self::ClaudeCode | Self::ClaudeDesktop | Self::Cursor => "mcpServers",
+        }
+    }
+
+    /// Its usual file; `None` where there is no home.
+    fn file(self) -> Option<PathBuf> {
+        Some(match self {
+            Self::ClaudeCode => PathBuf::from(".mcp.json"),
+            Self::Vscode => PathBuf::from(".vscode").join("mcp.json"),
+            Self::Cursor => std::env::home_dir()?.join(".cursor").join("mcp.json"),
+            Self::ClaudeDesktop => {
+                settings_dir()?.join("Claude").join("claude_desktop_config.json")
+            }
+        })
+    }
+}
+
+/// Where applications of this system keep what a user set.
+fn settings_dir() -> Option<PathBuf> {
+    if cfg!(windows) {
+        return std::env::var_os("APPDATA").map(PathBuf::from);
+    }
+    let home = std::env::home_dir()?;
+    if cfg!(target_os = "macos") {
+        return Some(home.join("Library").join("Application Support"));
+    }
+    let named = std::env::var_os("XDG_CONFIG_HOME").filter(|named| !named.is_empty());
+    Some(named.map_or_else(|| home.join(".config"), PathBuf::from))
+}
+
+#[derive(Serialize)]
+struct Installed {
+    file: String,
+    written: bool,
+    configuration: Value,
+}
+
+pub(super) fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
+    let no_home = || Error::invalid("this user has no home directory: name the file by --file");
+    let file = match &args.file {
+        Some(file) => file.clone(),
+        None => args.client.file().ok_or_else(no_home)?,
+    };
+    let program = std::env::current_exe().and_then(std::path::absolute);
+    let program = program.map_err(|error| unreadable("this program", &error))?;
+    let data = std::path::absolute(&config.data_dir);
+    let data = data.map_err(|error| unreadable("the data directory", &error))?;
+    let entry = entry(&program, &data, args.tool_sets.as_deref());
+    let alone = json!({args.client.key(): {NAME: entry}});
+    if args.write {
+        let held = match std::fs::read_to_string(&file) {
+            Ok(held) => Some(held),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(unreadable(&file.display().to_string(), &error)),
+        };
+        let merged = merged(held.as_deref(), args.client.key(), entry)
+            .map_err(|why| Error::invalid(format!("{}: {why}", file.display())))?;
+        write(&file, &merged)?;
+    }
+    let installed =
+        Installed { file: file.display().to_string(), written: args.write, configuration: alone };
+    output.result(&installed, || match installed.written {
+        true => format!("{} starts it from now on: restart the client", installed.file),
+        false => format!(
+            "{:#}\n\nThis goes into {}; with --write it is merged into it.",
+            installed.configuration, installed.file
+        ),
+    })
+}
+
+/// How the server is started. Paths are whole: a client starts it from anywhere.
+fn entry(program: &Path, data: &Path, sets: Option<&[ToolSet]>) -> Value {
+    let mut args = vec!["mcp".to_owned(), "--data-dir".to_owned(), data.display().to_string()];
+    if let Some(sets) = sets {
+        let names = sets.iter().filter_map(clap::ValueEnum::to_possible_value);
+        let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
+        args.extend(["--tool-sets".to_owned(), names.join(",")]);
+    }
+    json!({"type": "stdio", "command": program.display().to_string(), "args": args})
+}
+
+/// The text of a client's file with the server in it; all else stays, in its order.
+fn merged(held: Option<&str>, key: &str, entry: Value) -> std::result::Result<String, String> {
+    let held = held.filter(|held| !held.trim().is_empty()).unwrap_or("{}");
+    let mut whole: Map<String, Value> = serde_json::from_str(held).map_err(|error| {
+        format!("no JSON object ({error}): mend it, or add what is printed without --write")
+    })?;
+    let servers = whole.entry(key).or_insert_with(|| Value::Object(Map::new()));
+    let servers = servers.as_object_mut().ok_or_else(|| format!("`{key}` is no object"))?;
+    servers.insert(NAME.to_owned(), entry);
+    Ok(format!("{:#}\n", Value::Object(whole)))
+}
+
+/// Writes beside the file and renames, so that no client reads half of it.
+fn write(file: &Path, text: &str) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        let what = format!("{} cannot be written ({error})", file.display());
+        Error::new(ErrorKind::InvalidInput, what)
+    };
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let mut beside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    beside.write_all(text.as_bytes()).map_err(failed)?;
+    beside.persist(file).map_err(|error| failed(error.error)).map(drop)
+}
+
+fn unreadable(what: &str, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::InvalidInput, format!("{what} cannot be read: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_servers_and_settings_stay() {
+        let entry = || json!({"command": "new"});
+        let table = [
+            (None, json!({"mcpServers": {"throughline": {"command": "new"}}})),
+            (Some("  "), json!({"mcpServers": {"throughline": {"command": "new"}}})),
+            (
+                Some(r#"{"theme": "dark", "mcpServers": {"other": {"command": "o"}}}"#),
+                json!({"theme": "dark", "mcpServers": {
+                    "other": {"command": "o"}, "throughline": {"command": "new"}}}),
+            ),
+            (
+                Some(r#"{"mcpServers": {"throughline": {"command": "old", "env": {}}}}"#),
+                json!({"mcpServers": {"throughline": {"command": "new"}}}),
+            ),
+        ];
+        for (held, expected) in table {
+            let text = merged(held, "mcpServers", entry()).unwrap();
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected, "{held:?}");
+        }
+        for bad in ["[]", "{", "{\"mcpServers\": 1}", "// a comment\n{}"] {
+            assert!(merged(Some(bad), "mcpServers", entry()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_entry_starts_this_program_from_anywhere() {
+        let sets = [ToolSet::Memory, ToolSet::Persona];
+        let entry = entry(Path::new("/bin/throughline"), Path::new("/srv/data"), Some(&sets));
+        let args = json!(["mcp", "--data-dir", "/srv/data", "--tool-sets", "memory,persona"]);
+        assert_eq!(entry["args"], args);
+        assert_eq!(entry["command"], "/bin/throughline");
+    }
+}

@@ -1,0 +1,29 @@
+//! What the documents of memories may take.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throughline_core::document::{DEFAULT_KEPT, DEFAULT_MAX_BYTES, DocumentLimits};
+
+/// Settings of the documents of memories.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DocumentConfig {
+    /// Most bytes of a document.
+    pub max_bytes: usize,
+    /// Snapshots of a memory that are kept; the oldest go.
+    pub kept: u32,
+}
+
+impl DocumentConfig {
+    /// What core goes by.
+    #[must_use]
+    pub fn limits(&self) -> DocumentLimits {
+        DocumentLimits { max_bytes: self.max_bytes, kept: self.kept }
+    }
+}
+
+impl Default for DocumentConfig {
+    fn default() -> Self {
+        Self { max_bytes: DEFAULT_MAX_BYTES, kept: DEFAULT_KEPT }
+    }
+}

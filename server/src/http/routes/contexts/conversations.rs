@@ -1,0 +1,255 @@
+//! The conversations of contexts.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use throughline_core::ids::MessageId;
+use throughline_core::persona::{Conversation, ConversationFilter, Hit};
+use throughline_core::time::Timestamp;
+use throughline_core::{Error, Result};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read, Write};
+use crate::http::extract::{Body, Named, Params};
+use crate::http::problem::Failure;
+use crate::http::routes::messages::RoleJson;
+use crate::http::routes::{List, Paging};
+
+/// Messages of a search that names no limit.
+const DEFAULT_FOUND: usize = 10;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list, delete)).routes(routes!(search)).routes(routes!(tag))
+}
+
+/// A message of a context's conversation.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ConversationJson {
+    id: String,
+    role: RoleJson,
+    content: String,
+    /// Tokens of its content.
+    token_count: u32,
+    #[schema(format = DateTime)]
+    created_at: String,
+    tags: Vec<String>,
+}
+
+impl From<Conversation> for ConversationJson {
+    fn from(of: Conversation) -> Self {
+        let Conversation { message, tags } = of;
+        Self {
+            id: message.id.to_string(),
+            role: message.role.into(),
+            content: message.content,
+            token_count: message.tokens,
+            created_at: message.created_at.to_rfc3339(),
+            tags,
+        }
+    }
+}
+
+/// Which messages.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Which {
+    /// Most items, 1 to 500; 50 where it is not given.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    #[param(min_length = 1, max_length = 16, pattern = "^[0-9a-fA-F]+$")]
+    cursor: Option<String>,
+    /// Whether the oldest come first; else the newest.
+    #[serde(default)]
+    oldest_first: bool,
+    /// Those with this tag.
+    #[param(min_length = 1, max_length = 64)]
+    tag: Option<String>,
+}
+
+/// Which messages are deleted: one of the three.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Gone {
+    /// Ids, with commas between.
+    #[param(min_length = 36)]
+    ids: Option<String>,
+    /// A time: messages that were said before it.
+    #[param(min_length = 1)]
+    older_than: Option<String>,
+    /// All of them.
+    #[serde(default)]
+    all: bool,
+}
+
+/// What a deletion removed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"deleted": 2}))]
+pub(crate) struct GoneJson {
+    /// Messages.
+    deleted: u64,
+}
+
+/// What to look for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"query": "cutover", "limit": 5}))]
+pub(crate) struct LookForJson {
+    /// Words.
+    #[schema(min_length = 1)]
+    query: String,
+    /// Most messages, 1 to 500; 10 where it is not given.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+}
+
+/// A message that has words of a search.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HitJson {
+    conversation: ConversationJson,
+    /// Its passage that matches best.
+    passage: String,
+    /// How well; comparable within one answer.
+    score: f32,
+}
+
+impl From<Hit> for HitJson {
+    fn from(hit: Hit) -> Self {
+        let Hit { conversation, passage, score } = hit;
+        Self { conversation: conversation.into(), passage, score }
+    }
+}
+
+/// Tags of a message.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"tags": ["important"]}))]
+pub(crate) struct TagsJson {
+    /// They take the place of those that it has.
+    #[schema(max_items = 16)]
+    tags: Vec<String>,
+}
+
+/// List the conversation of a context
+///
+/// The newest message first, unless it is said otherwise.
+#[utoipa::path(
+    get,
+    path = "/v1/contexts/{id}/conversations",
+    operation_id = "list_conversations",
+    tag = "contexts",
+    params(("id" = String, Path, format = "uuid", description = "The context"), Which),
+    responses((status = 200, body = List<ConversationJson>, description = "Messages"))
+)]
+async fn list(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(id): Named<String>,
+    Params(which): Params<Which>,
+) -> Result<Json<List<ConversationJson>>, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    let slice = Paging { limit: which.limit, cursor: which.cursor }.slice()?;
+    let filter = ConversationFilter { newest_first: !which.oldest_first, tag: which.tag };
+    let found = personas.conversation(&scope, id, &filter, slice).await?;
+    Ok(Json(List::of_slice(found, ConversationJson::from)))
+}
+
+/// Delete messages of a context
+///
+/// By `ids`, those `older_than` a time, or `all`, with everything that was made from them, and with backups
+/// that hold them. It cannot be undone. An id that is not there deletes nothing.
+#[utoipa::path(
+    delete,
+    path = "/v1/contexts/{id}/conversations",
+    operation_id = "delete_conversations",
+    tag = "contexts",
+    params(("id" = String, Path, format = "uuid", description = "The context"), Gone),
+    responses((status = 200, body = GoneJson, description = "What was removed"))
+)]
+async fn delete(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+    Params(gone): Params<Gone>,
+) -> Result<Json<GoneJson>, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    let deleted = match (gone.ids, gone.older_than, gone.all) {
+        (Some(ids), None, false) => {
+            let ids = ids.split(',').map(|id| id.trim().parse());
+            let ids = ids.collect::<Result<Vec<MessageId>>>()?;
+            personas.delete_messages(&scope, id, &ids).await?
+        }
+        (None, Some(before), false) => {
+            personas.delete_older_than(&scope, id, Timestamp::parse(&before)?).await?
+        }
+        (None, None, true) => personas.clear(&scope, id).await?,
+        _ => {
+            return Err(Error::invalid(
+                "name the messages by `ids`, `older_than` or `all`, one of them",
+            )
+            .into());
+        }
+    };
+    app.audit(&caller, "conversations.erase", id.to_string()).await;
+    Ok(Json(GoneJson { deleted }))
+}
+
+/// Search the conversation of a context
+///
+/// By words; the best first.
+#[utoipa::path(
+    post,
+    path = "/v1/contexts/{id}/conversations/search",
+    operation_id = "search_conversations",
+    tag = "contexts",
+    params(("id" = String, Path, format = "uuid", description = "The context")),
+    request_body = LookForJson,
+    responses((status = 200, body = List<HitJson>, description = "Messages, the best first"))
+)]
+async fn search(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(id): Named<String>,
+    body: Body<LookForJson>,
+) -> Result<Json<List<HitJson>>, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    let limit = body.value.limit.unwrap_or(DEFAULT_FOUND);
+    let found = personas.search(&scope, id, &body.value.query, limit).await?;
+    let items = found.into_iter().map(HitJson::from).collect();
+    Ok(Json(List { items, next_cursor: None }))
+}
+
+/// Tag a message of a context
+#[utoipa::path(
+    put,
+    path = "/v1/contexts/{id}/conversations/{message}/tags",
+    operation_id = "tag_conversation",
+    tag = "contexts",
+    params(
+        ("id" = String, Path, format = "uuid", description = "The context"),
+        ("message" = String, Path, format = "uuid", description = "The message")
+    ),
+    request_body = TagsJson,
+    responses((status = 200, body = TagsJson, description = "Its tags"))
+)]
+async fn tag(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named((id, message)): Named<(String, String)>,
+    body: Body<TagsJson>,
+) -> Result<Json<TagsJson>, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    let message: MessageId = message.parse()?;
+    let tags = personas.tag_message(&scope, id, message, &body.value.tags).await?;
+    Ok(Json(TagsJson { tags }))
+}

@@ -1,0 +1,238 @@
+//! The forms of contexts.
+
+use serde::{Deserialize, Serialize};
+use throughline_core::persona::{Finding, Overrides, Persona, PersonaChange};
+use throughline_core::time::Timestamp;
+use utoipa::ToSchema;
+
+use crate::http::app::App;
+
+/// Something that is to be said against a prompt.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FindingJson {
+    /// `no_role`, `contradicts_settings` or `over_budget`.
+    code: String,
+    /// One sentence.
+    detail: String,
+}
+
+impl From<&Finding> for FindingJson {
+    fn from(finding: &Finding) -> Self {
+        Self { code: finding.code().to_owned(), detail: finding.to_string() }
+    }
+}
+
+/// A conversation with a fixed character.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c21", "session": "context-0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c21",
+    "name": "Counselor", "system_prompt": "You are a calm counselor.", "personality": "Calm",
+    "temperature": 0.6, "max_tokens": 1200, "max_history_tokens": 15000, "expiry_days": 14,
+    "memory": true, "tags": ["work"], "preset_id": "preset-calm-counselor", "status": "active",
+    "is_active": true, "created_at": "2026-03-02T09:14:00Z", "updated_at": "2026-03-02T09:14:00Z",
+    "last_interaction_at": "2026-03-02T09:14:00Z", "expires_at": "2026-03-16T09:14:00Z",
+    "deleted_at": null, "erased_from": null, "turn_count": 0, "truncation_count": 0, "version": 1,
+    "findings": []
+}))]
+pub(crate) struct ContextJson {
+    id: String,
+    /// The session that its conversation is.
+    session: String,
+    name: String,
+    /// What the model is told to be.
+    system_prompt: String,
+    /// A description of the personality.
+    personality: String,
+    /// Diversity of answers, 0.0 to 1.0.
+    temperature: f64,
+    /// Most tokens of an answer.
+    max_tokens: u32,
+    /// Most tokens of what a turn sends.
+    max_history_tokens: u32,
+    /// Days from the last interaction to expiry.
+    expiry_days: u32,
+    /// Whether its turns recall what else the user's memory knows.
+    memory: bool,
+    tags: Vec<String>,
+    /// The preset that it was made from.
+    preset_id: Option<String>,
+    /// `active`, `expiring` (within 24 hours), `expired` or `deleted`.
+    status: String,
+    /// Whether it was not deleted.
+    is_active: bool,
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When it was last edited.
+    #[schema(format = DateTime)]
+    updated_at: String,
+    #[schema(format = DateTime)]
+    last_interaction_at: String,
+    /// Until when it answers.
+    #[schema(format = DateTime)]
+    expires_at: String,
+    #[schema(format = DateTime)]
+    deleted_at: Option<String>,
+    /// When it is erased, where it is deleted.
+    #[schema(format = DateTime)]
+    erased_from: Option<String>,
+    /// Turns that it answered.
+    turn_count: u64,
+    /// Turns that were sent without all of the history.
+    truncation_count: u64,
+    /// Increases with every change, those by an answer included.
+    version: u64,
+    /// What is to be said against its prompt.
+    findings: Vec<FindingJson>,
+}
+
+impl ContextJson {
+    pub(super) fn of(app: &App, persona: Persona) -> Self {
+        let personas = &app.engine.personas;
+        let grace = personas.limits().grace_days;
+        Self {
+            id: persona.id.to_string(),
+            session: persona.session.to_string(),
+            status: persona.status(personas.now()).as_str().to_owned(),
+            is_active: persona.is_active(),
+            erased_from: persona.erased_from(grace).map(Timestamp::to_rfc3339),
+            findings: personas.findings(&persona).iter().map(FindingJson::from).collect(),
+            name: persona.name,
+            system_prompt: persona.system_prompt,
+            personality: persona.personality,
+            temperature: persona.settings.temperature,
+            max_tokens: persona.settings.max_tokens,
+            max_history_tokens: persona.settings.max_history_tokens,
+            expiry_days: persona.settings.expiry_days,
+            memory: persona.memory,
+            tags: persona.tags,
+            preset_id: persona.preset.map(|id| id.to_string()),
+            created_at: persona.created_at.to_rfc3339(),
+            updated_at: persona.updated_at.to_rfc3339(),
+            last_interaction_at: persona.last_interaction_at.to_rfc3339(),
+            expires_at: persona.expires_at.to_rfc3339(),
+            deleted_at: persona.deleted_at.map(Timestamp::to_rfc3339),
+            turn_count: persona.turns,
+            truncation_count: persona.truncations,
+            version: persona.version,
+        }
+    }
+}
+
+fn on() -> bool {
+    true
+}
+
+/// A context to create.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "name": "Counselor", "system_prompt": "You are a calm counselor.", "temperature": 0.6, "tags": ["work"]
+}))]
+pub(crate) struct NewContextJson {
+    /// Needed where there is no `preset_id`; the preset's where it is not given.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
+    pub(super) name: Option<String>,
+    /// What the model is told to be; needed where there is no `preset_id`.
+    #[serde(default)]
+    #[schema(min_length = 1)]
+    pub(super) system_prompt: Option<String>,
+    /// A description of the personality.
+    #[serde(default)]
+    pub(super) personality: Option<String>,
+    /// The preset that gives what is not said.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 80, pattern = "^[a-z0-9-]+$")]
+    pub(super) preset_id: Option<String>,
+    /// 0.0 to 1.0; 0.7 where it is not given.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    temperature: Option<f64>,
+    /// Most tokens of an answer; 1,000 where it is not given.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 200_000)]
+    max_tokens: Option<u32>,
+    /// Most tokens of what a turn sends; 15,000 where it is not given.
+    #[serde(default)]
+    #[schema(minimum = 100, maximum = 1_000_000)]
+    max_history_tokens: Option<u32>,
+    /// Days from the last interaction to expiry; 7 where it is not given.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 3650)]
+    expiry_days: Option<u32>,
+    /// Whether its turns recall what else the user's memory knows.
+    #[serde(default = "on")]
+    pub(super) memory: bool,
+    #[serde(default)]
+    #[schema(max_items = 16)]
+    pub(super) tags: Vec<String>,
+}
+
+impl NewContextJson {
+    pub(super) fn settings(&self) -> Overrides {
+        Overrides {
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            max_history_tokens: self.max_history_tokens,
+            expiry_days: self.expiry_days,
+        }
+    }
+}
+
+/// What to change; what is not given stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"temperature": 0.4, "tags": ["work", "weekly"]}))]
+pub(crate) struct ContextChangeJson {
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
+    name: Option<String>,
+    #[serde(default)]
+    #[schema(min_length = 1)]
+    system_prompt: Option<String>,
+    #[serde(default)]
+    personality: Option<String>,
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    temperature: Option<f64>,
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 200_000)]
+    max_tokens: Option<u32>,
+    #[serde(default)]
+    #[schema(minimum = 100, maximum = 1_000_000)]
+    max_history_tokens: Option<u32>,
+    /// Moves the expiry by the difference.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 3650)]
+    expiry_days: Option<u32>,
+    #[serde(default)]
+    memory: Option<bool>,
+    /// Takes the place of those that it has.
+    #[serde(default)]
+    #[schema(max_items = 16)]
+    tags: Option<Vec<String>>,
+    /// The version that was read: another one is a conflict.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    expected_version: Option<u64>,
+}
+
+impl ContextChangeJson {
+    pub(super) fn change(self) -> (PersonaChange, Option<u64>) {
+        let settings = Overrides {
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            max_history_tokens: self.max_history_tokens,
+            expiry_days: self.expiry_days,
+        };
+        let change = PersonaChange {
+            name: self.name,
+            system_prompt: self.system_prompt,
+            personality: self.personality,
+            settings,
+            memory: self.memory,
+            tags: self.tags,
+        };
+        (change, self.expected_version)
+    }
+}

@@ -1,0 +1,298 @@
+//! Contexts with a fixed character (in code: personas): their lives.
+
+pub(super) mod conversations;
+pub(super) mod forms;
+pub(super) mod transfers;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use throughline_core::persona::{FromPreset, NewPersona, PersonaFilter};
+use throughline_core::{Error, Result};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::sessions::ErasedJson;
+use super::{List, Paging};
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read, Write};
+use crate::http::extract::{Body, Named, Params, Repeat};
+use crate::http::problem::Failure;
+use forms::{ContextChangeJson, ContextJson, NewContextJson};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create, list))
+        .routes(routes!(show, change, delete))
+        .routes(routes!(extend))
+        .routes(routes!(restore))
+        .merge(conversations::router())
+        .merge(transfers::router())
+}
+
+/// Which contexts.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Which {
+    /// Most items, 1 to 500; 50 where it is not given.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    #[param(min_length = 1, max_length = 16, pattern = "^[0-9a-fA-F]+$")]
+    cursor: Option<String>,
+    /// Those with this tag.
+    #[param(min_length = 1, max_length = 64)]
+    tag: Option<String>,
+    /// Whether those are listed, too, that have expired.
+    #[serde(default)]
+    include_expired: bool,
+    /// Whether those are listed, too, that were deleted and can be restored.
+    #[serde(default)]
+    include_deleted: bool,
+}
+
+/// Which version of a context is to be deleted, and whether for good.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct How {
+    /// The version that was read: another one is a conflict.
+    #[param(minimum = 1)]
+    version: Option<u64>,
+    /// Whether it is erased at once, with its conversation and backups, and cannot be restored.
+    #[serde(default)]
+    permanent: bool,
+}
+
+/// What a deletion did.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"context": null, "erased": null}))]
+pub(crate) struct DeletedJson {
+    /// The context, which can be restored until its grace ends.
+    context: Option<ContextJson>,
+    /// What was removed for good.
+    erased: Option<ErasedJson>,
+}
+
+/// How much longer a context stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"days": 7}))]
+pub(crate) struct ExtendJson {
+    /// Days; the context's own `expiry_days` where none are given.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 3650)]
+    days: Option<u32>,
+}
+
+/// Create a context
+///
+/// By a name and a prompt, or from a preset with what is said in place of the preset's. Its conversation is
+/// a session. `findings` tell what is to be said against its prompt.
+#[utoipa::path(
+    post,
+    path = "/v1/contexts",
+    operation_id = "create_context",
+    tag = "contexts",
+    request_body = NewContextJson,
+    responses((status = 201, body = ContextJson, description = "The context"))
+)]
+async fn create(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    repeat: Repeat,
+    body: Body<NewContextJson>,
+) -> Result<(StatusCode, Json<ContextJson>), Failure> {
+    let idempotency = repeat.of(&body);
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let new = body.value;
+    let settings = new.settings();
+    let made = match new.preset_id {
+        Some(_) if new.system_prompt.is_some() || new.personality.is_some() => {
+            return Err(Error::invalid(
+                "preset_id: a preset brings its system_prompt and personality: change them afterwards",
+            )
+            .into());
+        }
+        Some(preset) => {
+            let from = FromPreset {
+                preset: preset.parse()?,
+                name: new.name,
+                settings,
+                memory: new.memory,
+                tags: new.tags,
+            };
+            personas.create_from_preset(&scope, from, idempotency).await?
+        }
+        None => {
+            let lacking = |field: &str| {
+                Error::invalid(format!("{field}: is needed where there is no preset_id"))
+            };
+            let new = NewPersona {
+                name: new.name.ok_or_else(|| lacking("name"))?,
+                system_prompt: new.system_prompt.ok_or_else(|| lacking("system_prompt"))?,
+                personality: new.personality.unwrap_or_default(),
+                settings,
+                memory: new.memory,
+                tags: new.tags,
+            };
+            personas.create(&scope, new, idempotency).await?
+        }
+    };
+    Ok((StatusCode::CREATED, Json(ContextJson::of(&app, made.value))))
+}
+
+/// List contexts
+///
+/// In the order in which they were made.
+#[utoipa::path(
+    get,
+    path = "/v1/contexts",
+    operation_id = "list_contexts",
+    tag = "contexts",
+    params(Which),
+    responses((status = 200, body = List<ContextJson>, description = "Contexts"))
+)]
+async fn list(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Params(which): Params<Which>,
+) -> Result<Json<List<ContextJson>>, Failure> {
+    let slice = Paging { limit: which.limit, cursor: which.cursor }.slice()?;
+    let filter = PersonaFilter {
+        tag: which.tag,
+        include_expired: which.include_expired,
+        include_deleted: which.include_deleted,
+    };
+    let found = app.engine.personas.list(&caller.scope()?, &filter, slice).await?;
+    Ok(Json(List::of_slice(found, |persona| ContextJson::of(&app, persona))))
+}
+
+/// Show a context
+#[utoipa::path(
+    get,
+    path = "/v1/contexts/{id}",
+    operation_id = "get_context",
+    tag = "contexts",
+    params(("id" = String, Path, format = "uuid", description = "The context")),
+    responses((status = 200, body = ContextJson, description = "The context"))
+)]
+async fn show(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(id): Named<String>,
+) -> Result<Json<ContextJson>, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    Ok(Json(ContextJson::of(&app, personas.get(&scope, id).await?)))
+}
+
+/// Change a context
+///
+/// What is not given stays. With `expected_version`, only that version is changed.
+#[utoipa::path(
+    patch,
+    path = "/v1/contexts/{id}",
+    operation_id = "change_context",
+    tag = "contexts",
+    params(("id" = String, Path, format = "uuid", description = "The context")),
+    request_body = ContextChangeJson,
+    responses((status = 200, body = ContextJson, description = "The context"))
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+    body: Body<ContextChangeJson>,
+) -> Result<Json<ContextJson>, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    let (change, expected) = body.value.change();
+    let changed = personas.update(&scope, id, &change, expected).await?;
+    Ok(Json(ContextJson::of(&app, changed.value)))
+}
+
+/// Delete a context
+///
+/// It is backed up and hidden, and can be restored until its grace ends; then it is erased with its
+/// conversation. With `permanent`, that happens now.
+#[utoipa::path(
+    delete,
+    path = "/v1/contexts/{id}",
+    operation_id = "delete_context",
+    tag = "contexts",
+    params(("id" = String, Path, format = "uuid", description = "The context"), How),
+    responses((status = 200, body = DeletedJson, description = "What was done"))
+)]
+async fn delete(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+    Params(how): Params<How>,
+) -> Result<Json<DeletedJson>, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    let deleted = if how.permanent {
+        if how.version.is_some() {
+            return Err(Error::invalid("version: what is erased has none: leave it out").into());
+        }
+        let erased = personas.erase(&scope, id).await?;
+        app.audit(&caller, "context.erase", id.to_string()).await;
+        DeletedJson { context: None, erased: Some(ErasedJson::from(&erased)) }
+    } else {
+        let deleted = personas.delete(&scope, id, how.version).await?;
+        app.audit(&caller, "context.delete", id.to_string()).await;
+        DeletedJson { context: Some(ContextJson::of(&app, deleted)), erased: None }
+    };
+    Ok(Json(deleted))
+}
+
+/// Extend a context
+///
+/// Makes its expiry so many days later, from now on where it has passed.
+#[utoipa::path(
+    post,
+    path = "/v1/contexts/{id}/extend",
+    operation_id = "extend_context",
+    tag = "contexts",
+    params(("id" = String, Path, format = "uuid", description = "The context")),
+    request_body = ExtendJson,
+    responses((status = 200, body = ContextJson, description = "The context"))
+)]
+async fn extend(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+    repeat: Repeat,
+    body: Body<ExtendJson>,
+) -> Result<Json<ContextJson>, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    let idempotency = repeat.of(&body);
+    let extended = personas.extend_once(&scope, id, body.value.days, idempotency).await?;
+    Ok(Json(ContextJson::of(&app, extended)))
+}
+
+/// Restore a context
+///
+/// One that was deleted and whose grace has not ended. Its expiry counts from now.
+#[utoipa::path(
+    post,
+    path = "/v1/contexts/{id}/restore",
+    operation_id = "restore_context",
+    tag = "contexts",
+    params(("id" = String, Path, format = "uuid", description = "The context")),
+    responses((status = 200, body = ContextJson, description = "The context"))
+)]
+async fn restore(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+) -> Result<Json<ContextJson>, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    Ok(Json(ContextJson::of(&app, personas.restore(&scope, id).await?)))
+}

@@ -1,0 +1,199 @@
+//! Contexts that leave and come back: exports, imports and backups.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use throughline_core::ids::BackupId;
+use throughline_core::persona::{BackupHead, ExportFormat};
+use throughline_core::{Error, Result};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::forms::ContextJson;
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read, Write};
+use crate::http::extract::{Body, Named, Params, Repeat};
+use crate::http::problem::Failure;
+use crate::http::routes::{List, raw};
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(export))
+        .routes(routes!(import))
+        .routes(routes!(backups))
+        .routes(routes!(restore_backup))
+}
+
+/// The form of an export.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FormJson {
+    /// For programs.
+    #[default]
+    Json,
+    /// For people.
+    Markdown,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Which {
+    /// `json` where it is not given.
+    #[serde(default)]
+    #[param(inline)]
+    format: FormJson,
+}
+
+/// An export to take in: one of the two.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"export": {
+    "format": "throughline.context", "version": 1,
+    "context": {"name": "Counselor", "system_prompt": "You are a calm counselor."},
+    "conversations": [{"role": "user", "content": "Good morning.", "created_at": "2026-03-02T09:14:00Z"}]
+}}))]
+pub(crate) struct ImportJson {
+    /// An export in JSON.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    export: Option<Value>,
+    /// An export as text: Markdown, or JSON.
+    #[serde(default)]
+    #[schema(min_length = 1)]
+    text: Option<String>,
+}
+
+/// A backup of a context, without what it holds.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BackupJson {
+    id: String,
+    #[schema(format = DateTime)]
+    taken_at: String,
+    /// `daily`, `deletion` or `expiry`.
+    reason: String,
+    /// Its size.
+    bytes: u64,
+}
+
+impl From<BackupHead> for BackupJson {
+    fn from(head: BackupHead) -> Self {
+        Self {
+            id: head.id.to_string(),
+            taken_at: head.taken_at.to_rfc3339(),
+            reason: head.reason.to_string(),
+            bytes: head.bytes,
+        }
+    }
+}
+
+/// Export a context
+///
+/// With its conversation, as JSON or Markdown. Both can be imported.
+#[utoipa::path(
+    get,
+    path = "/v1/contexts/{id}/export",
+    operation_id = "export_context",
+    tag = "contexts",
+    params(("id" = String, Path, format = "uuid", description = "The context"), Which),
+    responses((status = 200, description = "The export", content(
+        (Value = "application/json"),
+        (String = "text/markdown")
+    )))
+)]
+async fn export(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(id): Named<String>,
+    Params(which): Params<Which>,
+) -> Result<Response, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    let (format, kind) = match which.format {
+        FormJson::Json => (ExportFormat::Json, "application/json"),
+        FormJson::Markdown => (ExportFormat::Markdown, "text/markdown; charset=utf-8"),
+    };
+    let text = personas.export(&scope, id, format).await?;
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// Import a context
+///
+/// With its conversation: all of it or nothing. It is a context of its own, which begins now.
+#[utoipa::path(
+    post,
+    path = "/v1/contexts/import",
+    operation_id = "import_context",
+    tag = "contexts",
+    request_body = ImportJson,
+    responses((status = 201, body = ContextJson, description = "The context"))
+)]
+async fn import(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    repeat: Repeat,
+    body: Body<ImportJson>,
+) -> Result<(StatusCode, Json<ContextJson>), Failure> {
+    let idempotency = repeat.of(&body);
+    let text = match (body.value.export, body.value.text) {
+        (Some(export), None) => raw(&export)?,
+        (None, Some(text)) => text,
+        _ => {
+            return Err(Error::invalid("give the export as `export` or `text`, one of them").into());
+        }
+    };
+    let made = app.engine.personas.import(&caller.scope()?, &text, idempotency).await?;
+    Ok((StatusCode::CREATED, Json(ContextJson::of(&app, made.value))))
+}
+
+/// List the backups of a context
+///
+/// The newest first. One is taken a day where something has changed, and before each deletion.
+#[utoipa::path(
+    get,
+    path = "/v1/contexts/{id}/backups",
+    operation_id = "list_context_backups",
+    tag = "contexts",
+    params(("id" = String, Path, format = "uuid", description = "The context")),
+    responses((status = 200, body = List<BackupJson>, description = "Backups"))
+)]
+async fn backups(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(id): Named<String>,
+) -> Result<Json<List<BackupJson>>, Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    let items = personas.backups(&scope, id).await?.into_iter().map(BackupJson::from).collect();
+    Ok(Json(List { items, next_cursor: None }))
+}
+
+/// Restore a backup of a context
+///
+/// As a context of its own, which begins now.
+#[utoipa::path(
+    post,
+    path = "/v1/contexts/{id}/backups/{backup}/restore",
+    operation_id = "restore_context_backup",
+    tag = "contexts",
+    params(
+        ("id" = String, Path, format = "uuid", description = "The context"),
+        ("backup" = String, Path, format = "uuid", description = "The backup")
+    ),
+    responses((status = 201, body = ContextJson, description = "The context"))
+)]
+async fn restore_backup(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named((id, backup)): Named<(String, String)>,
+) -> Result<(StatusCode, Json<ContextJson>), Failure> {
+    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let id = personas.id_of(&scope, &id).await?;
+    let backup: BackupId = backup.parse()?;
+    let made = personas.restore_backup(&scope, id, backup, None).await?;
+    Ok((StatusCode::CREATED, Json(ContextJson::of(&app, made.value))))
+}

@@ -1,0 +1,184 @@
+//! Putting a document, reading the latest one, and erasing it.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use throughline_core::Error;
+use throughline_core::document::{PutDocument, PutOutcome, text_of_facets};
+use throughline_core::ids::{ActorId, ContextId};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::OfMemory;
+use super::conditions::{expected, has_already};
+use super::forms::{DocumentBody, PutJson, SnapshotJson, answer, told};
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read, Write};
+use crate::http::extract::{Named, Params};
+use crate::http::problem::Failure;
+use crate::http::routes::sessions::ErasedJson;
+use crate::identity::hex;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(put, show)).routes(routes!(erase))
+}
+
+/// What is said of a document that is put.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Putting {
+    /// The caller's id of the snapshot; one is made where it is not given. With the same text again it is a
+    /// repeat, with another a conflict.
+    #[param(min_length = 1, max_length = 200)]
+    context_id: Option<String>,
+    /// Who writes: an agent, a program or a person; the user where it is not given.
+    #[param(min_length = 1, max_length = 200)]
+    actor_id: Option<String>,
+    /// Turns a JSON object, as old documents were, into text with a heading for each facet. Without it an
+    /// object is refused.
+    migrate: Option<bool>,
+}
+
+/// Put a document
+///
+/// The whole of it, as text, which is stored as it is; its vault and memory come to be with it. Where the
+/// latest snapshot has this text already, nothing is written. `If-Match` with the etag of what was read
+/// keeps a put from undoing another one: a stale one is answered 412, and nothing is stored.
+#[utoipa::path(
+    put,
+    path = "/v1/vaults/{vault}/memories/{memory}/context",
+    operation_id = "put_document",
+    tag = "documents",
+    params(
+        ("vault" = String, Path, description = "The vault"),
+        ("memory" = String, Path, description = "The memory"),
+        Putting,
+        ("If-Match" = Option<String>, Header, description = "The etag that the latest snapshot must have"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: there must be none yet"),
+    ),
+    request_body(content(
+        (String = "text/plain", example = json!("# Facts\n- CEO = Bob (2025-07-05)\n")),
+        (String = "application/json", example = json!("# Facts\n- CEO = Bob (2025-07-05)\n"))
+    )),
+    responses(
+        (status = 201, body = PutJson, description = "The memory's first snapshot"),
+        (status = 200, body = PutJson, description = "A new snapshot, or the one that has the text already"),
+        (status = 412, body = crate::http::problem::Problem, content_type = "application/problem+json",
+            description = "The latest snapshot is not what was expected: read it, and put again")
+    )
+)]
+async fn put(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(of): Named<OfMemory>,
+    Params(putting): Params<Putting>,
+    headers: HeaderMap,
+    body: DocumentBody,
+) -> Result<Response, Failure> {
+    let scope = caller.scope()?;
+    let (vault, memory) = of.ids()?;
+    let text = match body {
+        DocumentBody::Text(text) => text,
+        DocumentBody::Facets(facets) if putting.migrate == Some(true) => text_of_facets(&facets)?,
+        DocumentBody::Facets(_) => {
+            return Err(Error::invalid(
+                "the body is a JSON object, and a document is text: send a JSON string, or say \
+                 `migrate=true` to have the object's facets made into sections",
+            )
+            .into());
+        }
+    };
+    let most = app.engine.documents.limits().max_bytes;
+    if text.len() > most {
+        return Err(Failure::of_status(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            Error::invalid(format!(
+                "the document has {} bytes: at most {most} are allowed (`document.max_bytes`); keep it \
+                 concise",
+                text.len()
+            )),
+        ));
+    }
+    let actor = putting.actor_id.unwrap_or_else(|| scope.user.to_string());
+    let put = PutDocument {
+        vault,
+        memory,
+        context: putting.context_id.map(ContextId::new).transpose()?,
+        actor: ActorId::new(actor)?,
+        text,
+        expected: expected(&headers)?,
+    };
+    let put = app.engine.documents.put(&scope, put).await?;
+    let status = match put.outcome {
+        PutOutcome::Created => StatusCode::CREATED,
+        _ => StatusCode::OK,
+    };
+    let info = put.snapshot.info;
+    Ok((status, told(&info), Json(PutJson::of(info, put.outcome))).into_response())
+}
+
+/// Show the latest document
+///
+/// As plain text, byte for byte as it was put; with `Accept: application/json`, with what is known of it.
+#[utoipa::path(
+    get,
+    path = "/v1/vaults/{vault}/memories/{memory}/context",
+    operation_id = "get_document",
+    tag = "documents",
+    params(
+        ("vault" = String, Path, description = "The vault"),
+        ("memory" = String, Path, description = "The memory"),
+        ("If-None-Match" = Option<String>, Header, description = "Etags that the caller has already"),
+    ),
+    responses(
+        (status = 200, description = "The latest snapshot", content(
+            (String = "text/plain"), (SnapshotJson = "application/json")
+        )),
+        (status = 304, description = "The caller has it already")
+    )
+)]
+async fn show(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(of): Named<OfMemory>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let (vault, memory) = of.ids()?;
+    let latest = app.engine.documents.latest(&caller.scope()?, &vault, &memory).await?;
+    if has_already(&headers, &latest.info.etag) {
+        return Ok((StatusCode::NOT_MODIFIED, told(&latest.info)).into_response());
+    }
+    Ok(answer(&headers, latest))
+}
+
+/// Erase a document
+///
+/// With its whole history, index entries and vectors. It cannot be undone, and a restored backup does not
+/// bring it back.
+#[utoipa::path(
+    delete,
+    path = "/v1/vaults/{vault}/memories/{memory}",
+    operation_id = "erase_document",
+    tag = "documents",
+    params(
+        ("vault" = String, Path, description = "The vault"),
+        ("memory" = String, Path, description = "The memory")
+    ),
+    responses((status = 200, body = ErasedJson, description = "What was removed"))
+)]
+async fn erase(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(of): Named<OfMemory>,
+) -> Result<Json<ErasedJson>, Failure> {
+    let scope = caller.scope()?;
+    let (vault, memory) = of.ids()?;
+    let erased = app.engine.erase.document(&scope, &vault, &memory).await?;
+    let what = hex(&app.engine.names.document(&scope, &vault, &memory));
+    app.audit(&caller, "document.erase", what).await;
+    Ok(Json(ErasedJson::from(&erased)))
+}

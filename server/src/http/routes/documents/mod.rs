@@ -1,0 +1,36 @@
+//! The documents of memories (seed 003): put and read whole, with history, sections and search.
+
+mod conditions;
+mod forms;
+mod history;
+mod latest;
+mod sections;
+mod vaults;
+
+use serde::Deserialize;
+use throughline_core::Result;
+use throughline_core::ids::{MemoryId, VaultId};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::http::app::App;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .merge(latest::router())
+        .merge(history::router())
+        .merge(sections::router())
+        .merge(vaults::router())
+}
+
+/// The names of a memory in a path.
+#[derive(Debug, Deserialize)]
+struct OfMemory {
+    vault: String,
+    memory: String,
+}
+
+impl OfMemory {
+    fn ids(self) -> Result<(VaultId, MemoryId)> {
+        Ok((VaultId::new(self.vault)?, MemoryId::new(self.memory)?))
+    }
+}

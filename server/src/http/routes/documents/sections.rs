@@ -1,0 +1,146 @@
+//! Sections of the latest document, by their headings.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use throughline_core::document::Section;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::OfMemory;
+use super::conditions::wants_json;
+use super::forms::{SnapshotInfoJson, plain, told};
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read};
+use crate::http::extract::Named;
+use crate::http::problem::Failure;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
+}
+
+/// Where a section stands.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "section": "progress", "title": "Progress", "level": 1, "line": 7, "offset": 120, "bytes": 88
+}))]
+pub(super) struct SectionJson {
+    /// Its name within the document, made from its heading.
+    section: String,
+    /// Its heading; empty for what stands before the first one.
+    title: String,
+    /// 1 to 6, as Markdown counts headings; 0 before the first one.
+    level: u8,
+    /// Line of its heading, from 1.
+    line: usize,
+    /// Byte of the document where it begins.
+    offset: usize,
+    /// Its bytes, with its subsections.
+    bytes: usize,
+}
+
+impl From<Section> for SectionJson {
+    fn from(section: Section) -> Self {
+        Self {
+            section: section.slug,
+            title: section.title,
+            level: section.level,
+            line: section.line,
+            offset: section.range.start,
+            bytes: section.range.len(),
+        }
+    }
+}
+
+/// The sections of a document.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SectionsJson {
+    /// The snapshot whose sections they are.
+    snapshot: SnapshotInfoJson,
+    /// In the order of the text.
+    items: Vec<SectionJson>,
+}
+
+/// A section with its text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SectionTextJson {
+    #[serde(flatten)]
+    section: SectionJson,
+    /// The snapshot that it is of.
+    snapshot: SnapshotInfoJson,
+    /// The section with its heading and subsections, as it is stored.
+    text: String,
+}
+
+/// List the sections of the latest document
+///
+/// By headings, as Markdown has them (`#`, or underlined), outside fences of code. The text is not changed
+/// for it.
+#[utoipa::path(
+    get,
+    path = "/v1/vaults/{vault}/memories/{memory}/context/sections",
+    operation_id = "list_sections",
+    tag = "documents",
+    params(
+        ("vault" = String, Path, description = "The vault"),
+        ("memory" = String, Path, description = "The memory")
+    ),
+    responses((status = 200, body = SectionsJson, description = "Sections"))
+)]
+async fn list(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(of): Named<OfMemory>,
+) -> Result<Response, Failure> {
+    let (vault, memory) = of.ids()?;
+    let scope = caller.scope()?;
+    let (latest, sections) = app.engine.documents.sections(&scope, &vault, &memory).await?;
+    let told = told(&latest.info);
+    let items = sections.into_iter().map(SectionJson::from).collect();
+    Ok((told, Json(SectionsJson { snapshot: latest.info.into(), items })).into_response())
+}
+
+/// The names of a section in a path.
+#[derive(Debug, Deserialize)]
+struct OfSection {
+    vault: String,
+    memory: String,
+    section: String,
+}
+
+/// Show one section of the latest document
+///
+/// By its name or heading, with its subsections; as plain text, or as JSON where that is asked for.
+#[utoipa::path(
+    get,
+    path = "/v1/vaults/{vault}/memories/{memory}/context/sections/{section}",
+    operation_id = "get_section",
+    tag = "documents",
+    params(
+        ("vault" = String, Path, description = "The vault"),
+        ("memory" = String, Path, description = "The memory"),
+        ("section" = String, Path, description = "The section, such as `progress`")
+    ),
+    responses((status = 200, description = "The section", content(
+        (String = "text/plain"), (SectionTextJson = "application/json")
+    )))
+)]
+async fn show(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(OfSection { vault, memory, section }): Named<OfSection>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let (vault, memory) = OfMemory { vault, memory }.ids()?;
+    let scope = caller.scope()?;
+    let found = app.engine.documents.section(&scope, &vault, &memory, &section).await?;
+    let told = told(&found.info);
+    if !wants_json(&headers) {
+        return Ok((told, plain(found.text)).into_response());
+    }
+    let (section, snapshot, text) = (found.section.into(), found.info.into(), found.text);
+    Ok((told, Json(SectionTextJson { section, snapshot, text })).into_response())
+}

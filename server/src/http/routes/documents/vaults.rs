@@ -1,0 +1,204 @@
+//! Vaults and their memories: listed and searched.
+
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use throughline_core::Error;
+use throughline_core::context::DocumentCandidate;
+use throughline_core::document::{Memory, Vault};
+use throughline_core::ids::VaultId;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::forms::SnapshotInfoJson;
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read};
+use crate::http::extract::{Named, Params};
+use crate::http::problem::Failure;
+use crate::http::routes::{Asked, List, Paging};
+
+/// Passages of a search that names no limit.
+const DEFAULT_FOUND: usize = 10;
+/// Most passages of a search.
+const MOST_FOUND: usize = 50;
+/// Most characters of a search.
+const MOST_ASKED: usize = 10_000;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(memories)).routes(routes!(search))
+}
+
+/// A collection of memories.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "vault_id": "work", "memory_count": 3, "updated_at": "2026-03-02T09:14:00Z"
+}))]
+pub(super) struct VaultJson {
+    /// The caller's id.
+    vault_id: String,
+    /// Memories that it has.
+    memory_count: u64,
+    /// When one of its documents was last put.
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+impl From<Vault> for VaultJson {
+    fn from(vault: Vault) -> Self {
+        Self {
+            vault_id: vault.id.to_string(),
+            memory_count: vault.memories,
+            updated_at: vault.updated_at.to_rfc3339(),
+        }
+    }
+}
+
+/// A memory.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct MemoryJson {
+    /// Its id.
+    memory_id: String,
+    /// Snapshots that are kept.
+    snapshot_count: u64,
+    /// Its latest snapshot.
+    latest: SnapshotInfoJson,
+}
+
+impl From<Memory> for MemoryJson {
+    fn from(memory: Memory) -> Self {
+        Self {
+            memory_id: memory.latest.memory.to_string(),
+            snapshot_count: memory.snapshots,
+            latest: memory.latest.into(),
+        }
+    }
+}
+
+/// List vaults
+///
+/// In the order in which they got their first document.
+#[utoipa::path(
+    get,
+    path = "/v1/vaults",
+    operation_id = "list_vaults",
+    tag = "documents",
+    params(Paging),
+    responses((status = 200, body = List<VaultJson>, description = "Vaults"))
+)]
+async fn list(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    asked: Asked,
+) -> Result<Json<List<VaultJson>>, Failure> {
+    let found = app.engine.documents.vaults(&caller.scope()?, &asked.page).await?;
+    Ok(Json(asked.list(found, VaultJson::from)))
+}
+
+/// List the memories of a vault
+///
+/// In the order in which they got their first document.
+#[utoipa::path(
+    get,
+    path = "/v1/vaults/{vault}/memories",
+    operation_id = "list_memories",
+    tag = "documents",
+    params(("vault" = String, Path, description = "The vault"), Paging),
+    responses((status = 200, body = List<MemoryJson>, description = "Memories"))
+)]
+async fn memories(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(vault): Named<String>,
+    asked: Asked,
+) -> Result<Json<List<MemoryJson>>, Failure> {
+    let vault = VaultId::new(vault)?;
+    let found = app.engine.documents.memories(&caller.scope()?, &vault, &asked.page).await?;
+    Ok(Json(asked.list(found, MemoryJson::from)))
+}
+
+/// What is searched for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Asking {
+    /// Words, or a question.
+    #[param(min_length = 1, max_length = 10_000)]
+    q: String,
+    /// Most passages, 1 to 50; 10 where it is not given.
+    #[param(minimum = 1, maximum = 50)]
+    limit: Option<usize>,
+}
+
+/// A passage that a search found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct FoundJson {
+    /// The memory whose document says it.
+    memory_id: String,
+    /// The latest snapshot of it.
+    context_id: String,
+    /// The section that it stands in.
+    section: String,
+    /// The heading of the section.
+    title: String,
+    /// Byte of the document where it begins.
+    offset: usize,
+    /// The passage, as it is stored.
+    text: String,
+    /// Relevance; comparable within one answer only.
+    score: f32,
+    /// What a context that shows it calls it.
+    source: String,
+}
+
+impl From<DocumentCandidate> for FoundJson {
+    fn from(found: DocumentCandidate) -> Self {
+        Self {
+            text: found.text().to_owned(),
+            source: found.source(),
+            memory_id: found.snapshot.info.memory.to_string(),
+            context_id: found.snapshot.info.context.to_string(),
+            section: found.passage.slug,
+            title: found.passage.title,
+            offset: found.passage.range.start,
+            score: found.score,
+        }
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct FoundsJson {
+    /// The best first.
+    items: Vec<FoundJson>,
+}
+
+/// Search the documents of a vault
+///
+/// The latest snapshot of each memory, by words and meaning.
+#[utoipa::path(
+    get,
+    path = "/v1/vaults/{vault}/search",
+    operation_id = "search_vault",
+    tag = "documents",
+    params(("vault" = String, Path, description = "The vault"), Asking),
+    responses((status = 200, body = FoundsJson, description = "Passages"))
+)]
+async fn search(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(vault): Named<String>,
+    Params(asking): Params<Asking>,
+) -> Result<Json<FoundsJson>, Failure> {
+    let vault = VaultId::new(vault)?;
+    let limit = asking.limit.unwrap_or(DEFAULT_FOUND);
+    if !(1..=MOST_FOUND).contains(&limit) {
+        return Err(Error::invalid(format!("limit must be 1 to {MOST_FOUND}")).into());
+    }
+    if asking.q.chars().count() > MOST_ASKED {
+        return Err(Error::invalid(format!("q: at most {MOST_ASKED} characters")).into());
+    }
+    let scope = caller.scope()?;
+    let found = app.engine.documents.search(&scope, Some(&vault), &asking.q, limit).await?;
+    Ok(Json(FoundsJson { items: found.into_iter().map(FoundJson::from).collect() }))
+}

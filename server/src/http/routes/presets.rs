@@ -1,0 +1,385 @@
+//! Presets: templates for contexts.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use throughline_core::Result;
+use throughline_core::ids::PresetId;
+use throughline_core::persona::{
+    NewPreset, Overrides, PresetChange, PresetUse, PresetView, Settings,
+};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::contexts::forms::FindingJson;
+use super::{List, Paging, cooked, raw};
+use crate::http::app::App;
+use crate::http::caller::{Caller, Read, Write};
+use crate::http::extract::{Body, Named, Params, Repeat};
+use crate::http::problem::Failure;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(create, list)).routes(routes!(show, change, delete))
+}
+
+/// Settings of contexts.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ContextSettingsJson {
+    /// Diversity of answers, 0.0 to 1.0.
+    temperature: f64,
+    /// Most tokens of an answer.
+    max_tokens: u32,
+    /// Most tokens of what a turn sends.
+    max_history_tokens: u32,
+    /// Days from the last interaction to expiry.
+    expiry_days: u32,
+}
+
+impl From<Settings> for ContextSettingsJson {
+    fn from(settings: Settings) -> Self {
+        let Settings { temperature, max_tokens, max_history_tokens, expiry_days } = settings;
+        Self { temperature, max_tokens, max_history_tokens, expiry_days }
+    }
+}
+
+/// Settings that are said; the others have their defaults, or stay.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SaidSettingsJson {
+    /// 0.0 to 1.0.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    temperature: Option<f64>,
+    /// Most tokens of an answer.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 200_000)]
+    max_tokens: Option<u32>,
+    /// Most tokens of what a turn sends.
+    #[serde(default)]
+    #[schema(minimum = 100, maximum = 1_000_000)]
+    max_history_tokens: Option<u32>,
+    /// Days from the last interaction to expiry.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 3650)]
+    expiry_days: Option<u32>,
+}
+
+impl From<SaidSettingsJson> for Overrides {
+    fn from(said: SaidSettingsJson) -> Self {
+        let SaidSettingsJson { temperature, max_tokens, max_history_tokens, expiry_days } = said;
+        Self { temperature, max_tokens, max_history_tokens, expiry_days }
+    }
+}
+
+/// How often a preset was used.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PresetUseJson {
+    /// Contexts that were made from it.
+    contexts: u64,
+    /// Turns that these answered.
+    turns: u64,
+    /// Turns of these that were sent without all of the history.
+    truncations: u64,
+}
+
+impl From<PresetUse> for PresetUseJson {
+    fn from(used: PresetUse) -> Self {
+        let PresetUse { contexts, turns, truncations } = used;
+        Self { contexts, turns, truncations }
+    }
+}
+
+/// A template for contexts.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "preset-librarian", "name": "Librarian", "description": "Finds books",
+    "system_prompt": "You are a librarian.", "default_personality": "Quiet",
+    "default_settings": {
+        "temperature": 0.7, "max_tokens": 1000, "max_history_tokens": 15000, "expiry_days": 7
+    },
+    "metadata": {}, "is_active": true, "is_built_in": false, "created_at": "2026-03-02T09:14:00Z",
+    "updated_at": "2026-03-02T09:14:00Z", "version": 1,
+    "usage": {"contexts": 0, "turns": 0, "truncations": 0}, "findings": []
+}))]
+pub(crate) struct PresetJson {
+    id: String,
+    name: String,
+    description: String,
+    system_prompt: String,
+    default_personality: String,
+    default_settings: ContextSettingsJson,
+    /// Kept and not interpreted.
+    #[schema(value_type = Object)]
+    metadata: Value,
+    /// Whether contexts are made from it.
+    is_active: bool,
+    /// Whether it came with the program: then it stays as it is.
+    is_built_in: bool,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    updated_at: String,
+    /// Increases with every change.
+    version: u64,
+    usage: PresetUseJson,
+    /// What is to be said against its prompt.
+    findings: Vec<FindingJson>,
+}
+
+impl From<PresetView> for PresetJson {
+    fn from(view: PresetView) -> Self {
+        let PresetView { preset, is_built_in, usage, findings } = view;
+        Self {
+            id: preset.id.to_string(),
+            name: preset.name,
+            description: preset.description,
+            system_prompt: preset.system_prompt,
+            default_personality: preset.default_personality,
+            default_settings: preset.settings.into(),
+            metadata: preset
+                .metadata
+                .map_or_else(|| Value::Object(Map::new()), |json| cooked(&json)),
+            is_active: preset.is_active,
+            is_built_in,
+            created_at: preset.created_at.to_rfc3339(),
+            updated_at: preset.updated_at.to_rfc3339(),
+            version: preset.version,
+            usage: usage.into(),
+            findings: findings.iter().map(FindingJson::from).collect(),
+        }
+    }
+}
+
+/// A preset to create.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({
+    "id": "preset-librarian", "name": "Librarian", "system_prompt": "You are a librarian.",
+    "default_settings": {"temperature": 0.3}
+}))]
+pub(crate) struct NewPresetJson {
+    /// Small letters, digits and hyphens; one is made where it is not given.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 80, pattern = "^[a-z0-9-]+$")]
+    id: Option<String>,
+    #[schema(min_length = 1, max_length = 200)]
+    name: String,
+    #[serde(default)]
+    #[schema(max_length = 2000)]
+    description: String,
+    #[schema(min_length = 1)]
+    system_prompt: String,
+    #[serde(default)]
+    default_personality: String,
+    #[serde(default)]
+    default_settings: SaidSettingsJson,
+    /// Kept and not interpreted, at most 16 KiB.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map<String, Value>>,
+}
+
+/// What to change; what is not given stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"default_settings": {"max_tokens": 800}}))]
+pub(crate) struct PresetChangeJson {
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 200)]
+    name: Option<String>,
+    #[serde(default)]
+    #[schema(max_length = 2000)]
+    description: Option<String>,
+    #[serde(default)]
+    #[schema(min_length = 1)]
+    system_prompt: Option<String>,
+    #[serde(default)]
+    default_personality: Option<String>,
+    #[serde(default)]
+    default_settings: SaidSettingsJson,
+    /// Whether contexts are made from it.
+    #[serde(default)]
+    is_active: Option<bool>,
+    /// Takes the place of what it has.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map<String, Value>>,
+    /// The version that was read: another one is a conflict.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    expected_version: Option<u64>,
+}
+
+/// Which presets.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Which {
+    /// Most items, 1 to 500; 50 where it is not given.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    #[param(min_length = 1, max_length = 16, pattern = "^[0-9a-fA-F]+$")]
+    cursor: Option<String>,
+    /// Whether those are listed, too, that are not active.
+    #[serde(default)]
+    include_inactive: bool,
+}
+
+/// Which version of a preset is to be deleted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Version {
+    /// The version that was read: another one is a conflict.
+    #[param(minimum = 1)]
+    version: Option<u64>,
+}
+
+/// What a deletion did.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({"id": "preset-librarian", "removed": false}))]
+pub(crate) struct PresetGoneJson {
+    id: String,
+    /// Whether it is gone; else it is not active any more, and deleting it once more removes it.
+    removed: bool,
+}
+
+fn metadata(own: Option<Map<String, Value>>) -> Result<Option<String>> {
+    own.map(|own| raw(&Value::Object(own))).transpose()
+}
+
+/// Create a preset
+///
+/// `findings` tell what is to be said against its prompt.
+#[utoipa::path(
+    post,
+    path = "/v1/presets",
+    operation_id = "create_preset",
+    tag = "contexts",
+    request_body = NewPresetJson,
+    responses((status = 201, body = PresetJson, description = "The preset"))
+)]
+async fn create(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    repeat: Repeat,
+    body: Body<NewPresetJson>,
+) -> Result<(StatusCode, Json<PresetJson>), Failure> {
+    let idempotency = repeat.of(&body);
+    let (scope, presets) = (caller.scope()?, app.engine.personas.presets());
+    let new = body.value;
+    let new = NewPreset {
+        id: new.id.map(PresetId::new).transpose()?,
+        name: new.name,
+        description: new.description,
+        system_prompt: new.system_prompt,
+        default_personality: new.default_personality,
+        settings: new.default_settings.into(),
+        metadata: metadata(new.metadata)?,
+    };
+    let made = presets.create(&scope, &new, idempotency).await?;
+    let view = presets.get(&scope, &made.value.id).await?;
+    Ok((StatusCode::CREATED, Json(view.into())))
+}
+
+/// List presets
+///
+/// Those that came with the program first.
+#[utoipa::path(
+    get,
+    path = "/v1/presets",
+    operation_id = "list_presets",
+    tag = "contexts",
+    params(Which),
+    responses((status = 200, body = List<PresetJson>, description = "Presets"))
+)]
+async fn list(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Params(which): Params<Which>,
+) -> Result<Json<List<PresetJson>>, Failure> {
+    let slice = Paging { limit: which.limit, cursor: which.cursor }.slice()?;
+    let presets = app.engine.personas.presets();
+    let found = presets.list(&caller.scope()?, which.include_inactive, slice).await?;
+    Ok(Json(List::of_slice(found, PresetJson::from)))
+}
+
+/// Show a preset
+#[utoipa::path(
+    get,
+    path = "/v1/presets/{id}",
+    operation_id = "get_preset",
+    tag = "contexts",
+    params(("id" = String, Path, description = "The preset")),
+    responses((status = 200, body = PresetJson, description = "The preset"))
+)]
+async fn show(
+    State(app): State<App>,
+    caller: Caller<Read>,
+    Named(id): Named<String>,
+) -> Result<Json<PresetJson>, Failure> {
+    let id: PresetId = id.parse()?;
+    Ok(Json(app.engine.personas.presets().get(&caller.scope()?, &id).await?.into()))
+}
+
+/// Change a preset
+///
+/// One of the user's own. Contexts that were made from it stay as they are.
+#[utoipa::path(
+    patch,
+    path = "/v1/presets/{id}",
+    operation_id = "change_preset",
+    tag = "contexts",
+    params(("id" = String, Path, description = "The preset")),
+    request_body = PresetChangeJson,
+    responses((status = 200, body = PresetJson, description = "The preset"))
+)]
+async fn change(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+    body: Body<PresetChangeJson>,
+) -> Result<Json<PresetJson>, Failure> {
+    let id: PresetId = id.parse()?;
+    let (scope, presets) = (caller.scope()?, app.engine.personas.presets());
+    let change = body.value;
+    let expected = change.expected_version;
+    let change = PresetChange {
+        name: change.name,
+        description: change.description,
+        system_prompt: change.system_prompt,
+        default_personality: change.default_personality,
+        settings: change.default_settings.into(),
+        is_active: change.is_active,
+        metadata: metadata(change.metadata)?,
+    };
+    presets.update(&scope, &id, &change, expected).await?;
+    Ok(Json(presets.get(&scope, &id).await?.into()))
+}
+
+/// Delete a preset
+///
+/// One of the user's own: it is not active any more. Deleting one that is not active removes it.
+#[utoipa::path(
+    delete,
+    path = "/v1/presets/{id}",
+    operation_id = "delete_preset",
+    tag = "contexts",
+    params(("id" = String, Path, description = "The preset"), Version),
+    responses((status = 200, body = PresetGoneJson, description = "What was done"))
+)]
+async fn delete(
+    State(app): State<App>,
+    caller: Caller<Write>,
+    Named(id): Named<String>,
+    Params(version): Params<Version>,
+) -> Result<Json<PresetGoneJson>, Failure> {
+    let id: PresetId = id.parse()?;
+    let presets = app.engine.personas.presets();
+    let held = presets.delete(&caller.scope()?, &id, version.version).await?;
+    Ok(Json(PresetGoneJson { id: id.to_string(), removed: !held }))
+}

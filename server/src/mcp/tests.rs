@@ -1,0 +1,67 @@
+//! What clients are shown, and what it costs them.
+
+use serde_json::json;
+use throughline_core::ports::Tokenizer;
+
+use super::tools::of_sets;
+use super::*;
+use crate::adapters::O200k;
+
+/// Most tokens of the default set in `tools/list`.
+const MOST_TOKENS: u32 = 3_500;
+
+#[test]
+fn the_default_set_costs_few_tokens() {
+    let sets = McpConfig::default().tool_sets;
+    let tools: Vec<_> = of_sets(&sets).into_iter().map(|tool| tool.definition).collect();
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
+    assert_eq!(
+        names,
+        [
+            "remember", "recall", "assemble_context", "forget", "append_messages",
+            "get_context_window", "list_sessions", "describe_session", "put_context",
+            "get_latest_context", "search_documents",
+        ]
+    );
+    let tokens = O200k::load().unwrap().count(&json!({"tools": tools}).to_string());
+    assert!(tokens < MOST_TOKENS, "tools/list takes {tokens} tokens");
+}
+
+#[test]
+fn every_tool_says_what_it_takes_gives_and_does() {
+    let all = [ToolSet::Memory, ToolSet::Persona, ToolSet::Files, ToolSet::Admin];
+    let mut names = std::collections::BTreeSet::new();
+    for tool in of_sets(&all) {
+        let told = tool.definition;
+        assert!(names.insert(told.name.clone()), "{} is there twice", told.name);
+        assert_eq!(told.input_schema["type"], "object", "{}", told.name);
+        assert_eq!(told.input_schema["additionalProperties"], false, "{}", told.name);
+        let output = told.output_schema.unwrap_or_default();
+        assert_eq!(output["type"], "object", "{}", told.name);
+        assert!(told.description.is_some_and(|text| text.ends_with('.')), "{}", told.name);
+        let reads = told.annotations.and_then(|hints| hints.read_only_hint);
+        let needs_less = matches!(tool.permission, Permission::Read | Permission::Admin);
+        assert_eq!(reads == Some(true), needs_less, "{}", told.name);
+    }
+}
+
+#[test]
+fn a_set_is_chosen_whole_and_in_order() {
+    let names = |sets: &[ToolSet]| -> Vec<String> {
+        of_sets(sets).iter().map(|tool| tool.definition.name.to_string()).collect()
+    };
+    let both = names(&[ToolSet::Persona, ToolSet::Files]);
+    assert_eq!(both, names(&[ToolSet::Files, ToolSet::Persona]));
+    assert_eq!(
+        both,
+        [
+            "context-manage",
+            "personality-preset-manage",
+            "context-chat",
+            "conversation-manage",
+            "refer_to_file",
+            "list_files",
+        ]
+    );
+    assert!(names(&[]).is_empty());
+}

@@ -1,0 +1,181 @@
+//! The context document of a memory (seed 003).
+
+use std::fmt::Write;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throughline_core::document::{Expected, PutDocument, PutOutcome};
+use throughline_core::ids::{ActorId, ContextId, MemoryId, VaultId};
+use throughline_core::{Error, Result};
+
+use crate::mcp::sets::ToolSet;
+use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+
+/// Passages of a search that names no limit.
+const FOUND: usize = 5;
+/// Most passages of a search.
+const MOST_FOUND: usize = 50;
+
+pub(super) fn tools() -> Vec<Tool> {
+    let set = ToolSet::Memory;
+    vec![
+        Tool::new::<PutArgs, PutDone, _>(
+            set,
+            "put_context",
+            "Replace the context document of a memory with its whole new text. Read it first, and pass its \
+             etag so that no update is lost.",
+            Effect::Removes,
+            put,
+        ),
+        Tool::new::<LatestArgs, Latest, _>(
+            set,
+            "get_latest_context",
+            "The context document of a memory, or one section of it.",
+            Effect::Reads,
+            latest,
+        ),
+        Tool::new::<SearchArgs, Found, _>(
+            set,
+            "search_documents",
+            "Find passages of context documents.",
+            Effect::Reads,
+            search,
+        ),
+    ]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PutArgs {
+    vault: String,
+    memory: String,
+    #[schemars(length(min = 1))]
+    text: String,
+    context_id: Option<String>,
+    actor_id: Option<String>,
+    /// etag that the text replaces; `*` for any, empty for none yet.
+    if_match: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct PutDone {
+    context_id: String,
+    etag: String,
+    changed: bool,
+}
+
+async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
+    let scope = call.scope()?;
+    let actor = asked.actor_id.unwrap_or_else(|| scope.user.to_string());
+    let put = PutDocument {
+        vault: VaultId::new(asked.vault)?,
+        memory: MemoryId::new(asked.memory)?,
+        context: asked.context_id.map(ContextId::new).transpose()?,
+        actor: ActorId::new(actor)?,
+        text: asked.text,
+        expected: match asked.if_match.as_deref().map(str::trim) {
+            None => Expected::Anything,
+            Some("") => Expected::Absent,
+            Some("*") => Expected::Present,
+            Some(etag) => Expected::OneOf(vec![etag.trim_matches('"').parse()?]),
+        },
+    };
+    let done = call.server.engine.documents.put(&scope, put).await?;
+    let changed = matches!(done.outcome, PutOutcome::Created | PutOutcome::Added);
+    let text = if changed { "Stored." } else { "It has this text already: nothing was written." };
+    let info = done.snapshot.info;
+    let (context_id, etag) = (info.context.to_string(), info.etag.to_string());
+    Outcome::done(text, &PutDone { context_id, etag, changed })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct LatestArgs {
+    vault: String,
+    memory: String,
+    /// Heading of one section.
+    section: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Latest {
+    text: String,
+    context_id: String,
+    etag: String,
+    created_at: String,
+}
+
+async fn latest(call: Call, asked: LatestArgs) -> Result<Outcome> {
+    let scope = call.scope()?;
+    let (vault, memory) = (VaultId::new(asked.vault)?, MemoryId::new(asked.memory)?);
+    let documents = &call.server.engine.documents;
+    let (info, text) = match asked.section {
+        Some(section) => {
+            let found = documents.section(&scope, &vault, &memory, &section).await?;
+            (found.info, found.text)
+        }
+        None => {
+            let found = documents.latest(&scope, &vault, &memory).await?;
+            (found.info, found.text)
+        }
+    };
+    let (context_id, etag) = (info.context.to_string(), info.etag.to_string());
+    let latest =
+        Latest { text: text.clone(), context_id, etag, created_at: info.created_at.to_rfc3339() };
+    Outcome::done(text, &latest)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SearchArgs {
+    /// A question or words.
+    query: String,
+    vault: Option<String>,
+    /// Default 5.
+    #[schemars(range(min = 1, max = 50))]
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Found {
+    items: Vec<FoundPassage>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct FoundPassage {
+    vault: String,
+    memory: String,
+    section: String,
+    text: String,
+    score: f32,
+}
+
+async fn search(call: Call, asked: SearchArgs) -> Result<Outcome> {
+    let vault = asked.vault.map(VaultId::new).transpose()?;
+    let limit = asked.limit.unwrap_or(FOUND);
+    if !(1..=MOST_FOUND).contains(&limit) {
+        return Err(Error::invalid(format!("limit: 1 to {MOST_FOUND}")));
+    }
+    let documents = &call.server.engine.documents;
+    let found = documents.search(&call.scope()?, vault.as_ref(), &asked.query, limit).await?;
+    let items: Vec<FoundPassage> = found
+        .iter()
+        .map(|found| FoundPassage {
+            vault: found.snapshot.info.vault.to_string(),
+            memory: found.snapshot.info.memory.to_string(),
+            section: found.passage.title.clone(),
+            text: found.text().to_owned(),
+            score: found.score,
+        })
+        .collect();
+    let text = match items.is_empty() {
+        true => "No document says anything of this.".to_owned(),
+        false => items.iter().fold(String::new(), |mut text, item| {
+            // Writing to a `String` does not fail.
+            let _ =
+                writeln!(text, "[{}/{}#{}] {}", item.vault, item.memory, item.section, item.text);
+            text
+        }),
+    };
+    Outcome::done(text, &Found { items })
+}

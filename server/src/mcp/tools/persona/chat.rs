@@ -1,0 +1,98 @@
+//! `context-chat`: a turn of a persona, answered by the client's own model.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throughline_core::Result;
+use throughline_core::persona::{ChatRequest, ChatResult, Status};
+
+use super::forms::ConversationForm;
+use super::in_seeds_words;
+use crate::mcp::sampling::{self, Sampled};
+use crate::mcp::sets::ToolSet;
+use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+
+pub(super) fn tool() -> Tool {
+    Tool::new::<Args, Answer, _>(
+        ToolSet::Persona,
+        "context-chat",
+        "Say something to a context and get its answer, in its personality and with its history. Your \
+         client's model answers.",
+        Effect::Adds,
+        chat,
+    )
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Args {
+    context_id: String,
+    message: String,
+    /// Default true.
+    maintain_personality: Option<bool>,
+    /// In place of the context's maxHistoryTokens.
+    token_budget: Option<u32>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    response: String,
+    context_name: String,
+    personality: String,
+    user_message: ConversationForm,
+    assistant_response: ConversationForm,
+    metadata: Metadata,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    tokens_used: u64,
+    history_tokens: u32,
+    history_truncated: bool,
+    context_expiry: String,
+    is_expired: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+async fn chat(call: Call, asked: Args) -> Result<Outcome> {
+    let (scope, personas) = (call.scope()?, &call.server.engine.personas);
+    let id = personas.id_of(&scope, &asked.context_id).await?;
+    let request = ChatRequest {
+        message: asked.message,
+        maintain_personality: asked.maintain_personality.unwrap_or(true),
+        token_budget: asked.token_budget,
+    };
+    call.progress(0, 3, "reading").await;
+    let turn = personas.prepare(&scope, id, &request).await.map_err(in_seeds_words)?;
+    call.progress(1, 3, "asking the model").await;
+    let (receipt, answer) = match sampling::sample(&call, &scope, &turn).await? {
+        Sampled::Answered { receipt, answer } => (receipt, answer),
+        Sampled::Asks(question) => return Ok(Outcome::Asks(question)),
+    };
+    call.progress(2, 3, "keeping the answer").await;
+    let kept = personas.commit(&scope, &receipt, &answer.text).await.map_err(in_seeds_words)?;
+    call.progress(3, 3, "done").await;
+    Outcome::done(answer.text.clone(), &form(kept, turn.warnings, &call))
+}
+
+fn form(kept: ChatResult, warnings: Vec<String>, call: &Call) -> Answer {
+    let now = call.server.engine.personas.now();
+    let id = kept.persona.id.to_string();
+    Answer {
+        response: kept.answer.message.content.clone(),
+        context_name: kept.persona.name.clone(),
+        personality: kept.persona.personality.clone(),
+        user_message: ConversationForm::of(kept.question, &id),
+        assistant_response: ConversationForm::of(kept.answer, &id),
+        metadata: Metadata {
+            tokens_used: kept.tokens_used,
+            history_tokens: kept.history_tokens,
+            history_truncated: kept.history_truncated,
+            context_expiry: kept.persona.expires_at.to_rfc3339(),
+            is_expired: kept.persona.status(now) == Status::Expired,
+            warnings,
+        },
+    }
+}

@@ -1,0 +1,236 @@
+//! `context-manage`: the life of a persona.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throughline_core::persona::{
+    Checked, ExportFormat, FromPreset, NewPersona, Overrides, Persona, PersonaChange, PersonaFilter,
+};
+use throughline_core::{Error, Result};
+
+use super::forms::{ContextForm, said};
+use super::{in_seeds_words, needed, page};
+use crate::mcp::sets::ToolSet;
+use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+
+/// Personas of a page that names no size (seed 001).
+const PAGE_SIZE: usize = 10;
+
+pub(super) fn tool() -> Tool {
+    Tool::new::<Args, Answer, _>(
+        ToolSet::Persona,
+        "context-manage",
+        "Create, list, show, change, extend, delete, restore, export and import conversation contexts: \
+         personas with a stable personality.",
+        Effect::Removes,
+        manage,
+    )
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Create,
+    CreateFromPreset,
+    List,
+    Get,
+    Update,
+    Delete,
+    Extend,
+    Restore,
+    Export,
+    Import,
+}
+
+/// A form of an export.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    Json,
+    Markdown,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Args {
+    action: Action,
+    context_id: Option<String>,
+    name: Option<String>,
+    /// Needed by create.
+    system_prompt: Option<String>,
+    personality: Option<String>,
+    /// Default 0.7.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    temperature: Option<f64>,
+    /// Default 1000.
+    max_tokens: Option<u32>,
+    /// Default 15000: a window of 16K without room for the answer.
+    max_history_tokens: Option<u32>,
+    /// Default 7; with extend, days to add.
+    expiry_days: Option<u32>,
+    tags: Option<Vec<String>>,
+    /// Whether its turns recall what else is known of the user; default true.
+    memory: Option<bool>,
+    /// Needed by create_from_preset.
+    preset_id: Option<String>,
+    #[serde(default)]
+    preset_overrides: PresetOverrides,
+    /// With update and delete: only this version.
+    version: Option<u64>,
+    /// With list: those with this tag.
+    tag: Option<String>,
+    /// Default 1.
+    page: Option<usize>,
+    /// Default 10.
+    page_size: Option<usize>,
+    #[serde(default)]
+    include_expired: bool,
+    /// With export; default json.
+    format: Option<Format>,
+    /// With import: an export.
+    text: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PresetOverrides {
+    name: Option<String>,
+    temperature: Option<f64>,
+    max_tokens: Option<u32>,
+    max_history_tokens: Option<u32>,
+    expiry_days: Option<u32>,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<ContextForm>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contexts: Option<Vec<ContextForm>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_count: Option<u64>,
+    /// What an export wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// What is to be said against its prompt, and of its expiry.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    message: String,
+}
+
+async fn manage(call: Call, asked: Args) -> Result<Outcome> {
+    let answer = act(&call, asked).await.map_err(in_seeds_words)?;
+    Outcome::data(&answer)
+}
+
+async fn act(call: &Call, asked: Args) -> Result<Answer> {
+    let (scope, personas) = (call.scope()?, &call.server.engine.personas);
+    let settings = Overrides {
+        temperature: asked.temperature,
+        max_tokens: asked.max_tokens,
+        max_history_tokens: asked.max_history_tokens,
+        expiry_days: asked.expiry_days,
+    };
+    let shown = |persona: &Persona, message: &str| Answer {
+        success: true,
+        context: Some(ContextForm::of(persona, personas.now())),
+        warnings: persona.expiry_warning(personas.now()).into_iter().collect(),
+        message: format!("{message}: {} ({})", persona.name, persona.id),
+        ..Answer::default()
+    };
+    let checked = |checked: &Checked<Persona>, message: &str| {
+        let mut answer = shown(&checked.value, message);
+        answer.warnings.extend(said(&checked.findings));
+        answer
+    };
+    let action = asked.action;
+    match action {
+        Action::Create => {
+            let new = NewPersona {
+                name: needed(asked.name, "name", "create")?,
+                system_prompt: needed(asked.system_prompt, "systemPrompt", "create")?,
+                personality: asked.personality.unwrap_or_default(),
+                settings,
+                memory: asked.memory.unwrap_or(true),
+                tags: asked.tags.unwrap_or_default(),
+            };
+            return Ok(checked(&personas.create(&scope, new, None).await?, "Created"));
+        }
+        Action::CreateFromPreset => {
+            let preset = needed(asked.preset_id, "presetId", "create_from_preset")?.parse()?;
+            let over = asked.preset_overrides;
+            let from = FromPreset {
+                name: over.name.or(asked.name),
+                settings: Overrides {
+                    temperature: over.temperature.or(settings.temperature),
+                    max_tokens: over.max_tokens.or(settings.max_tokens),
+                    max_history_tokens: over.max_history_tokens.or(settings.max_history_tokens),
+                    expiry_days: over.expiry_days.or(settings.expiry_days),
+                },
+                memory: asked.memory.unwrap_or(true),
+                tags: asked.tags.unwrap_or_default(),
+                ..FromPreset::new(preset)
+            };
+            return Ok(checked(&personas.create_from_preset(&scope, from, None).await?, "Created"));
+        }
+        Action::List => {
+            let filter = PersonaFilter {
+                tag: asked.tag,
+                include_expired: asked.include_expired,
+                include_deleted: false,
+            };
+            let slice = page(asked.page, asked.page_size, PAGE_SIZE)?;
+            let found = personas.list(&scope, &filter, slice).await?;
+            let now = personas.now();
+            return Ok(Answer {
+                success: true,
+                message: format!("{} of {} contexts", found.items.len(), found.total),
+                total_count: Some(found.total),
+                contexts: Some(found.items.iter().map(|one| ContextForm::of(one, now)).collect()),
+                ..Answer::default()
+            });
+        }
+        Action::Import => {
+            let text = needed(asked.text, "text", "import")?;
+            return Ok(checked(&personas.import(&scope, &text, None).await?, "Imported"));
+        }
+        Action::Get
+        | Action::Update
+        | Action::Delete
+        | Action::Extend
+        | Action::Restore
+        | Action::Export => {}
+    }
+    let id = asked.context_id.ok_or_else(|| Error::invalid("contextId: this action needs it"))?;
+    let id = personas.id_of(&scope, &id).await?;
+    Ok(match action {
+        Action::Update => {
+            let change = PersonaChange {
+                name: asked.name,
+                system_prompt: asked.system_prompt,
+                personality: asked.personality,
+                settings,
+                memory: asked.memory,
+                tags: asked.tags,
+            };
+            checked(&personas.update(&scope, id, &change, asked.version).await?, "Changed")
+        }
+        Action::Delete => {
+            let gone = personas.delete(&scope, id, asked.version).await?;
+            call.who.audit(&call.server.engine, "context.delete", id.to_string()).await;
+            shown(&gone, "Deleted, after a backup; `restore` brings it back until its grace ends")
+        }
+        Action::Extend => shown(&personas.extend(&scope, id, asked.expiry_days).await?, "Extended"),
+        Action::Restore => shown(&personas.restore(&scope, id).await?, "Restored"),
+        Action::Export => {
+            let format = match asked.format {
+                Some(Format::Markdown) => ExportFormat::Markdown,
+                Some(Format::Json) | None => ExportFormat::Json,
+            };
+            let text = personas.export(&scope, id, format).await?;
+            Answer { text: Some(text), ..shown(&personas.get(&scope, id).await?, "Exported") }
+        }
+        _ => shown(&personas.get(&scope, id).await?, "Found"),
+    })
+}

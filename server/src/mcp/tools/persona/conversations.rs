@@ -1,0 +1,147 @@
+//! `conversation-manage`: what was said with a persona.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use throughline_core::Result;
+use throughline_core::ids::MessageId;
+use throughline_core::persona::{ConversationFilter, Hit};
+use throughline_core::time::Timestamp;
+
+use super::forms::ConversationForm;
+use super::{in_seeds_words, needed, page};
+use crate::mcp::sets::ToolSet;
+use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+
+/// Messages of a page that names no size (seed 001).
+const PAGE_SIZE: usize = 20;
+
+pub(super) fn tool() -> Tool {
+    Tool::new::<Args, Answer, _>(
+        ToolSet::Persona,
+        "conversation-manage",
+        "List, search, tag, delete or clear the conversation of a context. What is deleted is erased.",
+        Effect::Removes,
+        manage,
+    )
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    List,
+    Search,
+    Tag,
+    Delete,
+    Clear,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Args {
+    action: Action,
+    context_id: String,
+    /// Default 1.
+    page: Option<usize>,
+    /// Default 20; with search, how many are found.
+    page_size: Option<usize>,
+    /// Newest first; default true.
+    reverse: Option<bool>,
+    /// With list: those with this tag.
+    tag: Option<String>,
+    /// With search.
+    query: Option<String>,
+    /// With delete and tag.
+    conversation_ids: Option<Vec<String>>,
+    /// With delete: ISO time; older ones go.
+    older_than: Option<String>,
+    /// With tag: in place of those they have.
+    tags: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversations: Option<Vec<ConversationForm>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted_count: Option<u64>,
+    message: String,
+}
+
+async fn manage(call: Call, asked: Args) -> Result<Outcome> {
+    let answer = act(&call, asked).await.map_err(in_seeds_words)?;
+    Outcome::data(&answer)
+}
+
+async fn act(call: &Call, asked: Args) -> Result<Answer> {
+    let (scope, personas) = (call.scope()?, &call.server.engine.personas);
+    let id = personas.id_of(&scope, &asked.context_id).await?;
+    let named = id.to_string();
+    let ids = |action| {
+        let ids = needed(asked.conversation_ids.as_ref(), "conversationIds", action)?;
+        ids.iter().map(|id| id.parse()).collect::<Result<Vec<MessageId>>>()
+    };
+    Ok(match asked.action {
+        Action::List => {
+            let filter = ConversationFilter {
+                newest_first: asked.reverse.unwrap_or(true),
+                tag: asked.tag.clone(),
+            };
+            let slice = page(asked.page, asked.page_size, PAGE_SIZE)?;
+            let found = personas.conversation(&scope, id, &filter, slice).await?;
+            let message = format!("{} of {} messages", found.items.len(), found.total);
+            let form = |one| ConversationForm::of(one, &named);
+            Answer {
+                success: true,
+                total_count: Some(found.total),
+                conversations: Some(found.items.into_iter().map(form).collect()),
+                message,
+                ..Answer::default()
+            }
+        }
+        Action::Search => {
+            let query = needed(asked.query.as_deref(), "query", "search")?;
+            let most = asked.page_size.unwrap_or(PAGE_SIZE);
+            let found = personas.search(&scope, id, query, most).await?;
+            let form = |hit: Hit| ConversationForm::of(hit.conversation, &named);
+            Answer {
+                success: true,
+                message: format!("{} messages, the best first", found.len()),
+                conversations: Some(found.into_iter().map(form).collect()),
+                ..Answer::default()
+            }
+        }
+        Action::Tag => {
+            let tags = needed(asked.tags.as_ref(), "tags", "tag")?;
+            let ids = ids("tag")?;
+            for message in &ids {
+                personas.tag_message(&scope, id, *message, tags).await?;
+            }
+            let message = format!("Tagged {} messages", ids.len());
+            Answer { success: true, message, ..Answer::default() }
+        }
+        Action::Delete => {
+            let deleted = match &asked.older_than {
+                Some(before) if asked.conversation_ids.is_none() => {
+                    personas.delete_older_than(&scope, id, Timestamp::parse(before)?).await?
+                }
+                _ => personas.delete_messages(&scope, id, &ids("delete")?).await?,
+            };
+            erased(call, &named, deleted).await
+        }
+        Action::Clear => erased(call, &named, personas.clear(&scope, id).await?).await,
+    })
+}
+
+async fn erased(call: &Call, context: &str, deleted: u64) -> Answer {
+    call.who.audit(&call.server.engine, "conversation.erase", context.to_owned()).await;
+    Answer {
+        success: true,
+        deleted_count: Some(deleted),
+        message: format!("Erased {deleted} messages and what was made from them"),
+        ..Answer::default()
+    }
+}

@@ -1,0 +1,65 @@
+//! Personas under the names and shapes of seed 001, where one is a *context*: `context-manage`,
+//! `personality-preset-manage`, `context-chat` and `conversation-manage`. Actions that the seed plans for later
+//! (extension, restoring, search, tags, export and import) are actions of the same tools.
+
+mod chat;
+mod contexts;
+mod conversations;
+mod forms;
+mod presets;
+
+use throughline_core::persona::Slice;
+use throughline_core::{Error, Result};
+
+use crate::mcp::tool::Tool;
+
+pub(in crate::mcp) use forms::{ContextForm, ConversationForm, PresetForm};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![contexts::tool(), presets::tool(), chat::tool(), conversations::tool()]
+}
+
+/// An argument that an action needs.
+fn needed<T>(argument: Option<T>, name: &str, action: &str) -> Result<T> {
+    argument.ok_or_else(|| Error::invalid(format!("{name}: `{action}` needs it")))
+}
+
+/// A page by number.
+fn page(page: Option<usize>, size: Option<usize>, usual: usize) -> Result<Slice> {
+    Slice::page(page.unwrap_or(1), size.unwrap_or(usual)).map_err(in_seeds_words)
+}
+
+/// An error of core that names arguments as the seed does.
+fn in_seeds_words(error: Error) -> Error {
+    const NAMES: [(&str, &str); 9] = [
+        ("system_prompt", "systemPrompt"),
+        ("default_personality", "defaultPersonality"),
+        ("max_history_tokens", "maxHistoryTokens"),
+        ("max_tokens", "maxTokens"),
+        ("expiry_days", "expiryDays"),
+        ("page_size", "pageSize"),
+        ("token_budget", "tokenBudget"),
+        ("older_than", "olderThan"),
+        ("ids:", "conversationIds:"),
+    ];
+    let renamed = NAMES
+        .iter()
+        .fold(error.message().to_owned(), |message, (ours, seeds)| message.replace(ours, seeds));
+    match renamed == error.message() {
+        true => error,
+        false => Error::new(error.kind(), renamed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_arguments_as_the_seed_does() {
+        let error = in_seeds_words(Error::invalid("max_history_tokens: must be 100 to 1000000"));
+        assert_eq!(error.message(), "maxHistoryTokens: must be 100 to 1000000");
+        let error = in_seeds_words(Error::conflict("max_tokens: too few"));
+        assert_eq!(error.message(), "maxTokens: too few");
+    }
+}

@@ -1,0 +1,136 @@
+//! `personality-preset-manage`: templates of personas.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use throughline_core::Result;
+use throughline_core::ids::PresetId;
+use throughline_core::persona::{NewPreset, PresetChange};
+
+use super::forms::{PresetForm, SaidSettings};
+use super::{in_seeds_words, needed, page};
+use crate::mcp::sets::ToolSet;
+use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+
+/// Presets of a page that names no size (seed 001).
+const PAGE_SIZE: usize = 10;
+
+pub(super) fn tool() -> Tool {
+    Tool::new::<Args, Answer, _>(
+        ToolSet::Persona,
+        "personality-preset-manage",
+        "Create, list, show, change and delete presets that contexts are made from. Six are built in and \
+         cannot be changed.",
+        Effect::Removes,
+        manage,
+    )
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Create,
+    List,
+    Get,
+    Update,
+    Delete,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Args {
+    action: Action,
+    preset_id: Option<String>,
+    name: Option<String>,
+    description: Option<String>,
+    system_prompt: Option<String>,
+    default_personality: Option<String>,
+    /// Defaults: temperature 0.7, maxTokens 1000, maxHistoryTokens 15000, expiryDays 7.
+    #[serde(default)]
+    default_settings: SaidSettings,
+    metadata: Option<Map<String, Value>>,
+    /// With update: whether contexts are made from it.
+    is_active: Option<bool>,
+    /// With update and delete: only this version.
+    version: Option<u64>,
+    /// Default 1.
+    page: Option<usize>,
+    /// Default 10.
+    page_size: Option<usize>,
+    #[serde(default)]
+    include_inactive: bool,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preset: Option<PresetForm>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    presets: Option<Vec<PresetForm>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_count: Option<u64>,
+    message: String,
+}
+
+async fn manage(call: Call, asked: Args) -> Result<Outcome> {
+    let answer = act(&call, asked).await.map_err(in_seeds_words)?;
+    Outcome::data(&answer)
+}
+
+async fn act(call: &Call, asked: Args) -> Result<Answer> {
+    let (scope, presets) = (call.scope()?, call.server.engine.personas.presets());
+    let metadata = asked.metadata.map(|object| Value::Object(object).to_string());
+    let id = asked.preset_id.as_deref().map(str::parse::<PresetId>).transpose()?;
+    let (id, message) = match asked.action {
+        Action::List => {
+            let slice = page(asked.page, asked.page_size, PAGE_SIZE)?;
+            let found = presets.list(&scope, asked.include_inactive, slice).await?;
+            return Ok(Answer {
+                success: true,
+                message: format!("{} of {} presets", found.items.len(), found.total),
+                total_count: Some(found.total),
+                presets: Some(found.items.into_iter().map(PresetForm::of).collect()),
+                ..Answer::default()
+            });
+        }
+        Action::Create => {
+            let new = NewPreset {
+                id,
+                name: needed(asked.name, "name", "create")?,
+                description: asked.description.unwrap_or_default(),
+                system_prompt: needed(asked.system_prompt, "systemPrompt", "create")?,
+                default_personality: asked.default_personality.unwrap_or_default(),
+                settings: asked.default_settings.into(),
+                metadata,
+            };
+            (presets.create(&scope, &new, None).await?.value.id, "Created")
+        }
+        Action::Get => (needed(id, "presetId", "get")?, "Found"),
+        Action::Update => {
+            let id = needed(id, "presetId", "update")?;
+            let change = PresetChange {
+                name: asked.name,
+                description: asked.description,
+                system_prompt: asked.system_prompt,
+                default_personality: asked.default_personality,
+                settings: asked.default_settings.into(),
+                is_active: asked.is_active,
+                metadata,
+            };
+            presets.update(&scope, &id, &change, asked.version).await?;
+            (id, "Changed")
+        }
+        Action::Delete => {
+            let id = needed(id, "presetId", "delete")?;
+            presets.delete(&scope, &id, asked.version).await?;
+            call.who.audit(&call.server.engine, "preset.delete", id.to_string()).await;
+            let message = format!("Deleted: {id}; contexts made from it stay");
+            return Ok(Answer { success: true, message, ..Answer::default() });
+        }
+    };
+    let view = presets.get(&scope, &id).await?;
+    let message = format!("{message}: {} ({id})", view.preset.name);
+    Ok(Answer { success: true, preset: Some(PresetForm::of(view)), message, ..Answer::default() })
+}
