@@ -4,5 +4,6 @@ mod access;
 mod canary;
 mod client;
 mod frames;
+mod persona;
 mod sessions;
 mod stdio;

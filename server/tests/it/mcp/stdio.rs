@@ -8,15 +8,18 @@ use serde_json::{Value, json};
 use super::client::{alone, initialize, is_done, message};
 use crate::support::Throughline;
 
-struct Process {
+const SETS: &str = "memory,files,admin";
+
+/// A process of `throughline mcp`.
+pub(super) struct Process {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
 impl Process {
-    fn start(data: &Throughline) -> Self {
-        let mut command = data.command(&["mcp", "--tool-sets", "memory,files,admin"]);
+    pub(super) fn start(data: &Throughline, sets: &str) -> Self {
+        let mut command = data.command(&["mcp", "--tool-sets", sets]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
@@ -24,7 +27,7 @@ impl Process {
         Self { child, input, output }
     }
 
-    fn send(&mut self, line: &[u8]) {
+    pub(super) fn send(&mut self, line: &[u8]) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line).unwrap();
         input.write_all(b"\n").unwrap();
@@ -32,14 +35,14 @@ impl Process {
     }
 
     /// The next line: every line is a message.
-    fn next(&mut self) -> Value {
+    pub(super) fn next(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"))
     }
 
     /// The answer to a request; what was answered before it to nobody is passed over.
-    fn ask(&mut self, request: &Value) -> Value {
+    pub(super) fn ask(&mut self, request: &Value) -> Value {
         self.send(request.to_string().as_bytes());
         loop {
             let told = self.next();
@@ -50,7 +53,7 @@ impl Process {
     }
 
     /// Hangs up; whether it ended well.
-    fn end(mut self) -> bool {
+    pub(super) fn end(mut self) -> bool {
         drop(self.input.take());
         self.child.wait().unwrap().success()
     }
@@ -75,7 +78,7 @@ fn what_is_no_message_is_passed_over() {
         [(true, (|params| params) as fn(Value) -> Value), (false, alone as fn(Value) -> Value)]
     {
         let data = Throughline::new();
-        let mut process = Process::start(&data);
+        let mut process = Process::start(&data, SETS);
         if begins {
             let told = process.ask(&initialize());
             assert_eq!(told["result"]["serverInfo"]["name"], "throughline", "{told}");
@@ -105,8 +108,8 @@ fn what_is_no_message_is_passed_over() {
 #[test]
 fn a_client_that_says_nothing_or_half_of_something_is_no_failure() {
     let data = Throughline::new();
-    assert!(Process::start(&data).end());
-    let mut process = Process::start(&data);
+    assert!(Process::start(&data, SETS).end());
+    let mut process = Process::start(&data, SETS);
     process.ask(&initialize());
     process.input.as_mut().unwrap().write_all(b"{\"jsonrpc\": \"2.0\", \"id\": 2").unwrap();
     assert!(process.end());
