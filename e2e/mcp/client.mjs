@@ -53,9 +53,20 @@ async function using(server, mode, capabilities, prepare, use) {
   }
 }
 
+/** A client that has a model. */
+const sampled = (server, mode, sample, use) =>
+  using(server, mode, { sampling: {} }, client => client.setRequestHandler('sampling/createMessage', sample), use);
+
+/** A model that repeats what it is told. */
+const answers = ({ params }) => ({
+  role: 'assistant',
+  model: 'm',
+  content: { type: 'text', text: `You said ${[params.messages.at(-1).content].flat()[0].text}` },
+});
+
 /** What is ours: lists, every tool, and what is not there. */
 async function own(server, mode, revision, calls, who) {
-  return using(server, mode, {}, () => {}, async client => {
+  return sampled(server, mode, answers, async client => {
     assert.equal(client.getNegotiatedProtocolVersion(), revision);
     assert.equal(client.getServerVersion()?.name, 'throughline');
     const { tools } = await client.listTools();
@@ -94,22 +105,15 @@ async function own(server, mode, revision, calls, who) {
 async function asked(server, mode) {
   const question = { name: 'test_sampling', arguments: { prompt: 'hello' } };
   const works = async client => assert.ok(!(await client.callTool({ name: 'test_simple_text' })).isError);
-  const sampled = (sample, use) =>
-    using(server, mode, { sampling: {} }, client => client.setRequestHandler('sampling/createMessage', sample), use);
 
-  const answers = ({ params }) => ({
-    role: 'assistant',
-    model: 'm',
-    content: { type: 'text', text: `You said ${[params.messages[0].content].flat()[0].text}` },
-  });
-  await sampled(answers, async client => {
+  await sampled(server, mode, answers, async client => {
     const said = textOf(await client.callTool(question));
     assert.ok(said.includes('You said hello'), `the answer is lost: ${said}`);
   });
   const declines = () => {
     throw new ProtocolError(-1, 'User rejected sampling request');
   };
-  await sampled(declines, async client => {
+  await sampled(server, mode, declines, async client => {
     await assert.rejects(client.callTool(question), /rejected/);
     await works(client);
   });
@@ -118,7 +122,7 @@ async function asked(server, mode) {
     heard();
     return new Promise(() => {});
   };
-  await sampled(hangs, async client => {
+  await sampled(server, mode, hangs, async client => {
     if (mode === 'legacy') {
       // Later revisions leave nothing open while a client makes up its mind.
       await assert.rejects(client.callTool(question, { timeout: SHORT, maxTotalTimeout: SHORT }), /timed out/i);

@@ -61,9 +61,17 @@ async def refused(code, call):
     raise AssertionError(f"expected {code}, and it was answered")
 
 
+async def answers(context, params):
+    """A model that repeats what it is told."""
+    said = params.messages[-1].content
+    said = said[0] if isinstance(said, list) else said
+    content = types.TextContent(type="text", text=f"You said {said.text}")
+    return types.CreateMessageResult(role="assistant", content=content, model="m")
+
+
 async def own(server, mode, calls):
     """What is ours: lists, every tool, and what is not there."""
-    async with Client(server, mode=mode, read_timeout_seconds=PATIENCE) as client:
+    async with Client(server, mode=mode, sampling_callback=answers, read_timeout_seconds=PATIENCE) as client:
         need(client.protocol_version == REVISIONS[mode], f"speaks {client.protocol_version}")
         if mode != "2026-07-28":
             need(client.server_info.name == "throughline", f"is {client.server_info}")
@@ -100,10 +108,6 @@ async def asked(server, mode):
 
     def client(sampling):
         return Client(server, mode=mode, sampling_callback=sampling, read_timeout_seconds=PATIENCE)
-
-    async def answers(context, params):
-        content = types.TextContent(type="text", text=f"You said {params.messages[0].content.text}")
-        return types.CreateMessageResult(role="assistant", content=content, model="m")
 
     async def declines(context, params):
         return types.ErrorData(code=-1, message="User rejected sampling request")

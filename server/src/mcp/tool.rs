@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
+use schemars::generate::{Contract, SchemaSettings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -143,9 +143,12 @@ impl Tool {
         O: JsonSchema,
         W: Future<Output = Result<Outcome>> + Send + 'static,
     {
-        let mut definition =
-            rmcp::model::Tool::new(name, Cow::Borrowed(description), Arc::new(schema_of::<A>()));
-        definition.output_schema = Some(Arc::new(schema_of::<O>()));
+        let mut definition = rmcp::model::Tool::new(
+            name,
+            Cow::Borrowed(description),
+            Arc::new(schema_of::<A>(Contract::Deserialize)),
+        );
+        definition.output_schema = Some(Arc::new(schema_of::<O>(Contract::Serialize)));
         definition.annotations = Some(match effect {
             Effect::Reads => ToolAnnotations::new().read_only(true).open_world(false),
             Effect::Adds => ToolAnnotations::new().destructive(false).open_world(false),
@@ -187,9 +190,11 @@ fn read<A: DeserializeOwned>(arguments: JsonObject) -> Result<A> {
     })
 }
 
-/// The schema of a type, without what a model need not read.
-fn schema_of<T: JsonSchema>() -> JsonObject {
+/// The schema of a type as it is read or as it is written, which may leave fields out; without what a model need not
+/// read.
+fn schema_of<T: JsonSchema>(contract: Contract) -> JsonObject {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.contract = contract;
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
@@ -284,7 +289,24 @@ mod tests {
             "required": ["title"],
             "additionalProperties": false,
         });
-        assert_eq!(Value::Object(schema_of::<Asked>()), expected);
+        assert_eq!(Value::Object(schema_of::<Asked>(Contract::Deserialize)), expected);
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Told {
+        id: u32,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    }
+
+    /// Clients hold results against it.
+    #[test]
+    fn what_a_result_may_leave_out_is_not_required() {
+        let told = Told { id: 1, warnings: Vec::new(), note: None };
+        assert_eq!(json(&told).ok(), Some(serde_json::json!({"id": 1})));
+        assert_eq!(schema_of::<Told>(Contract::Serialize)["required"], serde_json::json!(["id"]));
     }
 
     #[test]

@@ -35,7 +35,7 @@ async fn nothing_crosses() {
     let mut names = Names::from([("who".to_owned(), CANARY.to_owned())]);
     for case in &cases {
         let done = owner.call(&case.tool, &case.arguments(&names)).await;
-        is_done(&done);
+        case.is_answered_by(&done);
         case.keep(&done, &mut names);
     }
     let resources = result(&Answer::of(owner.alone("resources/list", json!({}))).await);
@@ -44,10 +44,12 @@ async fn nothing_crosses() {
 
     let forget = json!({"name": "forget", "arguments": {"fact": names["fact"]}});
     let erase = json!({"name": "forget", "arguments": {"session": "trip", "message_ids": [names["message"]]}});
-    let complete = json!({
-        "ref": {"type": "ref/resource", "uri": "memory://sessions/{session}"},
-        "argument": {"name": "session", "value": ""},
-    });
+    let complete = |name: &str, within: Value| {
+        json!({
+            "ref": {"type": "ref/resource", "uri": "throughline://vault/{vaultId}/memory/{memoryId}"},
+            "argument": {"name": name, "value": ""}, "context": {"arguments": within},
+        })
+    };
     names.insert("who".to_owned(), "nobody".to_owned());
     for stranger in &strangers {
         let session = stranger.begin().await;
@@ -63,7 +65,16 @@ async fn nothing_crosses() {
             ("resources/list", json!({})),
             ("resources/templates/list", json!({})),
             ("prompts/list", json!({})),
-            ("completion/complete", complete.clone()),
+            ("completion/complete", complete("vaultId", json!({}))),
+            ("completion/complete", complete("memoryId", json!({"vaultId": "harbour"}))),
+            ("completion/complete", complete("contextId", json!({}))),
+            ("completion/complete", complete("contextName", json!({}))),
+            ("resources/read", json!({"uri": "throughline://vault/harbour/memory/ferry"})),
+            (
+                "prompts/get",
+                json!({"name": "context-document",
+                       "arguments": {"vaultId": "harbour", "memoryId": "ferry"}}),
+            ),
         ]);
         asked.extend(uris.iter().map(|uri| ("resources/read", json!({"uri": uri}))));
         for (method, params) in asked {

@@ -20,9 +20,12 @@ pub(super) struct Case {
     pub(super) needs: String,
     arguments: Value,
     #[serde(default)]
-    pub(super) shows: String,
+    shows: String,
     #[serde(default)]
     keep: BTreeMap<String, String>,
+    /// Whether it ends with a question to the client's model.
+    #[serde(default)]
+    asks: bool,
     #[expect(dead_code, reason = "the clients of e2e/mcp call it")]
     bad: Value,
 }
@@ -41,6 +44,16 @@ impl Case {
             .iter()
             .fold(text, |text, (name, known)| text.replace(&format!("{{{name}}}"), known));
         serde_json::from_str(&filled).unwrap()
+    }
+
+    /// Whether a result of a first round is what it should be.
+    #[track_caller]
+    pub(super) fn is_answered_by(&self, result: &Value) {
+        assert_ne!(result["isError"], true, "{}: {result}", self.tool);
+        match self.asks {
+            true => assert_eq!(result["resultType"], "input_required", "{}: {result}", self.tool),
+            false => assert!(text(result).contains(&self.shows), "{}: {result}", self.tool),
+        }
     }
 
     /// Keeps what later calls need of a result.
@@ -146,7 +159,7 @@ pub(super) fn alone(params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": {"sampling": {}},
     });
     params
 }
