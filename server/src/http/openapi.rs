@@ -38,6 +38,8 @@ const SECURED: &[(&str, &str)] = &[
 ];
 /// Statuses of operations on something that has an id.
 const NAMED: &[(&str, &str)] = &[("404", "It is not there, or not the caller's")];
+/// Operations that name something of theirs in their body.
+const NAMES_IN_BODY: &[&str] = &["create_context"];
 /// Statuses of operations with a body.
 const WITH_BODY: &[(&str, &str)] = &[
     ("413", "The body is too large"),
@@ -75,7 +77,6 @@ pub(super) fn base() -> OpenApi {
 /// What is true of every operation, added once all of them are there.
 pub(super) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
-        let named = path.contains('{');
         let (most, looks) = match path.as_str() {
             path if path.starts_with("/v1/keys/") => (16, KEY_ID),
             path if path.starts_with("/v1/presets/") => (MAX_PRESET_BYTES, PRESET_ID),
@@ -92,6 +93,7 @@ pub(super) fn complete(document: &mut OpenApi) {
             if let Some(operation) = operation {
                 let changes = changes && !is_one_of(operation, READS);
                 bound_ids(operation, most, looks);
+                let named = path.contains('{') || is_one_of(operation, NAMES_IN_BODY);
                 complete_operation(operation, named, changes);
             }
         }

@@ -15,6 +15,7 @@ use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params};
 use crate::http::problem::Failure;
+use crate::http::routes::contexts::checked_tag;
 use crate::http::routes::messages::RoleJson;
 use crate::http::routes::{List, Paging};
 
@@ -156,7 +157,8 @@ async fn list(
     let (scope, personas) = (caller.scope()?, &app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let slice = Paging { limit: which.limit, cursor: which.cursor }.slice()?;
-    let filter = ConversationFilter { newest_first: !which.oldest_first, tag: which.tag };
+    let filter =
+        ConversationFilter { newest_first: !which.oldest_first, tag: checked_tag(which.tag)? };
     let found = personas.conversation(&scope, id, &filter, slice).await?;
     Ok(Json(List::of_slice(found, ConversationJson::from)))
 }

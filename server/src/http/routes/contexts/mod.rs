@@ -32,6 +32,9 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(transfers::router())
 }
 
+/// Longest tag, in bytes.
+const MOST_TAG_BYTES: usize = 64;
+
 /// Which contexts.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -145,6 +148,16 @@ async fn create(
     Ok((StatusCode::CREATED, Json(ContextJson::of(&app, made.value))))
 }
 
+/// The tag that a list is asked for by.
+fn checked_tag(tag: Option<String>) -> Result<Option<String>> {
+    match tag {
+        Some(tag) if !(1..=MOST_TAG_BYTES).contains(&tag.len()) => {
+            Err(Error::invalid(format!("tag: 1 to {MOST_TAG_BYTES} bytes")))
+        }
+        tag => Ok(tag),
+    }
+}
+
 /// List contexts
 ///
 /// In the order in which they were made.
@@ -163,7 +176,7 @@ async fn list(
 ) -> Result<Json<List<ContextJson>>, Failure> {
     let slice = Paging { limit: which.limit, cursor: which.cursor }.slice()?;
     let filter = PersonaFilter {
-        tag: which.tag,
+        tag: checked_tag(which.tag)?,
         include_expired: which.include_expired,
         include_deleted: which.include_deleted,
     };
