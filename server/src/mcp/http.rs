@@ -49,7 +49,7 @@ pub(crate) fn routes(server: Server, options: Options) -> Router {
         let beside = fixtures::Beside::factory(server);
         return mount(beside, fixtures::Sessions::default(), config, records);
     }
-    mount(move || server.clone(), LocalSessionManager::default(), config, records)
+    mount(move || server.session(), LocalSessionManager::default(), config, records)
 }
 
 /// The route of what `handler` makes for each session, and for each request that stands alone.

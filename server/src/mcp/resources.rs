@@ -35,6 +35,11 @@ const SINGLE: [(&str, &str, &str); 3] = [
     ("personality-presets", "personality-presets", "All presets that contexts are made from"),
 ];
 
+/// The path of a URI of ours.
+pub(super) fn path_of(uri: &str) -> Option<&str> {
+    SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme))
+}
+
 fn uri(path: &str) -> String {
     format!("{}{path}", SCHEMES[0])
 }
@@ -111,7 +116,7 @@ pub(super) fn templates(server: &Server) -> Vec<ResourceTemplate> {
 pub(super) async fn read(server: &Server, who: &Identity, uri: &str) -> Result<ReadResourceResult> {
     let unknown =
         || Error::not_found("there is no such resource: resources/list names what there is");
-    let path = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme)).ok_or_else(unknown)?;
+    let path = path_of(uri).ok_or_else(unknown)?;
     let parts: Vec<&str> = path.split('/').collect();
     let scope = who.scope()?;
     let contents = match parts.as_slice() {

@@ -2,6 +2,7 @@
 
 mod access;
 mod canary;
+mod changes;
 mod client;
 mod frames;
 mod persona;
