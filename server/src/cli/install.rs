@@ -129,7 +129,7 @@ fn entry(program: &Path, data: &Path, sets: Option<&[ToolSet]>) -> Value {
     json!({"type": "stdio", "command": program.display().to_string(), "args": args})
 }
 
-/// The text of a client's file with the server in it; all else stays, in its order.
+/// The text of a client's file with the server in it; all else stays, its keys sorted.
 fn merged(held: Option<&str>, key: &str, entry: Value) -> std::result::Result<String, String> {
     let held = held.filter(|held| !held.trim().is_empty()).unwrap_or("{}");
     let mut whole: Map<String, Value> = serde_json::from_str(held).map_err(|error| {
