@@ -8,7 +8,7 @@ use crate::support::{Throughline, payload};
 
 const TEXT: &str = "# Description\r\nThe Alfred move.\r\n\r\n## Progress\n- 2025-08-15: deadline moved\n\
                     ```\n# not a heading\n```\n# Facts\n- CEO = Bob (日本)  \n";
-const PATH: &str = "/v1/vaults/work/memories/alfred/context";
+const PATH: &str = "/v1/vaults/projects/memories/alfred/context";
 
 struct World(Service);
 
@@ -53,7 +53,7 @@ async fn a_text_comes_back_byte_for_byte() {
     assert_eq!(read.headers["throughline-context-id"], "c 1");
     assert_eq!(read.headers["throughline-actor-id"], "agent-7");
     let told = world.json(PATH).await;
-    assert_eq!((&told["context"], &told["vault_id"]), (&json!(TEXT), &json!("work")));
+    assert_eq!((&told["context"], &told["vault_id"]), (&json!(TEXT), &json!("projects")));
     assert_eq!((&told["memory_id"], &told["actor_id"]), (&json!("alfred"), &json!("agent-7")));
     assert_eq!(told["etag"], etag(&read).trim_matches('"'));
     // A JSON string is the same text.
@@ -96,7 +96,7 @@ async fn a_stale_writer_is_told_and_nothing_is_lost() {
     let won: Vec<_> = answers.iter().filter(|answer| answer.status.is_success()).collect();
     assert_eq!(won.len(), 1, "{answers:?}");
     assert!(answers.iter().all(|answer| [200, 412].contains(&answer.status.as_u16())));
-    let history = world.0.get("/v1/vaults/work/memories/alfred/contexts").await.ok();
+    let history = world.0.get("/v1/vaults/projects/memories/alfred/contexts").await.ok();
     assert_eq!(history["items"].as_array().unwrap().len(), 3);
 }
 
@@ -136,9 +136,9 @@ async fn what_is_no_document_is_refused_and_leaves_nothing() {
     }
     world.0.get(PATH).await.problem(404, "not_found");
     assert_eq!(world.0.get("/v1/vaults").await.ok()["items"], json!([]));
-    let bad = world.0.get("/v1/vaults/work/search?q=+").await.problem(400, "invalid_input");
+    let bad = world.0.get("/v1/vaults/projects/search?q=+").await.problem(400, "invalid_input");
     assert!(bad.contains("empty"), "{bad}");
-    world.0.get("/v1/vaults/work/search?q=a&limit=51").await.problem(400, "invalid_input");
+    world.0.get("/v1/vaults/projects/search?q=a&limit=51").await.problem(400, "invalid_input");
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn sections_history_and_search_are_read_from_the_text() {
 
     let changed = TEXT.replace("Bob", "Carol");
     world.put("?context_id=c2", &changed).await.ok();
-    let of = "/v1/vaults/work/memories/alfred";
+    let of = "/v1/vaults/projects/memories/alfred";
     let page = world.0.get(&format!("{of}/contexts?limit=1")).await.ok();
     assert_eq!(page["items"][0]["context_id"], "c2");
     let cursor = page["next_cursor"].as_str().unwrap();
@@ -195,7 +195,7 @@ async fn sections_history_and_search_are_read_from_the_text() {
     assert!(diff.contains("-- CEO = Bob") && diff.contains("+- CEO = Carol"), "{diff}");
     assert_eq!(world.0.get(&format!("{of}/diff?from=c2")).await.ok()["diff"], "");
 
-    let found = world.0.get("/v1/vaults/work/search?q=Who+is+the+CEO%3F").await.ok();
+    let found = world.0.get("/v1/vaults/projects/search?q=Who+is+the+CEO%3F").await.ok();
     let best = &found["items"][0];
     assert_eq!((&best["section"], &best["context_id"]), (&json!("facts"), &json!("c2")));
     assert!(best["text"].as_str().unwrap().contains("Carol"));
@@ -203,14 +203,14 @@ async fn sections_history_and_search_are_read_from_the_text() {
     assert_eq!(world.0.get("/v1/vaults/other/search?q=CEO").await.ok()["items"], json!([]));
     let vaults = world.0.get("/v1/vaults").await.ok();
     assert_eq!(vaults["items"][0]["memory_count"], 1);
-    let memories = world.0.get("/v1/vaults/work/memories").await.ok();
+    let memories = world.0.get("/v1/vaults/projects/memories").await.ok();
     assert_eq!(memories["items"][0]["snapshot_count"], 2);
 
     let turn = json!({"user_turn": "Who is the CEO?"});
     let context = world.0.post("/v1/sessions/s1/assemble", &turn).await.ok();
     assert!(payload(&context).contains("CEO = Carol"), "{context}");
     let item = context["items"].as_array().unwrap().iter().find(|item| item["kind"] == "document");
-    assert_eq!(item.unwrap()["source"], "doc:work/alfred/c2#facts");
+    assert_eq!(item.unwrap()["source"], "doc:projects/alfred/c2#facts");
 
     let erased = world.0.delete(of).await.ok();
     assert_eq!(erased["documents"], 1);
