@@ -1,29 +1,22 @@
 //! The o200k encoding of current OpenAI models; its vocabulary is in the binary.
 
+use std::sync::LazyLock;
+
 use throughline_core::ports::Tokenizer;
-use throughline_core::{Error, Result};
 
-/// The o200k encoding.
+const NAME: &str = "o200k_base";
+
+#[expect(clippy::expect_used, reason = "a feature of the crate compiles it in")]
+static ENCODING: LazyLock<&tiktoken::CoreBpe> =
+    LazyLock::new(|| tiktoken::get_encoding(NAME).expect("the o200k vocabulary is in the binary"));
+
+/// The o200k encoding. The first count of a process loads the vocabulary, which takes a tenth of a second.
 #[derive(Clone, Copy)]
-pub struct O200k {
-    encoding: &'static tiktoken::CoreBpe,
-}
-
-impl O200k {
-    /// Loads the vocabulary (a few tens of milliseconds, once a process).
-    ///
-    /// # Errors
-    /// `Internal` when the vocabulary was not compiled in.
-    pub fn load() -> Result<Self> {
-        let encoding = tiktoken::get_encoding("o200k_base")
-            .ok_or_else(|| Error::internal("the o200k vocabulary is not in this binary"))?;
-        Ok(Self { encoding })
-    }
-}
+pub struct O200k;
 
 impl Tokenizer for O200k {
     fn name(&self) -> &str {
-        "o200k_base"
+        NAME
     }
 
     fn is_exact(&self) -> bool {
@@ -31,6 +24,6 @@ impl Tokenizer for O200k {
     }
 
     fn count(&self, text: &str) -> u32 {
-        u32::try_from(self.encoding.count(text)).unwrap_or(u32::MAX)
+        u32::try_from(ENCODING.count(text)).unwrap_or(u32::MAX)
     }
 }

@@ -28,6 +28,7 @@ struct Listening {
 
 pub(super) async fn run(config: &Config, output: &Output) -> Result<()> {
     let engine = Engine::open_measured(config).await?;
+    engine.warm();
     let served = http::serve(engine, config).await?;
     let base = format!("http://{}", served.address()?);
     let listening = Listening { documentation: format!("{base}/docs"), listening: base };

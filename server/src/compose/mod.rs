@@ -351,7 +351,7 @@ impl Engine {
             ids: Arc::new(UuidV7::new(Arc::clone(&clock))),
             clock,
             secrets: Arc::new(OsSecrets::open()?),
-            tokenizer: Arc::new(O200k::load()?),
+            tokenizer: Arc::new(O200k),
             jobs: match config.jobs.tenant_per_hour {
                 0 => None,
                 most => Some(Rate { most, per: Duration::from_secs(3_600) }),
@@ -365,6 +365,11 @@ impl Engine {
         }
         engine.replayed = engine.erase.replay().await?;
         Ok(engine)
+    }
+
+    /// Loads what the first request that needs it would load, so that none waits for it.
+    pub fn warm(&self) {
+        self.tokenizer.count("");
     }
 
     /// As [`Self::open`], but of a store that must be there.

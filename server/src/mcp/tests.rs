@@ -23,7 +23,7 @@ fn the_default_set_costs_few_tokens() {
             "get_latest_context", "search_documents",
         ]
     );
-    let tokens = O200k::load().unwrap().count(&json!({"tools": tools}).to_string());
+    let tokens = O200k.count(&json!({"tools": tools}).to_string());
     assert!(tokens < MOST_TOKENS, "tools/list takes {tokens} tokens");
 }
 

@@ -15,7 +15,7 @@ use throughline_server::import::read_bytes;
 #[test]
 fn counts_agree_with_another_implementation() {
     let golden: Value = serde_json::from_str(include_str!("../golden/o200k.json")).unwrap();
-    let tokenizer = O200k::load().unwrap();
+    let tokenizer = O200k;
     for entry in golden["texts"].as_array().unwrap() {
         let text = entry[0].as_str().unwrap();
         assert_eq!(u64::from(tokenizer.count(text)), entry[1].as_u64().unwrap(), "{text:?}");
@@ -58,7 +58,7 @@ proptest! {
         budget in 1_u32..4_000,
         tier in 0_usize..3,
     ) {
-        let tokenizer = O200k::load().unwrap();
+        let tokenizer = O200k;
         let recent: Vec<Message> = contents
             .into_iter()
             .enumerate()
