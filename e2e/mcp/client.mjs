@@ -1,7 +1,8 @@
 // The official TypeScript client of MCP against the binary: over standard input and over HTTP, in both eras.
 //
-// Every tool that a server lists is called as calls.json says, with good arguments and with bad ones; one that is
-// not there fails the run. Then the client is asked, answers, declines and hangs, and gives calls up.
+// Every tool that a server lists is called as calls.json says, with good arguments and with bad ones, and every
+// resource and prompt is read as reads.json says; one that is not there fails the run. Then the client is asked,
+// answers, declines and hangs, and gives calls up.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -20,6 +21,7 @@ const MODES = [
 // Longest that one part may take, and that a client waits that is meant to give up, in milliseconds.
 const PATIENCE = 60_000;
 const SHORT = 1_000;
+const CONTEXT = { action: 'create_from_preset', presetId: 'preset-calm-counselor' };
 const INVALID_PARAMS = -32602;
 
 /** The value with what earlier calls gave. */
@@ -31,6 +33,10 @@ function filled(value, names) {
 
 const at = (value, pointer) => pointer.split('/').slice(1).reduce((inner, part) => inner[part], value);
 const textOf = result => result.content.filter(block => block.type === 'text').map(block => block.text).join('\n');
+
+/** What a server lists is what our tables have. */
+const agree = (listed, known) =>
+  assert.deepEqual([...listed].sort(), [...new Set(known)].sort(), 'the tables and the server differ');
 
 async function refused(code, call) {
   await assert.rejects(call, error => {
@@ -64,14 +70,13 @@ const answers = ({ params }) => ({
   content: { type: 'text', text: `You said ${[params.messages.at(-1).content].flat()[0].text}` },
 });
 
-/** What is ours: lists, every tool, and what is not there. */
-async function own(server, mode, revision, calls, who) {
+/** What is ours: lists, every tool, resource and prompt, and what is not there. */
+async function own(server, mode, revision, who) {
   return sampled(server, mode, answers, async client => {
     assert.equal(client.getNegotiatedProtocolVersion(), revision);
     assert.equal(client.getServerVersion()?.name, 'throughline');
     const { tools } = await client.listTools();
-    const known = new Set(calls.map(call => call.tool));
-    assert.deepEqual(tools.map(tool => tool.name).sort(), [...known].sort(), 'calls.json and the server differ');
+    agree(tools.map(tool => tool.name), calls.map(call => call.tool));
     for (const tool of tools) {
       assert.ok(tool.description && tool.outputSchema && tool.annotations, `${tool.name} is not described`);
     }
@@ -86,13 +91,19 @@ async function own(server, mode, revision, calls, who) {
       assert.ok(wrong.isError && textOf(wrong).startsWith('invalid_input: '), `${name}: ${textOf(wrong)}`);
     }
     await refused(INVALID_PARAMS, client.callTool({ name: 'no_such_tool', arguments: {} }));
-    for (const { uri } of (await client.listResources()).resources) {
-      assert.ok((await client.readResource({ uri })).contents.length > 0, `${uri} is empty`);
+    const { resources } = await client.listResources();
+    const { resourceTemplates } = await client.listResourceTemplates();
+    // What is listed by itself, but for each context.
+    const uris = resources.map(one => one.uri).filter(uri => !uri.includes('/context/'));
+    agree([...uris, ...resourceTemplates.map(template => template.uriTemplate)], reads.resources.map(read => read.of));
+    for (const { uri, shows } of filled(reads.resources, names)) {
+      const { text } = (await client.readResource({ uri })).contents[0];
+      assert.ok(text.includes(shows), `${uri} does not show ${shows}: ${text}`);
     }
-    await client.listResourceTemplates();
-    for (const prompt of (await client.listPrompts()).prompts) {
-      if ((prompt.arguments ?? []).some(argument => argument.required)) continue;
-      assert.ok((await client.getPrompt({ name: prompt.name })).messages.length > 0, `${prompt.name} says nothing`);
+    agree((await client.listPrompts()).prompts.map(prompt => prompt.name), reads.prompts.map(read => read.name));
+    for (const { shows, ...prompt } of filled(reads.prompts, names)) {
+      const { text } = (await client.getPrompt(prompt)).messages[0].content;
+      assert.ok(text.includes(shows), `${prompt.name} does not show ${shows}: ${text}`);
     }
     // This client makes one error of both codes that revisions have for it, by the URI that comes with it.
     await refused(INVALID_PARAMS, client.readResource({ uri: 'memory://no-such-thing' }));
@@ -103,42 +114,62 @@ async function own(server, mode, revision, calls, who) {
 
 /** A client that answers, declines, hangs and gives up. */
 async function asked(server, mode) {
-  const question = { name: 'test_sampling', arguments: { prompt: 'hello' } };
-  const works = async client => assert.ok(!(await client.callTool({ name: 'test_simple_text' })).isError);
-
-  await sampled(server, mode, answers, async client => {
-    const said = textOf(await client.callTool(question));
-    assert.ok(said.includes('You said hello'), `the answer is lost: ${said}`);
-  });
+  const made = await sampled(server, mode, answers, client =>
+    client.callTool({ name: 'context-manage', arguments: CONTEXT }),
+  );
+  const contextId = made.structuredContent.context.id;
+  /** The next call works, and so many messages were kept. */
+  const works = async (client, kept) => {
+    const list = { name: 'conversation-manage', arguments: { action: 'list', contextId } };
+    assert.equal((await client.callTool(list)).structuredContent.totalCount, kept);
+  };
   const declines = () => {
     throw new ProtocolError(-1, 'User rejected sampling request');
   };
-  await sampled(server, mode, declines, async client => {
-    await assert.rejects(client.callTool(question), /rejected/);
-    await works(client);
-  });
   let heard = () => {};
   const hangs = () => {
     heard();
     return new Promise(() => {});
   };
-  await sampled(server, mode, hangs, async client => {
-    if (mode === 'legacy') {
+
+  const sampling = { name: 'test_sampling', arguments: { prompt: 'hello' } };
+  const chat = { name: 'context-chat', arguments: { contextId, message: 'hello' } };
+  for (const question of [sampling, chat]) {
+    await sampled(server, mode, declines, async client => {
+      // In revisions without sessions this client ends the call itself.
+      if (question === chat && mode === 'legacy') {
+        const said = await client.callTool(question);
+        assert.ok(said.isError && textOf(said).startsWith('declined: '), textOf(said));
+      } else {
+        await assert.rejects(client.callTool(question), /rejected/);
+      }
+      await works(client, 0);
+    });
+    await sampled(server, mode, hangs, async client => {
+      if (mode !== 'legacy') return;
       // Later revisions leave nothing open while a client makes up its mind.
       await assert.rejects(client.callTool(question, { timeout: SHORT, maxTotalTimeout: SHORT }), /timed out/i);
-      await works(client);
+      await works(client, 0);
       await givenUp(begun => {
         heard = begun;
         return question;
       }, client);
-      await works(client);
+      await works(client, 0);
+    });
+    // A client that cannot be asked is told what it would have to be able to do.
+    await using(server, mode, {}, () => {}, async client => {
+      await refused(-32021, client.callTool(question));
+      await works(client, 0);
+    });
+  }
+  await sampled(server, mode, answers, async client => {
+    await givenUp(() => ({ name: 'test_tool_with_progress' }), client);
+    for (const [kept, question] of [[0, sampling], [2, chat]]) {
+      const said = textOf(await client.callTool(question));
+      assert.ok(said.includes('You said hello'), `the answer is lost: ${said}`);
+      await works(client, kept);
     }
-    const slow = { name: 'test_tool_with_progress' };
-    await givenUp(() => slow, client);
-    await works(client);
   });
-  // A client that cannot be asked is told what it would have to be able to do.
-  await using(server, mode, {}, () => {}, client => refused(-32021, client.callTool(question)));
 }
 
 /** Gives a call up that has begun: its client was asked something, or told how far it is. */
@@ -162,7 +193,9 @@ function inTime(work) {
 
 const flag = { type: 'string' };
 const { values } = parseArgs({ options: { program: flag, url: flag, fixtures: flag, 'tool-sets': flag } });
-const calls = JSON.parse(readFileSync(new URL('calls.json', import.meta.url), 'utf8'));
+const [calls, reads] = ['calls', 'reads'].map(name =>
+  JSON.parse(readFileSync(new URL(`${name}.json`, import.meta.url), 'utf8')),
+);
 let failed = 0;
 for (const [name, mode, revision] of MODES) {
   const folder = mkdtempSync(join(tmpdir(), 'throughline-'));
@@ -172,9 +205,9 @@ for (const [name, mode, revision] of MODES) {
   const http = url => () => new StreamableHTTPClientTransport(new URL(url));
   const who = `typescript-${name}`;
   const parts = [
-    ['standard input', () => own(stdio([]), mode, revision, calls, who)],
+    ['standard input', () => own(stdio([]), mode, revision, who)],
     ['standard input, asked', () => asked(stdio(['--mcp-fixtures']), mode)],
-    ['HTTP', () => own(http(values.url), mode, revision, calls, who)],
+    ['HTTP', () => own(http(values.url), mode, revision, who)],
     ['HTTP, asked', () => asked(http(values.fixtures), mode)],
   ];
   for (const [part, work] of parts) {

@@ -1,7 +1,8 @@
 """The official Python client of MCP against the binary: over standard input and over HTTP, in both eras.
 
-Every tool that a server lists is called as calls.json says, with good arguments and with bad ones; one that is not
-there fails the run. Then the client is asked, answers, declines and hangs, and gives calls up.
+Every tool that a server lists is called as calls.json says, with good arguments and with bad ones, and every resource
+and prompt is read as reads.json says; one that is not there fails the run. Then the client is asked, answers, declines
+and hangs, and gives calls up.
 """
 
 import argparse
@@ -25,6 +26,7 @@ logging.getLogger("mcp.client.streamable_http").addFilter(
 )
 
 REVISIONS = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
+CONTEXT = {"action": "create_from_preset", "presetId": "preset-calm-counselor"}
 # Longest that one part may take, and that a client waits that is meant to give up.
 PATIENCE, SHORT = 60, 1.0
 
@@ -69,8 +71,8 @@ async def answers(context, params):
     return types.CreateMessageResult(role="assistant", content=content, model="m")
 
 
-async def own(server, mode, calls):
-    """What is ours: lists, every tool, and what is not there."""
+async def own(server, mode, calls, reads):
+    """What is ours: lists, every tool, resource and prompt, and what is not there."""
     async with Client(server, mode=mode, sampling_callback=answers, read_timeout_seconds=PATIENCE) as client:
         need(client.protocol_version == REVISIONS[mode], f"speaks {client.protocol_version}")
         if mode != "2026-07-28":
@@ -91,12 +93,22 @@ async def own(server, mode, calls):
             wrong = await client.call_tool(name, filled(call["bad"], names))
             need(wrong.is_error and text_of(wrong).startswith("invalid_input: "), f"{name}: {text_of(wrong)}")
         await refused(types.INVALID_PARAMS, client.call_tool("no_such_tool", {}))
-        for resource in (await client.list_resources()).resources:
-            need((await client.read_resource(resource.uri)).contents, f"{resource.uri} is empty")
-        await client.list_resource_templates()
-        for prompt in (await client.list_prompts()).prompts:
-            if not any(argument.required for argument in prompt.arguments or []):
-                need((await client.get_prompt(prompt.name)).messages, f"{prompt.name} says nothing")
+        listed = (await client.list_resources()).resources
+        templates = (await client.list_resource_templates()).resource_templates
+        # What is listed by itself, but for each context.
+        there = {str(one.uri) for one in listed if "/context/" not in str(one.uri)}
+        there |= {template.uri_template for template in templates}
+        known = {read["of"] for read in reads["resources"]}
+        need(there == known, f"reads.json and the server differ by {there ^ known}")
+        for read in filled(reads["resources"], names):
+            text = (await client.read_resource(read["uri"])).contents[0].text
+            need(read["shows"] in text, f"{read['uri']} does not show {read['shows']}: {text}")
+        prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
+        known = {read["name"] for read in reads["prompts"]}
+        need(prompts == known, f"reads.json and the server differ by {prompts ^ known}")
+        for read in filled(reads["prompts"], names):
+            text = (await client.get_prompt(read["name"], read["arguments"])).messages[0].content.text
+            need(read["shows"] in text, f"{read['name']} does not show {read['shows']}: {text}")
         absent = -32602 if REVISIONS[mode] == "2026-07-28" else -32002
         await refused(absent, client.read_resource("memory://no-such-thing"))
         await refused(types.INVALID_PARAMS, client.get_prompt("no_such_prompt"))
@@ -118,36 +130,53 @@ async def asked(server, mode):
         hanging.set()
         await asyncio.Event().wait()
 
-    question = ("test_sampling", {"prompt": "hello"})
     async with client(answers) as one:
-        said = text_of(await one.call_tool(*question))
-        need("You said hello" in said, f"the answer is lost: {said}")
-    async with client(declines) as one:
-        await refused(-1, one.call_tool(*question))
-        await works(one)
-    async with client(hangs) as one:
-        if mode == "legacy":
-            # Later revisions leave nothing open while a client makes up its mind.
-            try:
-                await one.call_tool(*question, read_timeout_seconds=SHORT)
-            except MCPError as error:
-                need("imed out" in str(error), f"{error}")
+        made = await one.call_tool("context-manage", CONTEXT)
+        context = made.structured_content["context"]["id"]
+
+    async def works(one, kept):
+        """The next call works, and so many messages were kept."""
+        listed = await one.call_tool("conversation-manage", {"action": "list", "contextId": context})
+        need(listed.structured_content["totalCount"] == kept, f"not {kept} messages: {text_of(listed)}")
+
+    chat = ("context-chat", {"contextId": context, "message": "hello"})
+    for question in [("test_sampling", {"prompt": "hello"}), chat]:
+        async with client(declines) as one:
+            # In revisions without sessions this client ends the call itself.
+            if question == chat and mode == "legacy":
+                said = await one.call_tool(*question)
+                need(said.is_error and text_of(said).startswith("declined: "), text_of(said))
             else:
-                raise AssertionError("it was answered by nobody")
-            await works(one)
-        hanging.clear()
-        await given_up(hanging, lambda: one.call_tool(*question))
-        await works(one)
+                await refused(-1, one.call_tool(*question))
+            await works(one, 0)
+        async with client(hangs) as one:
+            if mode == "legacy":
+                # Later revisions leave nothing open while a client makes up its mind.
+                try:
+                    await one.call_tool(*question, read_timeout_seconds=SHORT)
+                except MCPError as error:
+                    need("imed out" in str(error), f"{error}")
+                else:
+                    raise AssertionError("it was answered by nobody")
+                await works(one, 0)
+            hanging.clear()
+            await given_up(hanging, lambda: one.call_tool(*question))
+            await works(one, 0)
+        # A client that cannot be asked is told what it would have to be able to do.
+        async with Client(server, mode=mode, read_timeout_seconds=PATIENCE) as one:
+            await refused(-32021, one.call_tool(*question))
+            await works(one, 0)
+    async with client(answers) as one:
         begun = asyncio.Event()
 
         async def progress(*_):
             begun.set()
 
         await given_up(begun, lambda: one.call_tool("test_tool_with_progress", {}, progress_callback=progress))
-        await works(one)
-    # A client that cannot be asked is told what it would have to be able to do.
-    async with Client(server, mode=mode, read_timeout_seconds=PATIENCE) as one:
-        await refused(-32021, one.call_tool(*question))
+        for kept, question in ((0, ("test_sampling", {"prompt": "hello"})), (2, chat)):
+            said = text_of(await one.call_tool(*question))
+            need("You said hello" in said, f"the answer is lost: {said}")
+            await works(one, kept)
 
 
 async def given_up(begun, call):
@@ -162,10 +191,6 @@ async def given_up(begun, call):
     raise AssertionError("it was answered, though it was given up")
 
 
-async def works(client):
-    need(not (await client.call_tool("test_simple_text", {})).is_error, "the next call does not work")
-
-
 async def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True, help="the binary")
@@ -173,7 +198,7 @@ async def main():
     parser.add_argument("--fixtures", required=True, help="of a service with --mcp-fixtures")
     parser.add_argument("--tool-sets", required=True)
     asked_for = parser.parse_args()
-    calls = json.loads(pathlib.Path(__file__).with_name("calls.json").read_text())
+    calls, reads = (json.loads(pathlib.Path(__file__).with_name(f"{name}.json").read_text()) for name in ("calls", "reads"))
     failed = 0
     for mode in REVISIONS:
         with tempfile.TemporaryDirectory() as folder:
@@ -181,9 +206,9 @@ async def main():
             stdio = StdioServerParameters(command=asked_for.program, args=args, cwd=folder)
             fixtures = StdioServerParameters(command=asked_for.program, args=[*args, "--mcp-fixtures"], cwd=folder)
             parts = [
-                ("standard input", lambda: own(stdio, mode, calls)),
+                ("standard input", lambda: own(stdio, mode, calls, reads)),
                 ("standard input, asked", lambda: asked(fixtures, mode)),
-                ("HTTP", lambda: own(asked_for.url, mode, calls)),
+                ("HTTP", lambda: own(asked_for.url, mode, calls, reads)),
                 ("HTTP, asked", lambda: asked(asked_for.fixtures, mode)),
             ]
             for name, part in parts:

@@ -38,6 +38,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use throughline_core::access::{Permission, Permissions, Principal};
 use throughline_core::{Error, ErrorKind, Result, Scope};
+use tokio_util::sync::CancellationToken;
 
 use crate::compose::Engine;
 use crate::config::McpConfig;
@@ -84,6 +85,8 @@ pub(crate) struct Inner {
     sealed: Sealed,
     /// How long a client may take for an answer within a call.
     patience: Duration,
+    /// Says that the client of the process has hung up, so that nobody waits for it; never over HTTP.
+    hung_up: CancellationToken,
     /// Where changes are told.
     changes: Changes,
     /// Who calls, where the transport does not tell: the user of the process.
@@ -129,6 +132,7 @@ impl Server {
             tools: tools::of_sets(&config.tool_sets),
             sealed: Sealed::new(&key).map_err(unsigned)?,
             patience: Duration::from_millis(config.answer_timeout_ms),
+            hung_up: CancellationToken::new(),
             changes: Changes::new(),
             local,
         });
@@ -412,7 +416,10 @@ impl ServerHandler for Server {
         let context = subscription.request_context();
         let who = self.permitted(context, Permission::Read, "mcp subscriptions/listen").await;
         let scope = who.and_then(|who| who.scope()).map_err(|error| protocol(&error))?;
-        self.changes.of(scope).serve(&subscription).await;
+        tokio::select! {
+            () = self.changes.of(scope).serve(&subscription) => {}
+            () = self.hung_up.cancelled() => {}
+        }
         Ok(())
     }
 

@@ -48,8 +48,14 @@ impl ChatModel for ClientModel<'_> {
         }
         let questions = InputRequests::from([(ANSWER.to_owned(), question)]);
         let given = self.call.answers.as_ref();
-        let patience = self.call.server.patience;
-        match ask(&self.call.context, questions, given, patience).await.map_err(declined)? {
+        let server = &self.call.server;
+        let asked = tokio::select! {
+            asked = ask(&self.call.context, questions, given, server.patience) => asked,
+            () = server.hung_up.cancelled() => {
+                return Err(Error::new(ErrorKind::Unavailable, "the client has hung up"));
+            }
+        };
+        match asked.map_err(declined)? {
             Asked::Answered(answers) => {
                 let answer = answers.get(ANSWER).cloned().unwrap_or_default();
                 let unread =

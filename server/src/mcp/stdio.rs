@@ -3,6 +3,8 @@
 use rmcp::service::ServerInitializeError;
 use rmcp::{ServerHandler, ServiceExt};
 use throughline_core::{Error, ErrorKind, Result};
+use tokio_util::io::InspectReader;
+use tokio_util::sync::CancellationToken;
 
 use super::Server;
 use crate::compose::Engine;
@@ -16,20 +18,27 @@ use crate::metering::UsageMeter;
 pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
     let usage = UsageMeter::new(&engine).await?;
     let server = Server::new(engine, usage.clone(), &config.mcp, Some(config.scope()?))?;
+    let hung_up = server.hung_up.clone();
     #[cfg(feature = "mcp-fixtures")]
     if config.mcp.fixtures {
-        let ended = serve(super::fixtures::Beside::factory(server)()).await;
+        let ended = serve(super::fixtures::Beside::factory(server)(), hung_up).await;
         usage.write().await;
         return ended;
     }
-    let ended = serve(server).await;
+    let ended = serve(server, hung_up).await;
     usage.write().await;
     ended
 }
 
-/// Serves one client, until it hangs up.
-async fn serve(handler: impl ServerHandler) -> Result<()> {
-    match handler.serve(rmcp::transport::io::stdio()).await {
+/// Serves one client, until it hangs up. Calls that are open are ended then, and those that wait for the client given up.
+async fn serve(handler: impl ServerHandler, hung_up: CancellationToken) -> Result<()> {
+    let (input, output) = rmcp::transport::io::stdio();
+    let input = InspectReader::new(input, move |read: &[u8]| {
+        if read.is_empty() {
+            hung_up.cancel();
+        }
+    });
+    match handler.serve((input, output)).await {
         Ok(running) => running.waiting().await.map(drop).map_err(|error| {
             Error::internal("the client's connection panicked").with_source(error)
         }),

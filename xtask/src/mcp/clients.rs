@@ -27,7 +27,7 @@ pub(super) fn run(folder: &Path, npm: &Path, served: &Served) -> Result<bool> {
     let mut in_python = Command::new(python);
     in_python.arg(programs.join("client.py"));
     // Modules are looked for from where a program is.
-    for file in ["client.mjs", "calls.json"] {
+    for file in ["client.mjs", "calls.json", "reads.json"] {
         std::fs::copy(programs.join(file), npm.join(file))?;
     }
     let mut in_typescript = Command::new(npm.join("node_modules").join(".bin").join("node"));

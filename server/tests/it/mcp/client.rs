@@ -125,7 +125,14 @@ impl<'s> Caller<'s> {
 
     /// Begins a session of 2025-11-25.
     pub(super) async fn begin(&self) -> String {
-        let answer = Answer::of(self.post(&initialize())).await;
+        self.begin_with(&json!({})).await
+    }
+
+    /// The same, as a client that can do more.
+    pub(super) async fn begin_with(&self, capabilities: &Value) -> String {
+        let mut begin = initialize();
+        begin["params"]["capabilities"] = capabilities.clone();
+        let answer = Answer::of(self.post(&begin)).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let id = answer.headers["mcp-session-id"].to_str().unwrap().to_owned();
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});

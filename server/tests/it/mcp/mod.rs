@@ -3,8 +3,10 @@
 mod access;
 mod canary;
 mod changes;
+mod chat;
 mod client;
 mod frames;
 mod persona;
+mod sampling;
 mod sessions;
 mod stdio;

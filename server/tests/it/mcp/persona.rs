@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::client::{alone, initialize, is_done, message, text};
-use super::stdio::Process;
+use super::client::{is_done, text};
+use super::sampling::{Client, says};
 use crate::support::Throughline;
 
 const TURNS: usize = 100;
@@ -26,82 +26,18 @@ const SAID: [&str; 5] = [
 const TOLD: &str = "By the way, the deposit that I paid in March was 1,840 euros.";
 const ASKED: &str = "How much was the deposit that I paid?";
 
-/// What a client says of itself that samples.
-fn sampling() -> Value {
-    json!({"sampling": {}})
-}
-
-struct Client {
-    process: Process,
-    stands_alone: bool,
-    next: u64,
-}
-
-impl Client {
-    fn start(data: &Throughline, stands_alone: bool) -> Self {
-        let mut process = Process::start(data, "persona");
-        if !stands_alone {
-            let mut begin = initialize();
-            begin["params"]["capabilities"] = sampling();
-            process.ask(&begin);
-            process.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        }
-        Self { process, stands_alone, next: 100 }
-    }
-
-    fn request(&mut self, mut params: Value) -> Value {
-        if self.stands_alone {
-            params = alone(params);
-            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = sampling();
-        }
-        let mut request = message("tools/call", params);
-        self.next += 1;
-        request["id"] = json!(self.next);
-        request
-    }
-
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let request = self.request(json!({"name": tool, "arguments": arguments}));
-        let result = self.process.ask(&request)["result"].clone();
-        is_done(&result);
-        result["structuredContent"].clone()
-    }
-
-    /// Says something; the model answers what `answer` makes of what it is sent.
-    fn chat(&mut self, context: &str, said: &str, answer: impl Fn(&Value) -> String) -> Value {
-        let model = |question: &Value| {
-            json!({
-                "role": "assistant", "model": "scripted", "stopReason": "endTurn",
-                "content": {"type": "text", "text": answer(question)},
-            })
-        };
-        let arguments = json!({"contextId": context, "message": said});
-        let mut params = json!({"name": "context-chat", "arguments": arguments});
-        let request = self.request(params.clone());
-        self.process.send(request.to_string().as_bytes());
-        let told = self.process.next();
-        let result = if self.stands_alone {
-            let open = &told["result"];
-            assert_eq!(open["resultType"], "input_required", "{told}");
-            let question = &open["inputRequests"]["answer"];
-            assert_eq!(question["method"], "sampling/createMessage", "{told}");
-            params["inputResponses"] = json!({"answer": model(&question["params"])});
-            params["requestState"] = open["requestState"].clone();
-            let again = self.request(params);
-            self.process.ask(&again)["result"].clone()
-        } else {
-            assert_eq!(told["method"], "sampling/createMessage", "{told}");
-            let answer =
-                json!({"jsonrpc": "2.0", "id": told["id"], "result": model(&told["params"])});
-            self.process.send(answer.to_string().as_bytes());
-            let done = self.process.next();
-            assert_eq!(done["id"], request["id"], "{done}");
-            done["result"].clone()
-        };
-        is_done(&result);
-        assert_eq!(text(&result), result["structuredContent"]["response"]);
-        result["structuredContent"].clone()
-    }
+/// Says something; the model answers what `answer` makes of what it is sent.
+fn chat(
+    client: &mut Client,
+    context: &str,
+    said: &str,
+    answer: impl Fn(&Value) -> String,
+) -> Value {
+    let turn = client.say(context, said);
+    let result = client.answer_turn(&turn, &says(&answer(&turn.question)))["result"].clone();
+    is_done(&result);
+    assert_eq!(text(&result), result["structuredContent"]["response"]);
+    result["structuredContent"].clone()
 }
 
 /// All that a model is sent, as one text.
@@ -152,7 +88,7 @@ fn it_keeps_its_character_over_a_hundred_turns_and_two_restarts() {
                 _ => format!("I hear how tiring this is. Let us look at day {turn} step by step."),
             }
         };
-        let answered = client.chat(&context, &said, checked);
+        let answered = chat(&mut client, &context, &said, checked);
         let metadata = &answered["metadata"];
         assert!(metadata["tokensUsed"].as_u64().unwrap() <= LIMIT + 64, "turn {turn}: {metadata}");
         assert!(metadata["historyTokens"].as_u64().unwrap() <= LIMIT, "turn {turn}: {metadata}");

@@ -19,7 +19,13 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn start(data: &Throughline, sets: &str) -> Self {
+        Self::start_with(data, sets, &[])
+    }
+
+    /// The same, with more flags.
+    pub(super) fn start_with(data: &Throughline, sets: &str, flags: &[&str]) -> Self {
         let mut command = data.command(&["mcp", "--tool-sets", sets]);
+        command.args(flags);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();

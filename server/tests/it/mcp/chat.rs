@@ -1,0 +1,193 @@
+//! `context-chat` with a model that does not answer, or not as it should: an error that says so, nothing kept, and the
+//! next call works.
+
+use serde_json::{Value, json};
+
+use super::client::{Caller, text, told};
+use super::sampling::{Client, says};
+use crate::http::service::{Answer, Service};
+use crate::support::Throughline;
+
+const SESSION: bool = false;
+const ALONE: bool = true;
+/// A prompt that has something to say of its role.
+const PROMPT: &str = "You are a calm harbour guide who answers in one sentence.";
+
+fn create() -> Value {
+    json!({"action": "create", "name": "Guide", "systemPrompt": PROMPT, "personality": "Calm"})
+}
+
+fn context(client: &mut Client) -> String {
+    client.call("context-manage", create())["context"]["id"].as_str().unwrap().to_owned()
+}
+
+/// What a call that failed says: to a model, or by an error of the protocol.
+#[track_caller]
+fn refusal(told: &Value) -> String {
+    let error = &told["error"];
+    if error.is_object() {
+        return format!("{}: {}", error["code"], error["message"]);
+    }
+    assert_eq!(told["result"]["isError"], true, "{told}");
+    text(&told["result"]).to_owned()
+}
+
+#[test]
+fn an_answer_that_is_none_is_refused() {
+    let data = Throughline::new();
+    let mut client = Client::start(&data, SESSION);
+    let context = context(&mut client);
+    let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+    let with =
+        |content: Value| json!({"result": {"role": "assistant", "model": "m", "content": content}});
+    let table = [
+        (json!({"error": {"code": -1, "message": "User rejected sampling"}}), "declined: "),
+        (json!({"error": {"code": -32603, "message": "overloaded"}}), "unavailable: "),
+        (json!({"result": {}}), "-32600: "),
+        (json!({"result": {"role": "assistant"}}), "-32600: "),
+        (with(json!({"type": "text", "text": " \n"})), "declined: "),
+        (with(image), "declined: "),
+        (with(json!({"type": "text", "text": "x".repeat(2 << 20)})), "invalid_input: "),
+    ];
+    for (answer, begins) in table {
+        let turn = client.say(&context, "Where is the ferry?");
+        client.send_answer(&turn, &answer);
+        let told = client.outcome(&turn);
+        assert!(refusal(&told).starts_with(begins), "{begins} {told}");
+        assert_eq!(client.kept(&context), 0, "{begins}");
+    }
+    let turn = client.say(&context, "Where is the ferry?");
+    assert_eq!(turn.question["messages"].as_array().unwrap().len(), 1, "{}", turn.question);
+    let done = client.answer_turn(&turn, &says("At berth seven."));
+    assert_eq!(done["result"]["structuredContent"]["response"], "At berth seven.");
+    assert_eq!(client.kept(&context), 2);
+}
+
+#[test]
+fn a_model_that_hangs_is_given_up() {
+    let data = Throughline::new();
+    let soon = ["--set", "mcp.answer_timeout_ms=100"];
+    let sampling = json!({"sampling": {}});
+    let mut client = Client::start_with(&data, SESSION, &sampling, &soon);
+    let context = context(&mut client);
+    let turn = client.say(&context, "Where is the ferry?");
+    // It is told that nobody waits any more, and the caller that nothing was kept.
+    let mut told = client.process.next();
+    if told["method"] == "notifications/cancelled" {
+        told = client.process.next();
+    }
+    assert_eq!(told["id"], turn.id, "{told}");
+    assert!(refusal(&told).contains("did not answer"), "{told}");
+    client.send_answer(&turn, &json!({"result": says("Far too late.")}));
+    assert_eq!(client.kept(&context), 0);
+}
+
+#[test]
+fn a_call_that_is_cancelled_or_left_keeps_nothing() {
+    let data = Throughline::new();
+    let mut client = Client::start(&data, SESSION);
+    let context = context(&mut client);
+    let turn = client.say(&context, "Where is the ferry?");
+    let cancel = json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": turn.id},
+    });
+    client.process.send(cancel.to_string().as_bytes());
+    client.send_answer(&turn, &json!({"result": says("Never mind.")}));
+    assert_eq!(client.kept(&context), 0);
+
+    client.say(&context, "Where is the ferry?");
+    assert!(client.process.end());
+
+    // A call of the later revision leaves nothing open: what was asked may be answered after a restart.
+    let mut client = Client::start(&data, ALONE);
+    let turn = client.say(&context, "Where is the ferry?");
+    assert!(client.process.end());
+    let mut client = Client::start(&data, ALONE);
+    assert_eq!(client.kept(&context), 0);
+    let done = client.answer_turn(&turn, &says("At berth seven."));
+    assert_eq!(done["result"]["structuredContent"]["response"], "At berth seven.");
+    assert_eq!(client.kept(&context), 2);
+}
+
+#[test]
+fn a_client_without_a_model_is_told_both_ways_out() {
+    for stands_alone in [SESSION, ALONE] {
+        let data = Throughline::new();
+        let mut client = Client::start_with(&data, stands_alone, &json!({}), &[]);
+        let context = context(&mut client);
+        let chat = json!({"contextId": context, "message": "Where is the ferry?"});
+        let told = client.answer("context-chat", &chat);
+        assert_eq!(told["error"]["code"], -32021, "{told}");
+        let message = told["error"]["message"].as_str().unwrap();
+        assert!(message.contains("`sampling`") && message.contains("provider"), "{told}");
+        assert_eq!(client.kept(&context), 0);
+    }
+}
+
+#[test]
+fn a_state_is_of_one_turn() {
+    let data = Throughline::new();
+    let mut client = Client::start(&data, ALONE);
+    let [context, other] = [(); 2].map(|()| context(&mut client));
+    let mut turn = client.say(&context, "Where is the ferry?");
+    let others = client.say(&other, "Where is the ferry?");
+    let state = turn.state.clone();
+
+    // What is no answer is asked for again.
+    for unread in [json!({}), json!("yes"), json!({"action": "decline"})] {
+        let told = client.answer_turn(&turn, &unread);
+        assert_eq!(told["result"]["resultType"], "input_required", "{told}");
+    }
+    for forged in
+        [others.state, json!("x"), json!(""), json!(format!("{}x", state.as_str().unwrap()))]
+    {
+        turn.state = forged;
+        let told = client.answer_turn(&turn, &says("At berth seven."));
+        assert!(refusal(&told).starts_with("invalid_input: requestState"), "{told}");
+    }
+    assert_eq!(client.kept(&context), 0);
+
+    turn.state = state;
+    let first = client.answer_turn(&turn, &says("At berth seven."))["result"].clone();
+    assert_eq!(first["structuredContent"]["response"], "At berth seven.");
+    // Again, as a client does that did not hear the answer.
+    let again = client.answer_turn(&turn, &says("At berth seven."))["result"].clone();
+    let id = |told: &Value| told["structuredContent"]["assistantResponse"]["id"].clone();
+    assert_eq!(id(&again), id(&first), "{again}");
+    let told = client.answer_turn(&turn, &says("At berth eight."));
+    assert!(refusal(&told).starts_with("conflict: "), "{told}");
+    assert_eq!(client.kept(&context), 2);
+    assert_eq!(client.kept(&other), 0);
+}
+
+/// The stream of a call breaks in mid-answer, and its client ends the session.
+#[tokio::test]
+async fn a_client_that_goes_away_over_http_keeps_nothing() {
+    let data = Throughline::new();
+    let service = Service::start_with(&data, &["--set", r#"mcp.tool_sets=["persona"]"#]);
+    let caller = Caller::local(&service);
+    let made = caller.call("context-manage", &create()).await;
+    let context = made["structuredContent"]["context"]["id"].as_str().unwrap();
+    let chat = json!({
+        "name": "context-chat",
+        "arguments": {"contextId": context, "message": "Where is the ferry?"},
+    });
+    let sampling = json!({"sampling": {}});
+    let session = caller.begin_with(&sampling).await;
+    let mut open = caller.within(&session, "tools/call", chat.clone()).send().await.unwrap();
+    let mut heard = String::new();
+    while !heard.contains("sampling/createMessage") {
+        heard.push_str(std::str::from_utf8(&open.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    drop(open);
+    let ended = caller.request(reqwest::Method::DELETE).header("mcp-session-id", &session);
+    assert_eq!(Answer::of(ended).await.status, 204);
+
+    let session = caller.begin_with(&sampling).await;
+    let list = json!({
+        "name": "conversation-manage", "arguments": {"action": "list", "contextId": context},
+    });
+    let listed = told(&Answer::of(caller.within(&session, "tools/call", list)).await);
+    assert_eq!(listed["result"]["structuredContent"]["totalCount"], 0, "{listed}");
+    assert!(!service.log().contains("panicked"), "{}", service.log());
+}
