@@ -1,32 +1,54 @@
-//! What changed, told to clients that listen: what this process did, to whoever's memory it is.
+//! What changed, told to clients that listen. What they watch is looked at after every call here that writes to the
+//! same memory, and from time to time: the HTTP interface, workers and other replicas change it as well.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::SubscriptionContext;
 use rmcp::{Peer, RoleServer};
-use throughline_core::Scope;
+use throughline_core::{Error, Result, Scope};
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::resources::path_of;
+use super::Server;
+use super::resources::{self, path_of};
+use crate::identity::Identity;
 
-/// Changes that wait for a slow listener before it misses the oldest.
+/// Calls that wait for a slow listener before it is told that there were some.
 const WAITING: usize = 256;
+/// How long a change of somebody else may go unseen.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Most resources that a session or a subscription watches: each is read to see whether it changed.
+const MOST_WATCHED: usize = 100;
 
-/// What changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
-    /// The resource at a path.
-    Resource(String),
-    /// Which resources there are.
-    List,
+/// What a thing was when it was last looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Nobody looked yet.
+    Unseen,
+    /// It was not there.
+    Absent,
+    /// It had this hash.
+    Hash(blake3::Hash),
 }
 
-/// Where changes are announced.
+impl Mark {
+    /// Notes what is there now; whether that differs from what was. What was never looked at differs if something
+    /// was `written`.
+    fn see(&mut self, now: Self, written: bool) -> bool {
+        match std::mem::replace(self, now) {
+            Self::Unseen => written,
+            before => before != now,
+        }
+    }
+}
+
+/// Where calls that wrote are announced.
 #[derive(Clone)]
-pub(super) struct Changes(broadcast::Sender<(Scope, What)>);
+pub(super) struct Changes(broadcast::Sender<Scope>);
 
 impl Changes {
     pub(super) fn new() -> Self {
@@ -34,140 +56,243 @@ impl Changes {
     }
 
     /// Tells whoever listens. Nobody is nobody to tell.
-    pub(super) fn announce(&self, scope: Scope, what: What) {
-        let _ = self.0.send((scope, what));
+    pub(super) fn announce(&self, scope: Scope) {
+        let _ = self.0.send(scope);
     }
 
-    /// Changes of a scope, from now on.
-    pub(super) fn of(&self, scope: Scope) -> Listener {
-        Listener { scope, changes: self.0.subscribe() }
-    }
-}
-
-/// Hears of the changes of one scope.
-pub(super) struct Listener {
-    scope: Scope,
-    changes: broadcast::Receiver<(Scope, What)>,
-}
-
-impl Listener {
-    /// The next change; `None` when the server is gone. Who missed some goes on with those that are left.
-    pub(super) async fn next(&mut self) -> Option<What> {
-        loop {
-            match self.changes.recv().await {
-                Ok((scope, what)) if scope == self.scope => return Some(what),
-                Ok(_) | Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return None,
-            }
-        }
-    }
-
-    /// Tells a session what it watches, until it has ended.
-    pub(super) async fn tell(mut self, peer: Peer<RoleServer>, watched: Watched) {
-        while let Some(what) = self.next().await {
-            let told = match what {
-                What::List => peer.notify_resource_list_changed().await,
-                What::Resource(path) => match watched.uri(&path) {
-                    Some(uri) => {
-                        let told = ResourceUpdatedNotificationParam::new(uri);
-                        peer.notify_resource_updated(told).await
-                    }
-                    None if peer.is_transport_closed() => return,
-                    None => continue,
-                },
-            };
-            if told.is_err() {
-                return;
-            }
-        }
-    }
-
-    /// Tells a subscription what it asked for, until its client hangs up.
-    pub(super) async fn serve(mut self, subscription: &SubscriptionContext) {
-        let wanted = subscription.accepted().clone();
-        let watched = Watched::default();
-        for uri in wanted.resource_subscriptions.into_iter().flatten() {
-            watched.add(uri);
-        }
-        loop {
-            let change = tokio::select! {
-                change = self.next() => change,
-                () = subscription.cancelled() => None,
-            };
-            let told = match change {
-                Some(What::List) if wanted.resources_list_changed == Some(true) => {
-                    subscription.sink().notify_resource_list_changed().await
-                }
-                Some(What::Resource(path)) => match watched.uri(&path) {
-                    Some(uri) => subscription.sink().notify_resource_updated(uri).await,
-                    None => continue,
-                },
-                Some(What::List) => continue,
-                None => return,
-            };
-            if told.is_err() {
-                return;
-            }
-        }
+    /// Calls from now on.
+    pub(super) fn calls(&self) -> broadcast::Receiver<Scope> {
+        self.0.subscribe()
     }
 }
 
-/// The resources that a session watches: URIs as it gave them, by their paths.
+/// The resources that somebody watches.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watched(Arc<Mutex<BTreeMap<String, String>>>);
+pub(super) struct Watched(Arc<Mutex<BTreeMap<String, Seen>>>);
+
+/// One of them, by its path.
+#[derive(Debug, Clone)]
+struct Seen {
+    /// As the client gave it.
+    uri: String,
+    mark: Mark,
+}
 
 impl Watched {
-    /// Watches a resource; whether it is one of ours.
-    pub(super) fn add(&self, uri: String) -> bool {
-        let Some(path) = path_of(&uri).map(str::to_owned) else { return false };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path, uri);
-        true
+    /// Watches a resource, of which this was there.
+    ///
+    /// # Errors
+    /// `NotFound` for none of ours; `InvalidInput` where there are too many.
+    pub(super) fn add(&self, uri: String, mark: Mark) -> Result<()> {
+        let path = path_of(&uri).map(str::to_owned).ok_or_else(resources::unknown)?;
+        let mut all = self.all();
+        if all.len() >= MOST_WATCHED && !all.contains_key(&path) {
+            let most = format!("at most {MOST_WATCHED} resources are watched at a time");
+            return Err(Error::invalid(most));
+        }
+        all.insert(path, Seen { uri, mark });
+        Ok(())
     }
 
     /// Watches it no more.
     pub(super) fn remove(&self, uri: &str) {
         if let Some(path) = path_of(uri) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+            self.all().remove(path);
         }
     }
 
-    fn uri(&self, path: &str) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    fn paths(&self) -> Vec<String> {
+        self.all().keys().cloned().collect()
+    }
+
+    /// Notes what is there now; the URI, where that is another thing (see [`Mark::see`]).
+    fn see(&self, path: &str, now: Mark, written: bool) -> Option<String> {
+        let mut all = self.all();
+        let seen = all.get_mut(path)?;
+        seen.mark.see(now, written).then(|| seen.uri.clone())
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is to be told.
+#[derive(Debug, PartialEq, Eq)]
+enum What {
+    /// The resource with this URI changed.
+    Resource(String),
+    /// Which resources there are changed.
+    List,
+}
+
+/// Whether one who listens is told which resources there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lists {
+    /// Not at all.
+    Unwanted,
+    /// A session is, unasked: of calls here, and of what others do while it watches something.
+    Unasked,
+    /// It asked.
+    Asked,
+}
+
+/// Looks for one who listens.
+pub(super) struct Listener {
+    server: Server,
+    who: Identity,
+    scope: Scope,
+    calls: broadcast::Receiver<Scope>,
+    watched: Watched,
+    list: Lists,
+    /// Which resources there were.
+    listed: Mark,
+    ticks: Interval,
+}
+
+impl Listener {
+    /// One who listens from `calls` on.
+    ///
+    /// # Errors
+    /// Those of an identity without a user.
+    pub(super) fn new(
+        server: Server,
+        who: Identity,
+        calls: broadcast::Receiver<Scope>,
+        watched: Watched,
+        list: Lists,
+    ) -> Result<Self> {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let scope = who.scope()?;
+        Ok(Self { server, who, scope, calls, watched, list, listed: Mark::Unseen, ticks })
+    }
+
+    /// What is to be told next, in their order; nothing when it is time to see whether anybody still listens. `None`
+    /// when the server is gone.
+    async fn next(&mut self) -> Option<Vec<What>> {
+        let written = tokio::select! {
+            call = self.calls.recv() => match call {
+                Ok(scope) => self.concerns(scope),
+                Err(RecvError::Lagged(_)) => true,
+                Err(RecvError::Closed) => return None,
+            },
+            _ = self.ticks.tick() => false,
+        };
+        let told = self.look(written).await.unwrap_or_else(|error| {
+            let code = error.kind().code();
+            tracing::warn!(code, "what a client watches was not looked at: {}", error.message());
+            Vec::new()
+        });
+        Some(told)
+    }
+
+    /// Whether this call or one that waits wrote to the listener's memory.
+    fn concerns(&mut self, scope: Scope) -> bool {
+        let mut written = scope == self.scope;
+        loop {
+            match self.calls.try_recv() {
+                Ok(scope) => written |= scope == self.scope,
+                Err(TryRecvError::Lagged(_)) => written = true,
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return written,
+            }
+        }
+    }
+
+    async fn look(&mut self, written: bool) -> Result<Vec<What>> {
+        let mut told = Vec::new();
+        let paths = self.watched.paths();
+        let wanted = match self.list {
+            Lists::Unwanted => false,
+            Lists::Unasked => written || !paths.is_empty() || self.listed == Mark::Unseen,
+            Lists::Asked => true,
+        };
+        if wanted {
+            let now = resources::mark_of_list(&self.server, &self.who).await?;
+            if self.listed.see(now, written) {
+                told.push(What::List);
+            }
+        }
+        for path in paths {
+            let now = resources::mark(&self.server, &self.who, &path).await?;
+            told.extend(self.watched.see(&path, now, written).map(What::Resource));
+        }
+        Ok(told)
+    }
+
+    /// Tells a session, until it has ended.
+    pub(super) async fn tell(mut self, peer: Peer<RoleServer>) {
+        while let Some(told) = self.next().await {
+            for what in told {
+                let told = match what {
+                    What::List => peer.notify_resource_list_changed().await,
+                    What::Resource(uri) => {
+                        let told = ResourceUpdatedNotificationParam::new(uri);
+                        peer.notify_resource_updated(told).await
+                    }
+                };
+                if told.is_err() {
+                    return;
+                }
+            }
+            if peer.is_transport_closed() {
+                return;
+            }
+        }
+    }
+
+    /// Tells a subscription, until its client hangs up.
+    pub(super) async fn serve(mut self, subscription: &SubscriptionContext) {
+        loop {
+            let told = tokio::select! {
+                told = self.next() => told,
+                () = subscription.cancelled() => None,
+            };
+            let Some(told) = told else { return };
+            for what in told {
+                let told = match what {
+                    What::List => subscription.sink().notify_resource_list_changed().await,
+                    What::Resource(uri) => subscription.sink().notify_resource_updated(uri).await,
+                };
+                if told.is_err() {
+                    return;
+                }
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use throughline_core::ids::{TenantId, UserId};
-
     use super::*;
-
-    fn scope(tenant: &str) -> Scope {
-        Scope {
-            tenant: TenantId::new(tenant).unwrap(),
-            user: UserId::new("ana").unwrap(),
-            workspace: None,
-        }
-    }
-
-    #[tokio::test]
-    async fn changes_are_told_within_their_scope_only() {
-        let changes = Changes::new();
-        let mut own = changes.of(scope("acme"));
-        changes.announce(scope("bolt"), What::Resource("contexts".to_owned()));
-        changes.announce(scope("acme"), What::List);
-        assert_eq!(own.next().await, Some(What::List));
-        drop(changes);
-        assert_eq!(own.next().await, None);
-    }
 
     #[test]
     fn a_resource_is_told_under_the_uri_that_was_given() {
         let watched = Watched::default();
-        assert!(watched.add("mcp-llm-generator://contexts".to_owned()));
-        assert!(!watched.add("file:///etc/passwd".to_owned()));
-        assert_eq!(watched.uri("contexts").as_deref(), Some("mcp-llm-generator://contexts"));
+        let uri = "mcp-llm-generator://contexts".to_owned();
+        watched.add(uri.clone(), Mark::Unseen).unwrap();
+        assert!(watched.add("file:///etc/passwd".to_owned(), Mark::Absent).is_err());
+        let mark = |text: &str| Mark::Hash(blake3::hash(text.as_bytes()));
+        assert_eq!(watched.see("contexts", mark("a"), false), None);
+        assert_eq!(watched.see("contexts", mark("a"), true), None);
+        assert_eq!(watched.see("contexts", mark("b"), false), Some(uri.clone()));
+        assert_eq!(watched.see("contexts", Mark::Absent, false), Some(uri.clone()));
+        // Whoever began to watch just before a call hears of it.
+        watched.add(uri.clone(), Mark::Unseen).unwrap();
+        assert_eq!(watched.see("contexts", mark("c"), true), Some(uri));
         watched.remove("throughline://contexts");
-        assert_eq!(watched.uri("contexts"), None);
+        assert_eq!(watched.see("contexts", mark("d"), true), None);
+    }
+
+    #[test]
+    fn one_watches_so_much_and_no_more() {
+        let watched = Watched::default();
+        let uri = |nth: usize| format!("throughline://vault/v/memory/m{nth}");
+        for nth in 0..MOST_WATCHED {
+            watched.add(uri(nth), Mark::Unseen).unwrap();
+        }
+        watched.add(uri(0), Mark::Unseen).unwrap();
+        let refused = watched.add(uri(MOST_WATCHED), Mark::Unseen).unwrap_err();
+        assert!(refused.message().contains("at most"), "{}", refused.message());
     }
 }

@@ -46,7 +46,7 @@ use crate::failure;
 use crate::identity::Identity;
 use crate::metering::UsageMeter;
 use ask::{Sealed, shielded};
-use changes::{Changes, Watched};
+use changes::{Changes, Listener, Lists, Mark, Watched};
 use tool::{Call, Tool};
 
 pub(crate) use http::{Options, routes};
@@ -190,6 +190,7 @@ impl Server {
         let work = async {
             let action = format!("mcp {}", request.name);
             let who = self.permitted(&context, tool.permission, &action).await?;
+            let scope = who.scope();
             let call = Call {
                 server: self.clone(),
                 who,
@@ -197,7 +198,11 @@ impl Server {
                 answers: request.input_responses,
                 state: request.request_state,
             };
-            tool.call(call, request.arguments.unwrap_or_default()).await
+            let done = tool.call(call, request.arguments.unwrap_or_default()).await;
+            if let (false, Ok(scope)) = (tool.reads(), scope) {
+                self.changes.announce(scope);
+            }
+            done
         };
         let done = tokio::select! {
             done = work => done,
@@ -380,12 +385,13 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let who = self.permitted(&context, Permission::Read, "mcp resources/subscribe").await;
-        who.map_err(|error| protocol(&error))?;
-        match self.watched.add(request.uri) {
-            true => Ok(()),
-            false => Err(ErrorData::resource_not_found("there is no such resource", None)),
-        }
+        let watched = async {
+            let who = self.permitted(&context, Permission::Read, "mcp resources/subscribe").await?;
+            let path = resources::path_of(&request.uri).ok_or_else(resources::unknown)?;
+            let mark = resources::mark(self, &who, path).await?;
+            self.watched.add(request.uri, mark)
+        };
+        watched.await.map_err(|error| protocol(&error))
     }
 
     async fn unsubscribe(
@@ -399,9 +405,12 @@ impl ServerHandler for Server {
 
     /// A session hears of changes for as long as it lives.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let who = self.known(&context.extensions);
-        if let Ok(scope) = who.and_then(|who| who.scope()) {
-            tokio::spawn(self.changes.of(scope).tell(context.peer, self.watched.clone()));
+        let (calls, watched) = (self.changes.calls(), self.watched.clone());
+        let listener = self
+            .known(&context.extensions)
+            .and_then(|who| Listener::new(self.clone(), who, calls, watched, Lists::Unasked));
+        if let Ok(listener) = listener {
+            tokio::spawn(listener.tell(context.peer));
         }
     }
 
@@ -413,11 +422,24 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        let context = subscription.request_context();
-        let who = self.permitted(context, Permission::Read, "mcp subscriptions/listen").await;
-        let scope = who.and_then(|who| who.scope()).map_err(|error| protocol(&error))?;
+        // First of all: its client knows that it is heard.
+        let calls = self.changes.calls();
+        let (context, wanted) = (subscription.request_context(), subscription.accepted().clone());
+        let watched = Watched::default();
+        let listener = async {
+            let who = self.permitted(context, Permission::Read, "mcp subscriptions/listen").await?;
+            for uri in wanted.resource_subscriptions.into_iter().flatten() {
+                watched.add(uri, Mark::Unseen)?;
+            }
+            let list = match wanted.resources_list_changed {
+                Some(true) => Lists::Asked,
+                _ => Lists::Unwanted,
+            };
+            Listener::new(self.clone(), who, calls, watched, list)
+        };
+        let listener = listener.await.map_err(|error: Error| protocol(&error))?;
         tokio::select! {
-            () = self.changes.of(scope).serve(&subscription) => {}
+            () = listener.serve(&subscription) => {}
             () = self.hung_up.cancelled() => {}
         }
         Ok(())

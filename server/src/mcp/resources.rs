@@ -10,9 +10,10 @@ use serde_json::json;
 use throughline_core::ids::{MemoryId, VaultId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::persona::{ConversationFilter, PersonaFilter, Slice};
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Error, ErrorKind, Result, Scope};
 
 use super::Server;
+use super::changes::Mark;
 use super::sets::ToolSet;
 use super::tools::{ContextForm, ConversationForm, PresetForm};
 use crate::identity::Identity;
@@ -109,13 +110,49 @@ pub(super) fn templates(server: &Server) -> Vec<ResourceTemplate> {
     all
 }
 
+/// The error of a URI that stands for nothing.
+pub(super) fn unknown() -> Error {
+    Error::not_found("there is no such resource: resources/list names what there is")
+}
+
+/// What is at a path now.
+///
+/// # Errors
+/// Those of the store.
+pub(super) async fn mark(server: &Server, who: &Identity, path: &str) -> Result<Mark> {
+    match read(server, who, &uri(path)).await {
+        Ok(there) => Ok(Mark::Hash(blake3::hash(text(&there)?.as_bytes()))),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => {
+            Ok(Mark::Absent)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Which resources there are now.
+///
+/// # Errors
+/// Those of the store.
+pub(super) async fn mark_of_list(server: &Server, who: &Identity) -> Result<Mark> {
+    if !server.has(ToolSet::Persona) {
+        return Ok(Mark::Absent);
+    }
+    let all = Slice::new(0, MAX_PAGE)?;
+    let personas =
+        server.engine.personas.list(&who.scope()?, &PersonaFilter::default(), all).await?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&personas.total.to_le_bytes());
+    for persona in personas.items {
+        hasher.update(persona.id.as_uuid().as_bytes()).update(persona.name.as_bytes());
+    }
+    Ok(Mark::Hash(hasher.finalize()))
+}
+
 /// What a URI stands for.
 ///
 /// # Errors
 /// `NotFound`, for another tenant's as well; those of the store.
 pub(super) async fn read(server: &Server, who: &Identity, uri: &str) -> Result<ReadResourceResult> {
-    let unknown =
-        || Error::not_found("there is no such resource: resources/list names what there is");
     let path = path_of(uri).ok_or_else(unknown)?;
     let parts: Vec<&str> = path.split('/').collect();
     let scope = who.scope()?;

@@ -20,7 +20,6 @@ use throughline_core::access::Permission;
 use throughline_core::{Error, Result, Scope};
 
 use super::Server;
-use super::changes::What;
 use super::sets::ToolSet;
 use crate::identity::Identity;
 
@@ -42,17 +41,6 @@ impl Call {
     /// The scope whose memory the call works on.
     pub(super) fn scope(&self) -> Result<Scope> {
         self.who.scope()
-    }
-
-    /// Tells whoever listens that resources changed: those at these paths, and, where `list`, which there are.
-    pub(super) fn changed(&self, scope: &Scope, paths: &[&str], list: bool) {
-        let changes = &self.server.changes;
-        for path in paths {
-            changes.announce(scope.clone(), What::Resource((*path).to_owned()));
-        }
-        if list {
-            changes.announce(scope.clone(), What::List);
-        }
     }
 
     /// Tells a client that asked to hear of it how far the call is. One who is gone hears nothing.
@@ -179,6 +167,12 @@ impl Tool {
                 Box::pin(async move { run(call, asked?).await })
             }),
         }
+    }
+
+    /// Whether it writes nothing.
+    pub(super) fn reads(&self) -> bool {
+        let told = self.definition.annotations.as_ref();
+        told.and_then(|annotations| annotations.read_only_hint).unwrap_or_default()
     }
 
     /// Needs another permission than its effect tells.

@@ -84,9 +84,6 @@ async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
     let changed = matches!(done.outcome, PutOutcome::Created | PutOutcome::Added);
     let text = if changed { "Stored." } else { "It has this text already: nothing was written." };
     let info = done.snapshot.info;
-    if changed {
-        call.changed(&scope, &[&format!("vault/{}/memory/{}", info.vault, info.memory)], false);
-    }
     let (context_id, etag) = (info.context.to_string(), info.etag.to_string());
     Outcome::done(text, &PutDone { context_id, etag, changed })
 }

@@ -1,9 +1,11 @@
 //! Clients that listen hear of what changed, in both eras, under the URI that they gave.
 
+use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-use super::client::{alone, initialize, is_done, message};
+use super::client::{Caller, alone, initialize, is_done, message};
 use super::stdio::Process;
+use crate::http::service::{Answer, Service};
 use crate::support::Throughline;
 
 fn request(id: u32, method: &str, params: Value) -> Value {
@@ -83,4 +85,53 @@ fn a_subscription_hears_of_what_it_asked_for() {
         "{told:?}"
     );
     assert!(process.end());
+}
+
+/// Reads a stream of events until it has told all of this.
+async fn hears(stream: &mut Response, all: &[&str]) {
+    let mut heard = String::new();
+    while !all.iter().all(|one| heard.contains(one)) {
+        let chunk = stream.chunk().await.unwrap();
+        heard.push_str(std::str::from_utf8(&chunk.expect("the stream ended")).unwrap());
+    }
+}
+
+/// What is done over HTTP is heard over MCP, in both eras.
+#[tokio::test]
+async fn clients_hear_of_what_others_did() {
+    let data = Throughline::new();
+    let service = Service::start_with(&data, &["--set", r#"mcp.tool_sets=["memory","persona"]"#]);
+    let caller = Caller::local(&service);
+    let document = "throughline://vault/work/memory/harbour";
+
+    let wanted = json!({"notifications": {
+        "resourceSubscriptions": [document], "resourcesListChanged": true,
+    }});
+    let mut listening = caller.alone("subscriptions/listen", wanted).send().await.unwrap();
+    hears(&mut listening, &["subscriptions/acknowledged"]).await;
+    let session = caller.begin().await;
+    let open = caller.request(Method::GET).header("mcp-session-id", &session);
+    let mut open = open.header("accept", "text/event-stream").send().await.unwrap();
+    for uri in ["throughline://contexts", document] {
+        let watch = caller.within(&session, "resources/subscribe", json!({"uri": uri}));
+        assert_eq!(Answer::of(watch).await.status, 200);
+    }
+
+    let new = json!({"preset_id": "preset-calm-counselor"});
+    let made = service.post("/v1/contexts", &new).await.ok();
+    let lists = "notifications/resources/list_changed";
+    hears(&mut open, &["throughline://contexts", lists]).await;
+    hears(&mut listening, &[lists]).await;
+
+    let put = service.request(Method::PUT, "/v1/vaults/work/memories/harbour/context");
+    let put = put.header("content-type", "text/plain").body("The ferry has berth seven.");
+    assert!(Answer::of(put).await.status.is_success());
+    hears(&mut open, &[document]).await;
+    hears(&mut listening, &[document]).await;
+
+    // What is erased with its session is no more.
+    let session = made["session"].as_str().unwrap();
+    assert!(service.delete(&format!("/v1/sessions/{session}")).await.status.is_success());
+    hears(&mut open, &["throughline://contexts", lists]).await;
+    hears(&mut listening, &[lists]).await;
 }

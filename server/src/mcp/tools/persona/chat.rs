@@ -73,7 +73,6 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
     };
     call.progress(2, 3, "keeping the answer").await;
     let kept = personas.commit(&scope, &receipt, &answer.text).await.map_err(in_seeds_words)?;
-    call.changed(&scope, &["contexts", &format!("context/{id}")], false);
     call.progress(3, 3, "done").await;
     Outcome::done(answer.text.clone(), &form(kept, turn.warnings, &call))
 }

@@ -120,14 +120,7 @@ struct Answer {
 }
 
 async fn manage(call: Call, asked: Args) -> Result<Outcome> {
-    let (action, scope) = (asked.action, call.scope()?);
-    let answer = act(&call, asked).await.map_err(in_seeds_words)?;
-    let reads = matches!(action, Action::List | Action::Get | Action::Export);
-    if let (Some(context), false) = (&answer.context, reads) {
-        let lists = !matches!(action, Action::Update | Action::Extend);
-        call.changed(&scope, &["contexts", &format!("context/{}", context.id())], lists);
-    }
-    Outcome::data(&answer)
+    Outcome::data(&act(&call, asked).await.map_err(in_seeds_words)?)
 }
 
 async fn act(call: &Call, asked: Args) -> Result<Answer> {

@@ -72,14 +72,7 @@ struct Answer {
 }
 
 async fn manage(call: Call, asked: Args) -> Result<Outcome> {
-    let path = format!("context/{}", asked.context_id);
-    let changes = !matches!(asked.action, Action::List | Action::Search);
-    let scope = call.scope()?;
-    let answer = act(&call, asked).await.map_err(in_seeds_words)?;
-    if changes {
-        call.changed(&scope, &[&path], false);
-    }
-    Outcome::data(&answer)
+    Outcome::data(&act(&call, asked).await.map_err(in_seeds_words)?)
 }
 
 async fn act(call: &Call, asked: Args) -> Result<Answer> {

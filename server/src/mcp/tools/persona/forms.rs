@@ -36,10 +36,6 @@ pub(crate) struct ContextForm {
 }
 
 impl ContextForm {
-    pub(super) fn id(&self) -> &str {
-        &self.id
-    }
-
     pub(crate) fn of(persona: &Persona, now: Timestamp) -> Self {
         let Settings { temperature, max_tokens, max_history_tokens, expiry_days } =
             persona.settings;
@@ -105,10 +101,6 @@ struct UsageForm {
 }
 
 impl PresetForm {
-    pub(super) fn id(&self) -> &str {
-        &self.id
-    }
-
     pub(crate) fn of(view: PresetView) -> Self {
         let PresetView { preset, is_built_in, usage, findings } = view;
         let Settings { temperature, max_tokens, max_history_tokens, expiry_days } = preset.settings;

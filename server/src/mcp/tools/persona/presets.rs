@@ -75,15 +75,7 @@ struct Answer {
 }
 
 async fn manage(call: Call, asked: Args) -> Result<Outcome> {
-    let changes = !matches!(asked.action, Action::List | Action::Get);
-    let scope = call.scope()?;
-    let answer = act(&call, asked).await.map_err(in_seeds_words)?;
-    if changes {
-        let own = answer.preset.as_ref().map(|preset| format!("preset/{}", preset.id()));
-        call.changed(&scope, &["personality-presets"], false);
-        call.changed(&scope, &own.as_deref().into_iter().collect::<Vec<_>>(), false);
-    }
-    Outcome::data(&answer)
+    Outcome::data(&act(&call, asked).await.map_err(in_seeds_words)?)
 }
 
 async fn act(call: &Call, asked: Args) -> Result<Answer> {
