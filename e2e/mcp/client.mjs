@@ -27,7 +27,9 @@ const INVALID_PARAMS = -32602;
 /** The value with what earlier calls gave. */
 function filled(value, names) {
   let text = JSON.stringify(value);
-  for (const [name, known] of Object.entries(names)) text = text.replaceAll(`{${name}}`, known);
+  for (const [name, known] of Object.entries(names)) {
+    text = text.replaceAll(`{${name}}`, () => JSON.stringify(known).slice(1, -1));
+  }
   return JSON.parse(text);
 }
 
@@ -83,9 +85,10 @@ async function own(server, mode, revision, who) {
     const names = { who };
     for (const call of calls) {
       const name = call.tool;
+      const shows = filled(call.shows ?? '', names);
       const done = await client.callTool({ name, arguments: filled(call.arguments, names) });
       assert.ok(!done.isError, `${name}: ${textOf(done)}`);
-      assert.ok(textOf(done).includes(call.shows ?? ''), `${name} does not show ${call.shows}: ${textOf(done)}`);
+      assert.ok(textOf(done).includes(shows), `${name} does not show ${shows}: ${textOf(done)}`);
       for (const [kept, pointer] of Object.entries(call.keep ?? {})) names[kept] = at(done.structuredContent, pointer);
       const wrong = await client.callTool({ name, arguments: filled(call.bad, names) });
       assert.ok(wrong.isError && textOf(wrong).startsWith('invalid_input: '), `${name}: ${textOf(wrong)}`);

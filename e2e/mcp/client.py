@@ -40,7 +40,7 @@ def filled(value, names):
     """The value with what earlier calls gave."""
     text = json.dumps(value)
     for name, known in names.items():
-        text = text.replace("{" + name + "}", known)
+        text = text.replace("{" + name + "}", json.dumps(known)[1:-1])
     return json.loads(text)
 
 
@@ -84,10 +84,10 @@ async def own(server, mode, calls, reads):
             need(tool.description and tool.output_schema and tool.annotations, f"{tool.name} is not described")
         names = {"who": f"python-{mode}"}
         for call in calls:
-            name = call["tool"]
+            name, shows = call["tool"], filled(call.get("shows", ""), names)
             done = await client.call_tool(name, filled(call["arguments"], names))
             need(not done.is_error, f"{name}: {text_of(done)}")
-            need(call.get("shows", "") in text_of(done), f"{name} does not show {call.get('shows')}: {text_of(done)}")
+            need(shows in text_of(done), f"{name} does not show {shows}: {text_of(done)}")
             for kept, pointer in call.get("keep", {}).items():
                 names[kept] = at(done.structured_content, pointer)
             wrong = await client.call_tool(name, filled(call["bad"], names))

@@ -14,6 +14,7 @@ mod identity;
 pub mod import;
 pub mod mcp;
 pub mod metering;
+mod places;
 pub mod telemetry;
 pub mod wire;
 pub mod worker;

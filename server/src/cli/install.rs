@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use throughline_core::{Error, ErrorKind, Result};
 
 use super::output::Output;
-use crate::config::Config;
+use crate::config::{DEFAULT_FILE, ENV_PREFIX, Layers};
 use crate::mcp::ToolSet;
 
 /// Under which a client knows the server.
@@ -83,9 +83,12 @@ struct Installed {
     file: String,
     written: bool,
     configuration: Value,
+    /// Variables of the environment that are in force here, and not in it.
+    left_out: Vec<String>,
 }
 
-pub(super) fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
+pub(super) fn run(args: &Args, layers: &Layers, output: &Output) -> Result<()> {
+    let config = layers.load()?;
     let no_home = || Error::invalid("this user has no home directory: name the file by --file");
     let file = match &args.file {
         Some(file) => file.clone(),
@@ -93,9 +96,17 @@ pub(super) fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
     };
     let program = std::env::current_exe().and_then(std::path::absolute);
     let program = program.map_err(|error| unreadable("this program", &error))?;
-    let data = std::path::absolute(&config.data_dir);
-    let data = data.map_err(|error| unreadable("the data directory", &error))?;
-    let entry = entry(&program, &data, args.tool_sets.as_deref());
+    let whole = |path: &Path| {
+        std::path::absolute(path).map_err(|error| unreadable(&path.display().to_string(), &error))
+    };
+    let in_force = layers.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+    let start = Start {
+        data: whole(&config.data_dir)?,
+        config: in_force.is_file().then(|| whole(in_force)).transpose()?,
+        settings: layers.flags.iter().filter(|(key, _)| key != "data_dir").cloned().collect(),
+        sets: args.tool_sets.clone(),
+    };
+    let entry = entry(&program, &start);
     let alone = json!({args.client.key(): {NAME: entry}});
     if args.write {
         let held = match std::fs::read_to_string(&file) {
@@ -107,21 +118,58 @@ pub(super) fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
             .map_err(|why| Error::invalid(format!("{}: {why}", file.display())))?;
         write(&file, &merged)?;
     }
-    let installed =
-        Installed { file: file.display().to_string(), written: args.write, configuration: alone };
-    output.result(&installed, || match installed.written {
-        true => format!("{} starts it from now on: restart the client", installed.file),
-        false => format!(
-            "{:#}\n\nThis goes into {}; with --write it is merged into it.",
-            installed.configuration, installed.file
-        ),
+    let installed = Installed {
+        file: file.display().to_string(),
+        written: args.write,
+        configuration: alone,
+        left_out: variables(),
+    };
+    output.result(&installed, || {
+        let told = match installed.written {
+            true => format!("{} starts it from now on: restart the client", installed.file),
+            false => format!(
+                "{:#}\n\nThis goes into {}; with --write it is merged into it.",
+                installed.configuration, installed.file
+            ),
+        };
+        match installed.left_out.as_slice() {
+            [] => told,
+            left_out => format!(
+                "{told}\n{} of this shell is not in it: put it into {DEFAULT_FILE}, or give it by --set.",
+                left_out.join(", ")
+            ),
+        }
     })
 }
 
+/// Variables that set something here, and do not where a client starts the server.
+fn variables() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with(ENV_PREFIX)).collect();
+    names.sort();
+    names
+}
+
+/// With what the server is started.
+struct Start {
+    data: PathBuf,
+    config: Option<PathBuf>,
+    /// Settings that were given by flags.
+    settings: Vec<(String, String)>,
+    sets: Option<Vec<ToolSet>>,
+}
+
 /// How the server is started. Paths are whole: a client starts it from anywhere.
-fn entry(program: &Path, data: &Path, sets: Option<&[ToolSet]>) -> Value {
-    let mut args = vec!["mcp".to_owned(), "--data-dir".to_owned(), data.display().to_string()];
-    if let Some(sets) = sets {
+fn entry(program: &Path, start: &Start) -> Value {
+    let mut args =
+        vec!["mcp".to_owned(), "--data-dir".to_owned(), start.data.display().to_string()];
+    if let Some(config) = &start.config {
+        args.extend(["--config".to_owned(), config.display().to_string()]);
+    }
+    for (key, value) in &start.settings {
+        args.extend(["--set".to_owned(), format!("{key}={value}")]);
+    }
+    if let Some(sets) = &start.sets {
         let names = sets.iter().filter_map(clap::ValueEnum::to_possible_value);
         let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
         args.extend(["--tool-sets".to_owned(), names.join(",")]);
@@ -193,8 +241,17 @@ mod tests {
     #[test]
     fn the_entry_starts_this_program_from_anywhere() {
         let sets = [ToolSet::Memory, ToolSet::Persona];
-        let entry = entry(Path::new("/bin/throughline"), Path::new("/srv/data"), Some(&sets));
-        let args = json!(["mcp", "--data-dir", "/srv/data", "--tool-sets", "memory,persona"]);
+        let start = Start {
+            data: "/srv/data".into(),
+            config: Some("/srv/throughline.toml".into()),
+            settings: vec![("identity.user".to_owned(), "ana".to_owned())],
+            sets: Some(sets.into()),
+        };
+        let entry = entry(Path::new("/bin/throughline"), &start);
+        let args = json!([
+            "mcp", "--data-dir", "/srv/data", "--config", "/srv/throughline.toml", "--set",
+            "identity.user=ana", "--tool-sets", "memory,persona",
+        ]);
         assert_eq!(entry["args"], args);
         assert_eq!(entry["command"], "/bin/throughline");
     }

@@ -3,7 +3,6 @@
 use throughline_core::Result;
 
 use super::install;
-use super::output::Output;
 use crate::compose::Engine;
 use crate::config::Config;
 use crate::mcp::{ToolSet, serve_stdio};
@@ -19,19 +18,16 @@ pub(super) struct Args {
     #[arg(long, hide = true)]
     pub(super) mcp_fixtures: bool,
     #[command(subcommand)]
-    command: Option<Command>,
+    pub(super) command: Option<Command>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// Print or write what has a client start `throughline mcp`
     Install(install::Args),
 }
 
-pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
-    if let Some(Command::Install(args)) = &args.command {
-        return install::run(args, config, output);
-    }
+pub(super) async fn run(args: &Args, config: &Config) -> Result<()> {
     let mut config = config.clone();
     if let Some(sets) = &args.tool_sets {
         config.mcp.tool_sets.clone_from(sets);

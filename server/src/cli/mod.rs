@@ -174,6 +174,10 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
     if let Command::Openapi(args) = &cli.command {
         return openapi::run(args, output);
     }
+    if let Command::Mcp(mcp::Args { command: Some(mcp::Command::Install(args)), .. }) = &cli.command
+    {
+        return install::run(args, &layers, output);
+    }
     if let Command::Doctor(args) = &cli.command {
         return doctor::run(args, &layers, output);
     }
@@ -206,7 +210,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
 async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<()> {
     match command {
         Command::Serve(_) => serve::run(config, output).await,
-        Command::Mcp(args) => mcp::run(&args, config, output).await,
+        Command::Mcp(args) => mcp::run(&args, config).await,
         Command::Keys(command) => keys::run(&command, config, output).await,
         Command::Demo(args) => demo::run(&args, output).await,
         Command::Import(args) => import::run(&args, config, output).await,

@@ -372,6 +372,7 @@ impl Config {
         for (key, value) in [
             ("http.timeout_ms", self.http.timeout_ms),
             ("http.drain_ms", self.http.drain_ms),
+            ("mcp.answer_timeout_ms", self.mcp.answer_timeout_ms),
             ("postgres.connect_timeout_ms", self.postgres.connect_timeout_ms),
             ("postgres.statement_timeout_ms", self.postgres.statement_timeout_ms),
             ("qdrant.timeout_ms", self.qdrant.timeout_ms),

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use throughline_core::access::{Permissions, Principal};
@@ -15,6 +16,7 @@ use crate::compose::Engine;
 use crate::config::{Config, HttpConfig, McpConfig};
 use crate::identity::pseudonym;
 use crate::metering::UsageMeter;
+use crate::places::Places;
 
 /// The engine, and what the service knows of itself.
 #[derive(Clone)]
@@ -30,6 +32,8 @@ pub(super) struct Inner {
     pub mcp: McpConfig,
     /// Counts contexts without making them wait.
     pub usage: UsageMeter,
+    /// Places for requests.
+    pub places: Places,
     /// What `/metrics` shows.
     pub metrics: PrometheusHandle,
     /// The address that it listens on.
@@ -66,6 +70,10 @@ impl App {
             config: config.http.clone(),
             mcp: config.mcp.clone(),
             usage,
+            places: Places::new(
+                config.http.max_in_flight,
+                Duration::from_millis(config.http.timeout_ms),
+            ),
             metrics,
             listen,
             local,

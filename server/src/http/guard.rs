@@ -1,15 +1,12 @@
 //! What surrounds every request: its id, its time-out, its place among those at work, and its line in the
 //! log, which has no content, no path parameter and no header of it.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use throughline_core::{Error, ErrorKind};
-use tokio::sync::Semaphore;
 use tracing::Instrument;
 
 use crate::telemetry;
@@ -74,46 +71,8 @@ pub(super) async fn observe(State(app): State<App>, request: Request, next: Next
     response
 }
 
-/// Places for requests: so many at work, so many that wait for a place; more are turned away at once.
-#[derive(Clone)]
-pub(super) struct Places {
-    at_work: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
-}
-
-impl Places {
-    /// `most` at work, and as many again that wait.
-    pub(super) fn new(most: usize) -> Self {
-        Self {
-            at_work: Arc::new(Semaphore::new(most)),
-            waiting: Arc::new(Semaphore::new(2 * most)),
-        }
-    }
-}
-
-/// Waits for a place, then works for as long as a request may take.
-pub(super) async fn bound(
-    State((app, places)): State<(App, Places)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let Ok(_waiting) = Arc::clone(&places.waiting).try_acquire_owned() else {
-        return shed("the service is at its limit: come again");
-    };
-    let limit = Duration::from_millis(app.config.timeout_ms);
-    let work = async {
-        let _at_work = Arc::clone(&places.at_work).acquire_owned().await;
-        next.run(request).await
-    };
-    match tokio::time::timeout(limit, work).await {
-        Ok(response) => response,
-        Err(_) => shed(
-            "the request took too long and was given up: what it wrote is there or not at all; \
-             repeat it with the same Idempotency-Key",
-        ),
-    }
-}
-
-fn shed(why: &str) -> Response {
-    Failure::from(Error::new(ErrorKind::Unavailable, why)).into_response()
+/// Works in one of the service's places.
+pub(super) async fn bound(State(app): State<App>, request: Request, next: Next) -> Response {
+    let worked = app.places.work(next.run(request)).await;
+    worked.unwrap_or_else(|error| Failure::from(error).into_response())
 }

@@ -11,13 +11,14 @@ use super::caller::known;
 use super::problem::Failure;
 use crate::mcp::{self, Server};
 
-/// `/mcp`. A stream may stay open for as long as its client wants, so it takes no place and has no time-out.
+/// `/mcp`. A stream may stay open for as long as its client wants, so calls take places, and not requests.
 pub(super) fn router(app: &App) -> Result<Router<App>> {
-    let server = Server::new(app.engine.clone(), app.usage.clone(), &app.mcp, None)?;
+    let around =
+        mcp::Around { local: None, places: Some(app.places.clone()), leaving: app.stopping() };
+    let server = Server::new(app.engine.clone(), app.usage.clone(), &app.mcp, around)?;
     let options = mcp::Options {
         max_body_bytes: app.config.max_body_bytes(),
         allowed_origins: app.mcp.allowed_origins.clone(),
-        stopping: app.stopping(),
         #[cfg(feature = "mcp-fixtures")]
         fixtures: app.mcp.fixtures,
     };

@@ -28,7 +28,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_swagger_ui::SwaggerUi;
 
 use app::App;
-use guard::Places;
 use problem::Failure;
 
 pub use serve::{Served, Shown, serve, show};
@@ -84,9 +83,7 @@ pub fn document_text() -> Result<String> {
 fn router(app: &App) -> Result<Router> {
     let document = document()?;
     let (always, working) = routers();
-    let places = Places::new(app.config.max_in_flight);
-    let working =
-        Router::from(working).layer(from_fn_with_state((app.clone(), places), guard::bound));
+    let working = Router::from(working).layer(from_fn_with_state(app.clone(), guard::bound));
     let router = Router::from(always)
         .merge(working)
         .merge(mcp::router(app)?)

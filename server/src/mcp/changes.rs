@@ -24,25 +24,25 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Most resources that a session or a subscription watches: each is read to see whether it changed.
 const MOST_WATCHED: usize = 100;
 
-/// What a thing was when it was last looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
-    /// Nobody looked yet.
-    Unseen,
-    /// It was not there.
-    Absent,
-    /// It had this hash.
-    Hash(blake3::Hash),
+/// What is there: something with this hash, or nothing.
+pub(super) type Mark = Option<blake3::Hash>;
+
+/// What was seen of a thing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    /// What it was, once somebody looked.
+    mark: Option<Mark>,
+    /// Whether that was so before its client was told that it is watched. Else the first call that writes counts as
+    /// a change, for it may have come before the look.
+    is_sure: bool,
 }
 
-impl Mark {
-    /// Notes what is there now; whether that differs from what was. What was never looked at differs if something
-    /// was `written`.
-    fn see(&mut self, now: Self, written: bool) -> bool {
-        match std::mem::replace(self, now) {
-            Self::Unseen => written,
-            before => before != now,
-        }
+impl Seen {
+    /// Notes what is there now; whether that is to be told.
+    fn see(&mut self, now: Mark, written: bool) -> bool {
+        let is_new = written && !self.is_sure;
+        self.is_sure |= written;
+        self.mark.replace(now).is_some_and(|before| before != now) || is_new
     }
 }
 
@@ -66,38 +66,30 @@ impl Changes {
     }
 }
 
-/// The resources that somebody watches.
+/// The resources that somebody watches: by their paths, the URIs as the client gave them and what was seen.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Watched(Arc<Mutex<BTreeMap<String, Seen>>>);
-
-/// One of them, by its path.
-#[derive(Debug, Clone)]
-struct Seen {
-    /// As the client gave it.
-    uri: String,
-    mark: Mark,
-}
+pub(super) struct Watched(Arc<Mutex<BTreeMap<String, (String, Seen)>>>);
 
 impl Watched {
-    /// Watches a resource, of which this was there.
+    /// Watches a resource, of which this is there, where that is known.
     ///
     /// # Errors
     /// `NotFound` for none of ours; `InvalidInput` where there are too many.
-    pub(super) fn add(&self, uri: String, mark: Mark) -> Result<()> {
-        let path = path_of(&uri).map(str::to_owned).ok_or_else(resources::unknown)?;
+    pub(super) fn add(&self, uri: String, mark: Option<Mark>) -> Result<()> {
+        let path = path_of(&uri).ok_or_else(resources::unknown)?;
         let mut all = self.all();
         if all.len() >= MOST_WATCHED && !all.contains_key(&path) {
             let most = format!("at most {MOST_WATCHED} resources are watched at a time");
             return Err(Error::invalid(most));
         }
-        all.insert(path, Seen { uri, mark });
+        all.insert(path, (uri, Seen { mark, is_sure: mark.is_some() }));
         Ok(())
     }
 
     /// Watches it no more.
     pub(super) fn remove(&self, uri: &str) {
         if let Some(path) = path_of(uri) {
-            self.all().remove(path);
+            self.all().remove(&path);
         }
     }
 
@@ -105,14 +97,14 @@ impl Watched {
         self.all().keys().cloned().collect()
     }
 
-    /// Notes what is there now; the URI, where that is another thing (see [`Mark::see`]).
+    /// Notes what is there now; the URI, where that is to be told.
     fn see(&self, path: &str, now: Mark, written: bool) -> Option<String> {
         let mut all = self.all();
-        let seen = all.get_mut(path)?;
-        seen.mark.see(now, written).then(|| seen.uri.clone())
+        let (uri, seen) = all.get_mut(path)?;
+        seen.see(now, written).then(|| uri.clone())
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Seen>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, (String, Seen)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -146,7 +138,7 @@ pub(super) struct Listener {
     watched: Watched,
     list: Lists,
     /// Which resources there were.
-    listed: Mark,
+    listed: Seen,
     ticks: Interval,
 }
 
@@ -165,7 +157,9 @@ impl Listener {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let scope = who.scope()?;
-        Ok(Self { server, who, scope, calls, watched, list, listed: Mark::Unseen, ticks })
+        // Nobody is told that lists are watched who did not ask.
+        let listed = Seen { is_sure: list != Lists::Asked, ..Seen::default() };
+        Ok(Self { server, who, scope, calls, watched, list, listed, ticks })
     }
 
     /// What is to be told next, in their order; nothing when it is time to see whether anybody still listens. `None`
@@ -204,7 +198,7 @@ impl Listener {
         let paths = self.watched.paths();
         let wanted = match self.list {
             Lists::Unwanted => false,
-            Lists::Unasked => written || !paths.is_empty() || self.listed == Mark::Unseen,
+            Lists::Unasked => written || !paths.is_empty() || self.listed.mark.is_none(),
             Lists::Asked => true,
         };
         if wanted {
@@ -270,16 +264,19 @@ mod tests {
     fn a_resource_is_told_under_the_uri_that_was_given() {
         let watched = Watched::default();
         let uri = "mcp-llm-generator://contexts".to_owned();
-        watched.add(uri.clone(), Mark::Unseen).unwrap();
-        assert!(watched.add("file:///etc/passwd".to_owned(), Mark::Absent).is_err());
-        let mark = |text: &str| Mark::Hash(blake3::hash(text.as_bytes()));
+        watched.add(uri.clone(), None).unwrap();
+        assert!(watched.add("file:///etc/passwd".to_owned(), None).is_err());
+        let mark = |text: &str| Some(blake3::hash(text.as_bytes()));
         assert_eq!(watched.see("contexts", mark("a"), false), None);
-        assert_eq!(watched.see("contexts", mark("a"), true), None);
         assert_eq!(watched.see("contexts", mark("b"), false), Some(uri.clone()));
-        assert_eq!(watched.see("contexts", Mark::Absent, false), Some(uri.clone()));
-        // Whoever began to watch just before a call hears of it.
-        watched.add(uri.clone(), Mark::Unseen).unwrap();
-        assert_eq!(watched.see("contexts", mark("c"), true), Some(uri));
+        assert_eq!(watched.see("contexts", None, false), Some(uri.clone()));
+        // A call that began before the first look may have changed what was looked at.
+        assert_eq!(watched.see("contexts", None, true), Some(uri.clone()));
+        assert_eq!(watched.see("contexts", None, true), None);
+        // Whoever knew what was there hears of what is another thing only.
+        watched.add(uri.clone(), Some(mark("c"))).unwrap();
+        assert_eq!(watched.see("contexts", mark("c"), true), None);
+        assert_eq!(watched.see("contexts", mark("d"), true), Some(uri));
         watched.remove("throughline://contexts");
         assert_eq!(watched.see("contexts", mark("d"), true), None);
     }
@@ -289,10 +286,10 @@ mod tests {
         let watched = Watched::default();
         let uri = |nth: usize| format!("throughline://vault/v/memory/m{nth}");
         for nth in 0..MOST_WATCHED {
-            watched.add(uri(nth), Mark::Unseen).unwrap();
+            watched.add(uri(nth), None).unwrap();
         }
-        watched.add(uri(0), Mark::Unseen).unwrap();
-        let refused = watched.add(uri(MOST_WATCHED), Mark::Unseen).unwrap_err();
+        watched.add(uri(0), None).unwrap();
+        let refused = watched.add(uri(MOST_WATCHED), None).unwrap_err();
         assert!(refused.message().contains("at most"), "{}", refused.message());
     }
 }

@@ -1,14 +1,21 @@
 //! MCP over streamable HTTP, at `/mcp`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use futures_util::StreamExt;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::Server;
 #[cfg(feature = "mcp-fixtures")]
@@ -18,14 +25,15 @@ use super::sessions::{Records, guard};
 /// Pages of this machine.
 const LOCAL_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
+/// How long a session may be idle before what it needs here is let go: its next request takes it up again.
+const IDLE: Duration = Duration::from_secs(3_600);
+
 /// What is not the server's own.
 pub(crate) struct Options {
     /// Largest body.
     pub max_body_bytes: usize,
     /// Origins of web pages that may call, beside those of this machine.
     pub allowed_origins: Vec<String>,
-    /// Ends all streams.
-    pub stopping: CancellationToken,
     /// Whether what the conformance suite asks for is there too.
     #[cfg(feature = "mcp-fixtures")]
     pub fixtures: bool,
@@ -34,22 +42,57 @@ pub(crate) struct Options {
 /// The route of a server. Whoever mounts it proves who calls first: an
 /// [`Identity`](crate::identity::Identity) in the extensions of each request, its `Host` and `Origin` checked.
 pub(crate) fn routes(server: Server, options: Options) -> Router {
-    let shared = server.engine.beside.cache.clone();
-    let records = Records::new(shared, server.engine.clock.clone());
     let mut config = StreamableHttpServerConfig::default();
-    config.session_store = Some(Arc::new(records.clone()));
+    config.session_store = Some(Arc::new(server.records.clone()));
     config.max_request_body_bytes = options.max_body_bytes;
-    config.cancellation_token = options.stopping;
+    let running = Running { calls: TaskTracker::new(), over: config.cancellation_token.clone() };
+    tokio::spawn(running.clone().end(server.leaving.clone()));
     // The host is checked with the credential: it has to be this machine only where nobody has a key.
     let origins = LOCAL_ORIGINS.map(str::to_owned).into_iter().chain(options.allowed_origins);
     let config =
         config.disable_allowed_hosts().with_allowed_origins(origins).enforce_origin_validation();
     #[cfg(feature = "mcp-fixtures")]
     if options.fixtures {
+        let records = server.records.clone();
         let beside = fixtures::Beside::factory(server);
-        return mount(beside, fixtures::Sessions::default(), config, records);
+        return mount(beside, fixtures::Sessions::default(), config, running, records);
     }
-    mount(move || server.session(), LocalSessionManager::default(), config, records)
+    let mut sessions = LocalSessionManager::default();
+    // A call of it may wait for its client.
+    sessions.session_config.keep_alive = Some(IDLE.max(2 * server.patience));
+    let records = server.records.clone();
+    mount(move || server.session(), sessions, config, running, records)
+}
+
+/// What is at work, so that it is finished where the service stops.
+#[derive(Clone)]
+struct Running {
+    /// Held until the answer was read.
+    calls: TaskTracker,
+    /// Ends what is left: streams that wait for nothing in particular.
+    over: CancellationToken,
+}
+
+impl Running {
+    async fn end(self, stopping: CancellationToken) {
+        stopping.cancelled().await;
+        self.calls.close();
+        self.calls.wait().await;
+        self.over.cancel();
+    }
+
+    async fn hold(State(running): State<Self>, request: Request, next: Next) -> Response {
+        if request.method() != Method::POST {
+            return next.run(request).await;
+        }
+        let call = running.calls.token();
+        let response = next.run(request).await;
+        response.map(|body| {
+            Body::from_stream(body.into_data_stream().inspect(move |_| {
+                let _ = &call;
+            }))
+        })
+    }
 }
 
 /// The route of what `handler` makes for each session, and for each request that stands alone.
@@ -57,8 +100,12 @@ fn mount<H: ServerHandler>(
     handler: impl Fn() -> H + Send + Sync + 'static,
     sessions: impl SessionManager,
     config: StreamableHttpServerConfig,
+    running: Running,
     records: Records,
 ) -> Router {
     let service = StreamableHttpService::new(move || Ok(handler()), Arc::new(sessions), config);
-    Router::new().route_service("/mcp", service).layer(from_fn_with_state(records, guard))
+    Router::new()
+        .route_service("/mcp", service)
+        .layer(from_fn_with_state(running, Running::hold))
+        .layer(from_fn_with_state(records, guard))
 }

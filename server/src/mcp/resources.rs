@@ -1,6 +1,7 @@
 //! Resources: personas and presets (seed 001) and context documents, under `throughline://`. The seed's own scheme is
 //! read as well.
 
+use percent_encoding::percent_decode_str;
 use rmcp::model::{
     CacheScope, CompleteRequestParams, CompleteResult, CompletionInfo, ListResourcesResult,
     ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate,
@@ -36,9 +37,14 @@ const SINGLE: [(&str, &str, &str); 3] = [
     ("personality-presets", "personality-presets", "All presets that contexts are made from"),
 ];
 
-/// The path of a URI of ours.
-pub(super) fn path_of(uri: &str) -> Option<&str> {
-    SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme))
+/// The path of a URI of ours, as it reads: clients encode what they put into a template.
+pub(super) fn path_of(uri: &str) -> Option<String> {
+    let path = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme))?;
+    let parts = path.split('/').map(|part| {
+        let part = percent_decode_str(part).decode_utf8().ok()?;
+        (!part.contains('/')).then(|| part.into_owned())
+    });
+    parts.collect::<Option<Vec<_>>>().map(|parts| parts.join("/"))
 }
 
 fn uri(path: &str) -> String {
@@ -121,9 +127,9 @@ pub(super) fn unknown() -> Error {
 /// Those of the store.
 pub(super) async fn mark(server: &Server, who: &Identity, path: &str) -> Result<Mark> {
     match read(server, who, &uri(path)).await {
-        Ok(there) => Ok(Mark::Hash(blake3::hash(text(&there)?.as_bytes()))),
+        Ok(there) => Ok(Some(blake3::hash(text(&there)?.as_bytes()))),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput) => {
-            Ok(Mark::Absent)
+            Ok(None)
         }
         Err(error) => Err(error),
     }
@@ -135,7 +141,7 @@ pub(super) async fn mark(server: &Server, who: &Identity, path: &str) -> Result<
 /// Those of the store.
 pub(super) async fn mark_of_list(server: &Server, who: &Identity) -> Result<Mark> {
     if !server.has(ToolSet::Persona) {
-        return Ok(Mark::Absent);
+        return Ok(None);
     }
     let all = Slice::new(0, MAX_PAGE)?;
     let personas =
@@ -145,7 +151,7 @@ pub(super) async fn mark_of_list(server: &Server, who: &Identity) -> Result<Mark
     for persona in personas.items {
         hasher.update(persona.id.as_uuid().as_bytes()).update(persona.name.as_bytes());
     }
-    Ok(Mark::Hash(hasher.finalize()))
+    Ok(Some(hasher.finalize()))
 }
 
 /// What a URI stands for.

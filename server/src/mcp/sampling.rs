@@ -23,7 +23,7 @@ use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use uuid::Uuid;
 
-use super::ask::{Asked, ask, can_answer};
+use super::ask::{self, ask, can_answer};
 use super::tool::Call;
 
 /// The name of the question within a call.
@@ -47,22 +47,21 @@ impl ChatModel for ClientModel<'_> {
             return Err(no_model(&question));
         }
         let questions = InputRequests::from([(ANSWER.to_owned(), question)]);
-        let given = self.call.answers.as_ref();
         let server = &self.call.server;
         let asked = tokio::select! {
-            asked = ask(&self.call.context, questions, given, server.patience) => asked,
-            () = server.hung_up.cancelled() => {
-                return Err(Error::new(ErrorKind::Unavailable, "the client has hung up"));
+            asked = ask(&self.call.context, questions, None, server.patience) => asked,
+            () = server.leaving.cancelled() => {
+                return Err(Error::new(ErrorKind::Unavailable, "nobody waits for the client any more: nothing was kept"));
             }
         };
         match asked.map_err(declined)? {
-            Asked::Answered(answers) => {
+            ask::Asked::Answered(answers) => {
                 let answer = answers.get(ANSWER).cloned().unwrap_or_default();
                 let unread =
                     |_| Error::new(ErrorKind::Declined, "the client's answer is no message");
-                Ok(told(serde_json::from_value(answer).map_err(unread)?))
+                told(serde_json::from_value(answer).map_err(unread)?)
             }
-            Asked::Open(open) => {
+            ask::Asked::Open(open) => {
                 *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
                 Err(Error::new(ErrorKind::Unavailable, "the client has not answered yet"))
             }
@@ -83,20 +82,26 @@ fn question(request: &ChatModelRequest) -> InputRequest {
 }
 
 /// What the client's model said.
-fn told(result: CreateMessageResult) -> ChatAnswer {
+///
+/// # Errors
+/// `Declined` where that is nothing.
+fn told(result: CreateMessageResult) -> Result<ChatAnswer> {
     let texts = result.message.content.into_vec().into_iter().filter_map(|block| match block {
         SamplingMessageContentBlock::Text(text) => Some(text.text),
         _ => None,
     });
-    ChatAnswer {
-        text: texts.collect::<Vec<_>>().join("\n"),
-        model: result.model,
-        stop_reason: result.stop_reason,
+    let text = texts.collect::<Vec<_>>().join("\n");
+    if text.trim().is_empty() {
+        return Err(Error::new(
+            ErrorKind::Declined,
+            "the model answered nothing: nothing was kept",
+        ));
     }
+    Ok(ChatAnswer { text, model: result.model, stop_reason: result.stop_reason })
 }
 
 fn no_model(question: &InputRequest) -> Error {
-    let mut error = super::ask::missing(question);
+    let mut error = ask::missing(question);
     error.message = NO_MODEL.into();
     Error::new(ErrorKind::Unavailable, NO_MODEL).with_source(error)
 }
@@ -121,102 +126,111 @@ fn declined(error: ErrorData) -> Error {
 /// What came of asking for an answer.
 pub(super) enum Sampled {
     /// There is one.
-    Answered {
-        /// Of the turn that was asked.
-        receipt: Box<ChatReceipt>,
-        /// The answer.
-        answer: ChatAnswer,
-    },
+    Answered(Box<Answered>),
     /// The call ends, and the client calls again with it.
     Asks(Box<InputRequiredResult>),
 }
 
-/// Asks the client's model to answer a turn. A client that calls again brings the receipt of the turn that it
-/// answers, signed.
+/// The answer to a turn.
+pub(super) struct Answered {
+    /// Of the turn that was asked.
+    pub receipt: ChatReceipt,
+    /// The answer.
+    pub answer: ChatAnswer,
+    /// What was said of the turn.
+    pub warnings: Vec<String>,
+}
+
+/// Asks the client's model to answer a turn.
 ///
 /// # Errors
-/// `Unavailable` where it cannot be asked or is too late; `Declined` where it says no; `InvalidInput` for a
-/// state that is not of this call.
-pub(super) async fn sample(call: &Call, scope: &Scope, turn: &ChatTurn) -> Result<Sampled> {
+/// `Unavailable` where it cannot be asked or is too late; `Declined` where it says no.
+pub(super) async fn sample(call: &Call, scope: &Scope, turn: ChatTurn) -> Result<Sampled> {
     let model = ClientModel { call, open: Mutex::new(None) };
-    let purpose = purpose(scope, turn);
     match model.complete(&turn.request()).await {
-        Ok(answer) if answer.text.trim().is_empty() => {
-            Err(Error::new(ErrorKind::Declined, "the model answered nothing: nothing was kept"))
-        }
         Ok(answer) => {
-            let receipt = match &call.state {
-                Some(state) => {
-                    let foreign = |_| {
-                        Error::invalid("requestState is not of this call, or too old: call anew")
-                    };
-                    call.server.sealed.open::<Receipt>(&purpose, state).map_err(foreign)?.into()
-                }
-                None => turn.receipt.clone(),
-            };
-            Ok(Sampled::Answered { receipt: Box::new(receipt), answer })
+            let (receipt, warnings) = (turn.receipt, turn.warnings);
+            Ok(Sampled::Answered(Box::new(Answered { receipt, answer, warnings })))
         }
         Err(error) => {
             let open = model.open.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(open) = open else { return Err(error) };
             let unsealed = |error| Error::internal("a state was not sealed").with_source(error);
-            let receipt = Receipt::from(&turn.receipt);
-            let state = call.server.sealed.seal(&purpose, &receipt).map_err(unsealed)?;
+            let purpose = purpose(scope, turn.receipt.persona, &turn.receipt.message);
+            let state = Asked::of(&turn);
+            let state = call.server.sealed.seal(&purpose, &state).map_err(unsealed)?;
             Ok(Sampled::Asks(Box::new(InputRequiredResult::new(Some(open), Some(state)))))
         }
     }
 }
 
+/// The answer that a client brings when it calls again, to the turn that it was asked: what became of the persona
+/// meanwhile is no matter. `None` for a first call, and for an answer that is none.
+///
+/// # Errors
+/// `InvalidInput` for a state that is not of this call.
+pub(super) fn brought(
+    call: &Call,
+    scope: &Scope,
+    persona: PersonaId,
+    message: &str,
+) -> Result<Option<Answered>> {
+    let given = call.answers.as_ref().and_then(|answers| answers.get(ANSWER));
+    let (Some(given), Some(state)) = (given, &call.state) else { return Ok(None) };
+    let foreign = |_| Error::invalid("requestState is not of this call, or too old: call anew");
+    let purpose = purpose(scope, persona, message);
+    let asked: Asked = call.server.sealed.open(&purpose, state).map_err(foreign)?;
+    let Ok(answer) = serde_json::from_value(given.clone()) else { return Ok(None) };
+    let receipt = asked.receipt(persona, message);
+    Ok(Some(Answered { receipt, answer: told(answer)?, warnings: asked.warnings }))
+}
+
 /// What a state is bound to: who asks whom what.
-fn purpose(scope: &Scope, turn: &ChatTurn) -> String {
+fn purpose(scope: &Scope, persona: PersonaId, message: &str) -> String {
     let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
-    let parts = [scope.tenant.as_str(), scope.user.as_str(), workspace, &turn.receipt.message];
+    let parts = [scope.tenant.as_str(), scope.user.as_str(), workspace, message];
     let mut hasher = blake3::Hasher::new();
     for part in parts {
         hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
     }
-    format!("context-chat {} {}", turn.receipt.persona, hasher.finalize())
+    format!("context-chat {persona} {}", hasher.finalize())
 }
 
-/// A receipt in the client's hands, signed.
+/// A turn in the client's hands, signed: what its persona and message, which the signature is bound to, do not tell.
 #[derive(Serialize, Deserialize)]
-struct Receipt {
+struct Asked {
     turn: u128,
-    persona: u128,
-    message: String,
     prepared_at: i64,
     /// Limit, used, prompt, history, recalled, message.
     tokens: [u32; 6],
     history_truncated: bool,
+    warnings: Vec<String>,
 }
 
-impl From<&ChatReceipt> for Receipt {
-    fn from(receipt: &ChatReceipt) -> Self {
-        let tokens = receipt.tokens;
+impl Asked {
+    fn of(turn: &ChatTurn) -> Self {
+        let (receipt, tokens) = (&turn.receipt, turn.receipt.tokens);
         Self {
             turn: receipt.turn.as_u128(),
-            persona: receipt.persona.as_uuid().as_u128(),
-            message: receipt.message.clone(),
             prepared_at: receipt.prepared_at.as_micros(),
             tokens: [
                 tokens.limit, tokens.used, tokens.prompt, tokens.history, tokens.recalled,
                 tokens.message,
             ],
             history_truncated: receipt.history_truncated,
+            warnings: turn.warnings.clone(),
         }
     }
-}
 
-impl From<Receipt> for ChatReceipt {
-    fn from(receipt: Receipt) -> Self {
-        let [limit, used, prompt, history, recalled, message] = receipt.tokens;
-        Self {
-            turn: Uuid::from_u128(receipt.turn),
-            persona: PersonaId::from_uuid(Uuid::from_u128(receipt.persona)),
-            message: receipt.message,
-            prepared_at: Timestamp::from_micros(receipt.prepared_at),
-            tokens: ChatTokens { limit, used, prompt, history, recalled, message },
-            history_truncated: receipt.history_truncated,
+    fn receipt(&self, persona: PersonaId, message: &str) -> ChatReceipt {
+        let [limit, used, prompt, history, recalled, of_message] = self.tokens;
+        ChatReceipt {
+            turn: Uuid::from_u128(self.turn),
+            persona,
+            message: message.to_owned(),
+            prepared_at: Timestamp::from_micros(self.prepared_at),
+            tokens: ChatTokens { limit, used, prompt, history, recalled, message: of_message },
+            history_truncated: self.history_truncated,
         }
     }
 }

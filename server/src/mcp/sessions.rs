@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::store::{
@@ -21,6 +21,7 @@ use throughline_core::ports::{Cache, Clock};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Scope};
 
+use super::changes::Watched;
 use crate::identity::Identity;
 
 /// How long a session may be left alone.
@@ -58,6 +59,16 @@ struct Record {
     owner: Owner,
     state: SessionState,
     used: Timestamp,
+    /// When it was last written to the cache that replicas share, if there is one.
+    shared_at: Timestamp,
+    /// Here only: after a restart, and on another replica, a client subscribes anew.
+    watched: Watched,
+}
+
+impl Record {
+    fn new(owner: Owner, state: SessionState, now: Timestamp) -> Self {
+        Self { owner, state, used: now, shared_at: now, watched: Watched::default() }
+    }
 }
 
 /// The sessions that were begun and not ended.
@@ -77,23 +88,52 @@ impl Records {
         self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a session is this owner's; then it was used now.
+    /// Whether a session is this owner's; then it was used now. The cache that replicas share has the last word:
+    /// another one may have ended it. One that is away says nothing.
     async fn is_of(&self, owner: &Owner, id: &str) -> bool {
         let now = self.clock.now();
-        if let Some(record) = self.lock().get_mut(id) {
-            let fresh = record.used.plus(KEPT) > now;
-            record.used = now;
-            return record.owner == *owner && fresh;
+        let here = {
+            let mut here = self.lock();
+            here.retain(|_, held| held.used.plus(KEPT) > now);
+            match here.get_mut(id) {
+                Some(record) if record.owner != *owner => return false,
+                Some(record) => {
+                    record.used = now;
+                    Some(record.shared_at)
+                }
+                None => None,
+            }
+        };
+        let Some(shared) = &self.shared else { return here.is_some() };
+        let name = owner.name(id);
+        match (shared.get(&owner.scope, &name).await, here) {
+            (Ok(Some(bytes)), None) => {
+                let Ok(state) = serde_json::from_slice(&bytes) else { return false };
+                self.keep(id, Record::new(owner.clone(), state, now));
+                true
+            }
+            (Ok(Some(bytes)), Some(shared_at)) => {
+                if shared_at.plus(KEPT / 2) < now {
+                    // The next request tries again.
+                    let _ = shared.put(&owner.scope, &name, &bytes, KEPT, &[&name]).await;
+                    if let Some(record) = self.lock().get_mut(id) {
+                        record.shared_at = now;
+                    }
+                }
+                true
+            }
+            (Ok(None), _) => {
+                self.lock().remove(id);
+                false
+            }
+            (Err(_), here) => here.is_some(),
         }
-        let Some(state) = self.shared_state(owner, id).await else { return false };
-        self.keep(id, Record { owner: owner.clone(), state, used: now });
-        true
     }
 
-    async fn shared_state(&self, owner: &Owner, id: &str) -> Option<SessionState> {
-        let found = self.shared.as_ref()?.get(&owner.scope, &owner.name(id)).await;
-        // To a caller an error is a miss.
-        serde_json::from_slice(&found.ok()??).ok()
+    /// What the session of a request watches, where it belongs to one.
+    pub(super) fn watched(&self, headers: &HeaderMap) -> Option<Watched> {
+        let id = headers.get(SESSION_ID)?.to_str().ok()?;
+        self.lock().get(id).map(|record| record.watched.clone())
     }
 
     /// Keeps a session here, in the place of the owner's that was left alone longest where there are too many.
@@ -123,8 +163,7 @@ impl SessionStore for Records {
             let bytes = serde_json::to_vec(state)?;
             shared.put(&owner.scope, &owner.name(id), &bytes, KEPT, &[&owner.name(id)]).await?;
         }
-        let (state, used) = (state.clone(), self.clock.now());
-        self.keep(id, Record { owner, state, used });
+        self.keep(id, Record::new(owner, state.clone(), self.clock.now()));
         Ok(())
     }
 

@@ -6,36 +6,38 @@ use throughline_core::{Error, ErrorKind, Result};
 use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 
-use super::Server;
+use super::{Around, Server};
 use crate::compose::Engine;
 use crate::config::Config;
 use crate::metering::UsageMeter;
 
-/// Serves the configured user over standard input and output, until the client hangs up. Nothing runs beside it.
+/// Serves the configured user over standard input and output, until the client hangs up. Nothing runs beside it but a
+/// little due work after each call.
 ///
 /// # Errors
 /// `InvalidInput` for a client that does not begin as the protocol says.
 pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
     let usage = UsageMeter::new(&engine).await?;
-    let server = Server::new(engine, usage.clone(), &config.mcp, Some(config.scope()?))?;
-    let hung_up = server.hung_up.clone();
+    let leaving = CancellationToken::new();
+    let around = Around { local: Some(config.scope()?), places: None, leaving: leaving.clone() };
+    let server = Server::new(engine, usage, &config.mcp, around)?;
     #[cfg(feature = "mcp-fixtures")]
     if config.mcp.fixtures {
-        let ended = serve(super::fixtures::Beside::factory(server)(), hung_up).await;
-        usage.write().await;
+        let ended = serve(super::fixtures::Beside::factory(server.clone())(), leaving).await;
+        server.finish().await;
         return ended;
     }
-    let ended = serve(server, hung_up).await;
-    usage.write().await;
+    let ended = serve(server.clone(), leaving).await;
+    server.finish().await;
     ended
 }
 
 /// Serves one client, until it hangs up. Calls that are open are ended then, and those that wait for the client given up.
-async fn serve(handler: impl ServerHandler, hung_up: CancellationToken) -> Result<()> {
+async fn serve(handler: impl ServerHandler, leaving: CancellationToken) -> Result<()> {
     let (input, output) = rmcp::transport::io::stdio();
     let input = InspectReader::new(input, move |read: &[u8]| {
         if read.is_empty() {
-            hung_up.cancel();
+            leaving.cancel();
         }
     });
     match handler.serve((input, output)).await {

@@ -29,6 +29,8 @@ pub(super) struct Call {
     pub server: Server,
     /// Who calls.
     pub who: Identity,
+    /// What the audit log calls it.
+    pub action: String,
     /// The request, as the protocol tells of it.
     pub context: RequestContext<RoleServer>,
     /// Answers of the client to what an earlier round asked.
@@ -41,6 +43,11 @@ impl Call {
     /// The scope whose memory the call works on.
     pub(super) fn scope(&self) -> Result<Scope> {
         self.who.scope()
+    }
+
+    /// Demands that the caller may write, of a tool that also has actions which only read.
+    pub(super) async fn may_write(&self) -> Result<()> {
+        self.who.require(&self.server.engine, Permission::Write, &self.action).await
     }
 
     /// Tells a client that asked to hear of it how far the call is. One who is gone hears nothing.
@@ -126,6 +133,8 @@ pub(super) struct Tool {
     pub permission: Permission,
     /// What clients are told of it.
     pub definition: rmcp::model::Tool,
+    /// Whether it waits for its client. Such a one takes its places itself.
+    pub asks: bool,
     run: Run,
 }
 
@@ -162,11 +171,18 @@ impl Tool {
             set,
             permission,
             definition,
+            asks: false,
             run: Arc::new(move |call, arguments| {
                 let asked = read::<A>(arguments);
                 Box::pin(async move { run(call, asked?).await })
             }),
         }
+    }
+
+    /// Waits for its client.
+    pub(super) fn asks(mut self) -> Self {
+        self.asks = true;
+        self
     }
 
     /// Whether it writes nothing.

@@ -381,5 +381,6 @@ async fn delete(
     let id: PresetId = id.parse()?;
     let presets = app.engine.personas.presets();
     let held = presets.delete(&caller.scope()?, &id, version.version).await?;
+    app.audit(&caller, "preset.delete", id.to_string()).await;
     Ok(Json(PresetGoneJson { id: id.to_string(), removed: !held }))
 }

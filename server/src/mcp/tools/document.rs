@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::document::{Expected, PutDocument, PutOutcome};
 use throughline_core::ids::{ActorId, ContextId, MemoryId, VaultId};
+use throughline_core::text::guarded;
 use throughline_core::{Error, Result};
 
 use crate::mcp::sets::ToolSet;
@@ -77,7 +78,11 @@ async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
             None => Expected::Anything,
             Some("") => Expected::Absent,
             Some("*") => Expected::Present,
-            Some(etag) => Expected::OneOf(vec![etag.trim_matches('"').parse()?]),
+            // What is no tag of ours is none that it can have.
+            Some(etag) => {
+                let etag = etag.strip_prefix("W/").unwrap_or(etag).trim_matches('"');
+                Expected::OneOf(etag.parse().into_iter().collect())
+            }
         },
     };
     let done = call.server.engine.documents.put(&scope, put).await?;
@@ -172,8 +177,8 @@ async fn search(call: Call, asked: SearchArgs) -> Result<Outcome> {
         true => "No document says anything of this.".to_owned(),
         false => items.iter().fold(String::new(), |mut text, item| {
             // Writing to a `String` does not fail.
-            let _ =
-                writeln!(text, "[{}/{}#{}] {}", item.vault, item.memory, item.section, item.text);
+            let (section, said) = (guarded(&item.section), guarded(&item.text));
+            let _ = writeln!(text, "[{}/{}#{section}] {said}", item.vault, item.memory);
             text
         }),
     };

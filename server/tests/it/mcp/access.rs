@@ -54,7 +54,7 @@ async fn every_tool_is_refused_without_a_key_in_another_tenant_and_without_its_p
         assert!(!theirs.to_string().contains(CANARY), "{what}: {theirs}");
 
         let allowed = admin.call(what, &case.arguments(&own)).await;
-        case.is_answered_by(&allowed);
+        case.is_answered_by(&allowed, &own);
         case.keep(&allowed, &mut own);
         case.keep(&allowed, &mut foreign);
     }

@@ -35,7 +35,7 @@ async fn nothing_crosses() {
     let mut names = Names::from([("who".to_owned(), CANARY.to_owned())]);
     for case in &cases {
         let done = owner.call(&case.tool, &case.arguments(&names)).await;
-        case.is_answered_by(&done);
+        case.is_answered_by(&done, &names);
         case.keep(&done, &mut names);
     }
     let resources = result(&Answer::of(owner.alone("resources/list", json!({}))).await);

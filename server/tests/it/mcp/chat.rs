@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Caller, text, told};
-use super::sampling::{Client, says};
+use super::client::{Caller, says, text, told};
+use super::sampling::Client;
 use crate::http::service::{Answer, Service};
 use crate::support::Throughline;
 
@@ -71,12 +71,7 @@ fn a_model_that_hangs_is_given_up() {
     let mut client = Client::start_with(&data, SESSION, &sampling, &soon);
     let context = context(&mut client);
     let turn = client.say(&context, "Where is the ferry?");
-    // It is told that nobody waits any more, and the caller that nothing was kept.
-    let mut told = client.process.next();
-    if told["method"] == "notifications/cancelled" {
-        told = client.process.next();
-    }
-    assert_eq!(told["id"], turn.id, "{told}");
+    let told = client.outcome(&turn);
     assert!(refusal(&told).contains("did not answer"), "{told}");
     client.send_answer(&turn, &json!({"result": says("Far too late.")}));
     assert_eq!(client.kept(&context), 0);

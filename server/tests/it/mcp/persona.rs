@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use super::client::{is_done, text};
-use super::sampling::{Client, says};
+use super::client::{is_done, says, text};
+use super::sampling::Client;
 use crate::support::Throughline;
 
 const TURNS: usize = 100;

@@ -66,6 +66,16 @@ impl Client {
         request
     }
 
+    /// The next message that is no notification.
+    fn heard(&mut self) -> Value {
+        loop {
+            let told = self.process.next();
+            if !told["method"].as_str().is_some_and(|method| method.starts_with("notifications/")) {
+                return told;
+            }
+        }
+    }
+
     /// What a tool answers, result or error.
     pub(super) fn answer(&mut self, tool: &str, arguments: &Value) -> Value {
         let request = self.request(json!({"name": tool, "arguments": arguments}));
@@ -84,7 +94,7 @@ impl Client {
         let request = self.request(json!({"name": "context-chat", "arguments": arguments}));
         let id = request["id"].clone();
         self.process.send(request.to_string().as_bytes());
-        let told = self.process.next();
+        let told = self.heard();
         if !self.stands_alone {
             assert_eq!(told["method"], "sampling/createMessage", "{told}");
             let question = told["params"].clone();
@@ -122,7 +132,7 @@ impl Client {
 
     /// What comes of a call that is open.
     pub(super) fn outcome(&mut self, turn: &Turn) -> Value {
-        let done = self.process.next();
+        let done = self.heard();
         assert_eq!(done["id"], turn.id, "{done}");
         done
     }
@@ -132,12 +142,4 @@ impl Client {
         let list = json!({"action": "list", "contextId": context});
         self.call("conversation-manage", list)["totalCount"].as_u64().unwrap()
     }
-}
-
-/// What a model says.
-pub(super) fn says(text: &str) -> Value {
-    json!({
-        "role": "assistant", "model": "scripted", "stopReason": "endTurn",
-        "content": {"type": "text", "text": text},
-    })
 }

@@ -3,13 +3,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::Result;
+use throughline_core::access::Permission;
 use throughline_core::persona::{ChatRequest, ChatResult, Status};
 
 use super::forms::ConversationForm;
 use super::in_seeds_words;
-use crate::mcp::sampling::{self, Sampled};
+use crate::mcp::sampling::{self, Answered, Sampled};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+
+/// How a client says that its model was cut off.
+const CUT: &str = "maxTokens";
 
 pub(super) fn tool() -> Tool {
     Tool::new::<Args, Answer, _>(
@@ -20,6 +24,8 @@ pub(super) fn tool() -> Tool {
         Effect::Adds,
         chat,
     )
+    .needs(Permission::Chat)
+    .asks()
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -64,17 +70,27 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
         maintain_personality: asked.maintain_personality.unwrap_or(true),
         token_budget: asked.token_budget,
     };
-    call.progress(0, 3, "reading").await;
-    let turn = personas.prepare(&scope, id, &request).await.map_err(in_seeds_words)?;
-    call.progress(1, 3, "asking the model").await;
-    let (receipt, answer) = match sampling::sample(&call, &scope, &turn).await? {
-        Sampled::Answered { receipt, answer } => (receipt, answer),
-        Sampled::Asks(question) => return Ok(Outcome::Asks(question)),
+    let answered = match sampling::brought(&call, &scope, id, &request.message)? {
+        Some(answered) => answered,
+        None => {
+            call.progress(0, 3, "reading").await;
+            let turn = call.server.bounded(personas.prepare(&scope, id, &request)).await;
+            call.progress(1, 3, "asking the model").await;
+            match sampling::sample(&call, &scope, turn.map_err(in_seeds_words)?).await? {
+                Sampled::Answered(answered) => *answered,
+                Sampled::Asks(question) => return Ok(Outcome::Asks(question)),
+            }
+        }
     };
     call.progress(2, 3, "keeping the answer").await;
-    let kept = personas.commit(&scope, &receipt, &answer.text).await.map_err(in_seeds_words)?;
+    let Answered { receipt, answer, mut warnings } = answered;
+    let kept = call.server.bounded(personas.commit(&scope, &receipt, &answer.text)).await;
+    let kept = kept.map_err(in_seeds_words)?;
+    if answer.stop_reason.as_deref() == Some(CUT) {
+        warnings.push("the answer was cut at maxTokens".to_owned());
+    }
     call.progress(3, 3, "done").await;
-    Outcome::done(answer.text.clone(), &form(kept, turn.warnings, &call))
+    Outcome::done(answer.text.clone(), &form(kept, warnings, &call))
 }
 
 fn form(kept: ChatResult, warnings: Vec<String>, call: &Call) -> Answer {

@@ -2,12 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throughline_core::access::Permission;
 use throughline_core::persona::{
     Checked, ExportFormat, FromPreset, NewPersona, Overrides, Persona, PersonaChange, PersonaFilter,
 };
 use throughline_core::{Error, Result};
 
-use super::forms::{ContextForm, said};
+use super::forms::{BackupForm, ContextForm, said};
 use super::{in_seeds_words, needed, page};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
@@ -19,11 +20,12 @@ pub(super) fn tool() -> Tool {
     Tool::new::<Args, Answer, _>(
         ToolSet::Persona,
         "context-manage",
-        "Create, list, show, change, extend, delete, restore, export and import conversation contexts: \
+        "Create, list, show, change, extend, delete, back up, restore, export and import conversation contexts: \
          personas with a stable personality.",
         Effect::Removes,
         manage,
     )
+    .needs(Permission::Read)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -37,6 +39,7 @@ enum Action {
     Delete,
     Extend,
     Restore,
+    Backups,
     Export,
     Import,
 }
@@ -84,6 +87,13 @@ struct Args {
     page_size: Option<usize>,
     #[serde(default)]
     include_expired: bool,
+    #[serde(default)]
+    include_deleted: bool,
+    /// With delete: erased at once, with its conversation and backups, for good.
+    #[serde(default)]
+    permanent: bool,
+    /// With restore: a backup of backups, as a new context; else what was deleted.
+    backup_id: Option<String>,
     /// With export; default json.
     format: Option<Format>,
     /// With import: an export.
@@ -110,6 +120,8 @@ struct Answer {
     contexts: Option<Vec<ContextForm>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    backups: Option<Vec<BackupForm>>,
     /// What an export wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
@@ -120,6 +132,10 @@ struct Answer {
 }
 
 async fn manage(call: Call, asked: Args) -> Result<Outcome> {
+    let reads = [Action::List, Action::Get, Action::Export, Action::Backups];
+    if !reads.contains(&asked.action) {
+        call.may_write().await?;
+    }
     Outcome::data(&act(&call, asked).await.map_err(in_seeds_words)?)
 }
 
@@ -158,6 +174,14 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         }
         Action::CreateFromPreset => {
             let preset = needed(asked.preset_id, "presetId", "create_from_preset")?.parse()?;
+            for (given, name) in
+                [(&asked.system_prompt, "systemPrompt"), (&asked.personality, "personality")]
+            {
+                if given.is_some() {
+                    let why = "is the preset's: change it afterwards, or use `create`";
+                    return Err(Error::invalid(format!("{name}: {why}")));
+                }
+            }
             let over = asked.preset_overrides;
             let from = FromPreset {
                 name: over.name.or(asked.name),
@@ -177,7 +201,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
             let filter = PersonaFilter {
                 tag: asked.tag,
                 include_expired: asked.include_expired,
-                include_deleted: false,
+                include_deleted: asked.include_deleted,
             };
             let slice = page(asked.page, asked.page_size, PAGE_SIZE)?;
             let found = personas.list(&scope, &filter, slice).await?;
@@ -199,6 +223,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         | Action::Delete
         | Action::Extend
         | Action::Restore
+        | Action::Backups
         | Action::Export => {}
     }
     let id = asked.context_id.ok_or_else(|| Error::invalid("contextId: this action needs it"))?;
@@ -215,12 +240,31 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
             };
             checked(&personas.update(&scope, id, &change, asked.version).await?, "Changed")
         }
+        Action::Delete if asked.permanent => {
+            if asked.version.is_some() {
+                return Err(Error::invalid("version: what is erased has none: leave it out"));
+            }
+            let erased = personas.erase(&scope, id).await?;
+            call.who.audit(&call.server.engine, "context.erase", id.to_string()).await;
+            let message = format!("Erased {id} for good, with {} messages", erased.messages);
+            Answer { success: true, message, ..Answer::default() }
+        }
         Action::Delete => {
             let gone = personas.delete(&scope, id, asked.version).await?;
             call.who.audit(&call.server.engine, "context.delete", id.to_string()).await;
             shown(&gone, "Deleted, after a backup; `restore` brings it back until its grace ends")
         }
         Action::Extend => shown(&personas.extend(&scope, id, asked.expiry_days).await?, "Extended"),
+        Action::Restore if asked.backup_id.is_some() => {
+            let backup = asked.backup_id.unwrap_or_default().parse()?;
+            checked(&personas.restore_backup(&scope, id, backup, None).await?, "Restored")
+        }
+        Action::Backups => {
+            let found = personas.backups(&scope, id).await?;
+            let message = format!("{} backups, the newest first", found.len());
+            let backups = found.into_iter().map(BackupForm::from).collect();
+            Answer { success: true, message, backups: Some(backups), ..Answer::default() }
+        }
         Action::Restore => shown(&personas.restore(&scope, id).await?, "Restored"),
         Action::Export => {
             let format = match asked.format {

@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throughline_core::Result;
+use throughline_core::access::Permission;
 use throughline_core::ids::MessageId;
 use throughline_core::persona::{ConversationFilter, Hit};
 use throughline_core::time::Timestamp;
+use throughline_core::{Error, Result};
 
 use super::forms::ConversationForm;
 use super::{in_seeds_words, needed, page};
@@ -23,6 +24,7 @@ pub(super) fn tool() -> Tool {
         Effect::Removes,
         manage,
     )
+    .needs(Permission::Read)
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -72,6 +74,9 @@ struct Answer {
 }
 
 async fn manage(call: Call, asked: Args) -> Result<Outcome> {
+    if !matches!(asked.action, Action::List | Action::Search) {
+        call.may_write().await?;
+    }
     Outcome::data(&act(&call, asked).await.map_err(in_seeds_words)?)
 }
 
@@ -123,8 +128,12 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
             Answer { success: true, message, ..Answer::default() }
         }
         Action::Delete => {
-            let deleted = match &asked.older_than {
-                Some(before) if asked.conversation_ids.is_none() => {
+            let deleted = match (&asked.older_than, &asked.conversation_ids) {
+                (Some(_), Some(_)) => {
+                    let one = "conversationIds: give these or olderThan, and not both";
+                    return Err(Error::invalid(one));
+                }
+                (Some(before), None) => {
                     personas.delete_older_than(&scope, id, Timestamp::parse(before)?).await?
                 }
                 _ => personas.delete_messages(&scope, id, &ids("delete")?).await?,
@@ -136,7 +145,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
 }
 
 async fn erased(call: &Call, context: &str, deleted: u64) -> Answer {
-    call.who.audit(&call.server.engine, "conversation.erase", context.to_owned()).await;
+    call.who.audit(&call.server.engine, "conversations.erase", context.to_owned()).await;
     Answer {
         success: true,
         deleted_count: Some(deleted),

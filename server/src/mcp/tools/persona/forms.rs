@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_core::persona::{
-    Conversation, Finding, Overrides, Persona, PresetView, Settings, Status,
+    BackupHead, Conversation, Finding, Overrides, Persona, PresetView, Settings,
 };
 use throughline_core::time::Timestamp;
 
@@ -51,7 +51,7 @@ impl ContextForm {
             created_at: persona.created_at.to_rfc3339(),
             updated_at: persona.updated_at.to_rfc3339(),
             expires_at: persona.expires_at.to_rfc3339(),
-            is_active: persona.is_active() && persona.status(now) != Status::Expired,
+            is_active: persona.is_active(),
             status: persona.status(now).as_str(),
             tags: persona.tags.clone(),
             memory: persona.memory,
@@ -98,6 +98,28 @@ struct UsageForm {
     contexts: u64,
     turns: u64,
     truncations: u64,
+}
+
+/// A backup of a context.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BackupForm {
+    id: String,
+    taken_at: String,
+    /// daily, deletion or expiry.
+    reason: String,
+    bytes: u64,
+}
+
+impl From<BackupHead> for BackupForm {
+    fn from(head: BackupHead) -> Self {
+        Self {
+            id: head.id.to_string(),
+            taken_at: head.taken_at.to_rfc3339(),
+            reason: head.reason.to_string(),
+            bytes: head.bytes,
+        }
+    }
 }
 
 impl PresetForm {

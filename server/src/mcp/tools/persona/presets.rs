@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use throughline_core::Result;
+use throughline_core::access::Permission;
 use throughline_core::ids::PresetId;
 use throughline_core::persona::{NewPreset, PresetChange};
 
@@ -24,6 +25,7 @@ pub(super) fn tool() -> Tool {
         Effect::Removes,
         manage,
     )
+    .needs(Permission::Read)
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
@@ -75,6 +77,9 @@ struct Answer {
 }
 
 async fn manage(call: Call, asked: Args) -> Result<Outcome> {
+    if !matches!(asked.action, Action::List | Action::Get) {
+        call.may_write().await?;
+    }
     Outcome::data(&act(&call, asked).await.map_err(in_seeds_words)?)
 }
 
