@@ -1,6 +1,7 @@
 //! Instants, as microseconds since the Unix epoch. `now` is always an input.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use time::format_description::BorrowedFormatItem;
@@ -114,6 +115,14 @@ impl Timestamp {
             .ok()
             .filter(|at| at.year() >= 0)
             .unwrap_or(OffsetDateTime::UNIX_EPOCH)
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::parse(text)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Presets: templates for personas. Built-in ones are values in the code, and can only be read.
 
+use serde_json::{Map, Value};
+
 use super::rules::{line, text};
 use super::{Finding, Overrides, PersonaLimits, Settings};
 use crate::error::{Error, Result};
 use crate::ids::{MAX_NAME_BYTES, PresetId};
-use crate::text::Json;
 use crate::time::Timestamp;
 
 /// Longest description, in bytes.
@@ -111,8 +112,9 @@ pub struct PresetChange {
 }
 
 fn metadata(json: &str) -> Result<String> {
-    let is_object = matches!(Json::parse(json), Ok(Json::Object(_)));
-    match is_object && json.len() <= MAX_METADATA_BYTES {
+    // Read whole, although it is kept as text: what readers would refuse is refused here.
+    let is_object = |json| serde_json::from_str::<Map<String, Value>>(json).is_ok();
+    match json.len() <= MAX_METADATA_BYTES && is_object(json) {
         true => Ok(json.to_owned()),
         false => Err(Error::invalid(format!(
             "metadata: a JSON object of at most {MAX_METADATA_BYTES} bytes"

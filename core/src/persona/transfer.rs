@@ -24,7 +24,7 @@ impl PersonaService {
         format: ExportFormat,
     ) -> Result<String> {
         let persona = self.get(scope, id).await?;
-        Ok(self.collect(scope, &persona).await?.0.write(format))
+        self.collect(scope, &persona).await?.0.write(format)
     }
 
     /// A persona with its conversation as of one moment, the sequence number of its last message and the
@@ -174,7 +174,7 @@ impl PersonaService {
         now: Timestamp,
     ) -> Result<(Write, Option<Precondition>)> {
         let (export, through, version) = self.collect(scope, persona).await?;
-        let data = export.write(ExportFormat::Json);
+        let data = export.write(ExportFormat::Json)?;
         let head = BackupHead {
             id: BackupId::from_uuid(self.ports.ids.next()),
             persona: persona.id,

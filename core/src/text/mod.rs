@@ -4,7 +4,6 @@
 mod analyze;
 mod compress;
 mod fences;
-mod json;
 mod passages;
 mod postings;
 mod protect;
@@ -16,7 +15,6 @@ pub use analyze::{
 };
 pub use compress::{Squeeze, squeeze};
 pub use fences::{guarded, without_fenced};
-pub use json::Json;
 pub use passages::{PASSAGE_BYTES, is_question, passages, sentences};
 pub use postings::{
     FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, Thinned, decode_postings,

@@ -74,9 +74,15 @@ async fn an_own_preset_is_made_changed_and_removed() {
     assert_eq!((changed.value.version, changed.value.name.as_str()), (2, "Own"));
     let stale = presets.update(&world.scope, &own, &change, Some(1)).await.unwrap_err();
     assert_eq!(stale.kind(), ErrorKind::Conflict);
-    let bad = PresetChange { metadata: Some("[1]".to_owned()), ..PresetChange::default() };
-    let bad = presets.update(&world.scope, &own, &bad, None).await.unwrap_err();
-    assert_eq!(bad.kind(), ErrorKind::InvalidInput);
+    let (deep, long) = ("[".repeat(8_000), "x".repeat(16 << 10));
+    for bad in
+        ["[1]", "{} x", "{\"a\" 1}", &format!("{{\"a\": {deep}"), &format!("{{\"a\": \"{long}\"}}")]
+    {
+        let bad = PresetChange { metadata: Some(bad.to_owned()), ..PresetChange::default() };
+        let bad = presets.update(&world.scope, &own, &bad, None).await.unwrap_err();
+        assert_eq!(bad.kind(), ErrorKind::InvalidInput);
+        assert!(bad.message().starts_with("metadata: a JSON object of at most"), "{bad}");
+    }
     let error = presets.get(&scope("bo"), &own).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(!error.message().contains(own.as_str()), "{error}");

@@ -68,7 +68,7 @@ async fn pages_go_on_where_they_ended(ledger: Port) {
     assert_eq!(numbers(0, 2).await, [1, 2]);
     assert_eq!(numbers(2, 2).await, [3, 4]);
     assert_eq!(numbers(4, 2).await, [5]);
-    assert_eq!(numbers(9, 2).await, []);
+    assert_eq!(numbers(9, 2).await, Vec::<u64>::new());
 }
 
 async fn writers_at_once_each_get_a_number(ledger: Port) {

@@ -8,31 +8,46 @@ use crate::tidy::tree::Tree;
 const CORE: &str = "throughline-core";
 const TESTKIT: &str = "throughline-testkit";
 
-/// Runtimes, drivers, web frameworks and wire formats: what core must not name.
+/// Runtimes, drivers, web frameworks and wire formats: what core must not depend on.
 const NOT_IN_CORE: &[&str] = &[
     "async-openai", "async-std", "axum", "clap", "deadpool", "diesel", "figment", "hyper",
-    "qdrant-client", "redis", "reqwest", "rmcp", "rusqlite", "serde", "serde_json", "smol", "sqlx",
-    "tiktoken", "tokio", "tokio-postgres", "tonic", "toml", "tower", "tower-http",
-    "tracing-subscriber", "ureq",
+    "qdrant-client", "redis", "reqwest", "rmcp", "rusqlite", "smol", "sqlx", "tiktoken", "tokio",
+    "tokio-postgres", "tonic", "toml", "tower", "tower-http", "tracing-subscriber", "ureq",
 ];
+
+/// The one place in core that names serde: the text of an export is the domain's own, and backups are kept as it.
+const FORMS: &[&str] = &["core/src/persona/"];
 
 /// The one place in the server that names adapters.
 const COMPOSITION: &[&str] = &["server/src/compose.rs", "server/src/compose/"];
 
-/// Checks manifests, and the server's source.
+/// Checks manifests, and the source of core and of the server.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings: Vec<_> =
         tree.packages().iter().flat_map(|package| manifest(tree, package)).collect();
-    for (path, text) in tree.sources().filter(|(path, _)| path.starts_with("server/src/")) {
-        if COMPOSITION.iter().any(|home| path.starts_with(home)) {
+    let serde = "names serde: only core/src/persona/ does, for the form of exports";
+    findings.extend(named(tree, "core/src/", FORMS, &["serde"], serde));
+    let adapters = &["throughline_store_", "throughline_provider_"];
+    let adapter = "names an adapter: only server/src/compose.rs does";
+    findings.extend(named(tree, "server/src/", COMPOSITION, adapters, adapter));
+    findings
+}
+
+/// Lines of code that hold one of `names`, in the source under `dir` that is not at `homes`.
+fn named(
+    tree: &Tree,
+    dir: &str,
+    homes: &[&str],
+    names: &[&str],
+    message: &'static str,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.sources().filter(|(path, _)| path.starts_with(dir)) {
+        if homes.iter().any(|home| path.starts_with(home)) {
             continue;
         }
         for (index, line) in lines(text).iter().enumerate() {
-            let named = ["throughline_store_", "throughline_provider_"]
-                .iter()
-                .any(|prefix| line.code.contains(prefix));
-            if named {
-                let message = "names an adapter: only server/src/compose.rs does";
+            if names.iter().any(|name| line.code.contains(name)) {
                 findings.push(Finding::new(path, index + 1, message));
             }
         }
@@ -121,9 +136,10 @@ mod tests {
 
     #[test]
     fn core_is_free_of_the_outside() {
-        let dev = [("throughline-testkit", true), ("tokio", true), ("regex", false)];
-        assert_eq!(found(package("throughline-core", &dev)), 0);
-        for broken in ["tokio", "serde", "rusqlite", "throughline-store-a", "throughline-testkit"] {
+        let mut fine = vec![("throughline-testkit", true), ("tokio", true), ("regex", false)];
+        fine.extend(["serde", "serde_json", "serde_path_to_error"].map(|name| (name, false)));
+        assert_eq!(found(package("throughline-core", &fine)), 0);
+        for broken in ["tokio", "toml", "rusqlite", "throughline-store-a", "throughline-testkit"] {
             assert_eq!(found(package("throughline-core", &[(broken, false)])), 1, "{broken}");
         }
     }
@@ -149,6 +165,22 @@ mod tests {
         assert_eq!(found(package("throughline-server", &[("throughline-testkit", false)])), 1);
         assert_eq!(found(package("xtask", &[("throughline-testkit", false)])), 0);
         assert_eq!(found(package("xtask", &[("throughline-server", false)])), 1);
+    }
+
+    #[test]
+    fn only_the_form_of_exports_names_serde() {
+        for names in ["use serde::Serialize;", "serde_json::to_string(&a)", "#[serde(default)]"] {
+            let text = format!("//! Not serde.\n{names} // serde\n");
+            let form = "core/src/persona/export/json.rs";
+            for fine in [form, "core/tests/a.rs", "server/src/wire.rs", "store-a/src/lib.rs"] {
+                assert_eq!(check(&Tree::of(&[(fine, &text)])), [], "{fine}: {names}");
+            }
+            for path in ["core/src/fact/mod.rs", "core/src/persona.rs"] {
+                let findings = check(&Tree::of(&[(path, &text)]));
+                assert_eq!(findings.len(), 1, "{path}: {names}");
+                assert!(findings[0].to_string().starts_with(&format!("{path}:2: names serde")));
+            }
+        }
     }
 
     #[test]

@@ -1,166 +1,195 @@
 //! The form for programs. Names are those of our interfaces; the seed's, in camel case, are read as well.
 
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
 use super::{Export, ExportMessage, FORMAT, FORMAT_VERSION};
 use crate::error::{Error, Result};
 use crate::ids::PresetId;
 use crate::persona::{Overrides, Settings};
 use crate::session::Role;
-use crate::text::Json;
+use crate::text::clip;
 use crate::time::Timestamp;
 
-fn object(fields: Vec<(&str, Json)>) -> Json {
-    Json::Object(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+/// Longest description of what is wrong with a field, in characters: it may quote the field.
+const MAX_WRONG: usize = 200;
+
+#[derive(Serialize, Deserialize)]
+#[serde(expecting = "an object")]
+struct Form {
+    format: Option<String>,
+    version: Option<u64>,
+    exported_at: Option<AsText<Timestamp>>,
+    complete: Option<bool>,
+    context: ContextForm,
+    #[serde(alias = "messages")]
+    conversations: Option<Vec<MessageForm>>,
 }
 
-fn texts(texts: &[String]) -> Json {
-    Json::List(texts.iter().map(|text| Json::from(text.as_str())).collect())
+#[derive(Serialize, Deserialize)]
+#[serde(expecting = "an object")]
+struct ContextForm {
+    name: String,
+    #[serde(alias = "systemPrompt")]
+    system_prompt: String,
+    personality: Option<String>,
+    temperature: Option<f64>,
+    #[serde(alias = "maxTokens")]
+    max_tokens: Option<u32>,
+    #[serde(alias = "maxHistoryTokens")]
+    max_history_tokens: Option<u32>,
+    #[serde(alias = "expiryDays")]
+    expiry_days: Option<u32>,
+    memory: Option<bool>,
+    tags: Option<Vec<String>>,
+    #[serde(alias = "presetId", skip_serializing_if = "Option::is_none")]
+    preset_id: Option<AsText<PresetId>>,
+    #[serde(alias = "createdAt")]
+    created_at: Option<AsText<Timestamp>>,
 }
 
-pub(super) fn write(export: &Export) -> Json {
+#[derive(Serialize, Deserialize)]
+#[serde(expecting = "an object")]
+struct MessageForm {
+    role: AsText<Role>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    content: String,
+    #[serde(alias = "createdAt")]
+    created_at: Option<AsText<Timestamp>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags: Option<Vec<String>>,
+}
+
+/// A value of the domain that stands in the form as its text.
+struct AsText<T>(T);
+
+impl<T: fmt::Display> Serialize for AsText<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&self.0)
+    }
+}
+
+impl<'de, T: FromStr<Err = Error>> Deserialize<'de> for AsText<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+pub(super) fn write(export: &Export) -> Result<String> {
     let Settings { temperature, max_tokens, max_history_tokens, expiry_days } = export.settings;
-    let mut context = vec![
-        ("name", Json::from(export.name.as_str())),
-        ("system_prompt", Json::from(export.system_prompt.as_str())),
-        ("personality", Json::from(export.personality.as_str())),
-        ("temperature", Json::Number(temperature.to_string())),
-        ("max_tokens", Json::from(u64::from(max_tokens))),
-        ("max_history_tokens", Json::from(u64::from(max_history_tokens))),
-        ("expiry_days", Json::from(u64::from(expiry_days))),
-        ("memory", Json::Bool(export.memory)),
-        ("tags", texts(&export.tags)),
-    ];
-    if let Some(preset) = &export.preset {
-        context.push(("preset_id", Json::from(preset.as_str())));
-    }
-    context.push(("created_at", Json::from(export.created_at.to_rfc3339().as_str())));
-    object(vec![
-        ("format", Json::from(FORMAT)),
-        ("version", Json::from(FORMAT_VERSION)),
-        ("exported_at", Json::from(export.exported_at.to_rfc3339().as_str())),
-        ("complete", Json::Bool(export.is_complete)),
-        ("context", object(context)),
-        ("conversations", Json::List(export.messages.iter().map(write_message).collect())),
-    ])
-}
-
-fn write_message(message: &ExportMessage) -> Json {
-    let mut fields = vec![("role", Json::from(message.role.as_str()))];
-    if let Some(name) = &message.name {
-        fields.push(("name", Json::from(name.as_str())));
-    }
-    fields.push(("content", Json::from(message.content.as_str())));
-    fields.push(("created_at", Json::from(message.created_at.to_rfc3339().as_str())));
-    if !message.tags.is_empty() {
-        fields.push(("tags", texts(&message.tags)));
-    }
-    object(fields)
-}
-
-/// An object with the place that errors name.
-struct Fields<'j> {
-    of: &'j Json,
-    place: String,
-}
-
-impl<'j> Fields<'j> {
-    fn wrong(&self, name: &str, expected: &str) -> Error {
-        Error::invalid(format!("{}{name}: {expected}", self.place))
-    }
-
-    /// The value under the first of these names that there is.
-    fn get(&self, names: &[&str]) -> Option<&'j Json> {
-        names.iter().find_map(|name| self.of.get(name))
-    }
-
-    fn text(&self, names: &[&str]) -> Result<Option<&'j str>> {
-        let read = |value: &'j Json| value.as_text().ok_or_else(|| self.wrong(names[0], "a text"));
-        self.get(names).map(read).transpose()
-    }
-
-    fn needed(&self, names: &[&str]) -> Result<&'j str> {
-        self.text(names)?.ok_or_else(|| self.wrong(names[0], "is missing"))
-    }
-
-    fn number<T: std::str::FromStr>(&self, names: &[&str]) -> Result<Option<T>> {
-        let wrong = || self.wrong(names[0], "a number in its range");
-        self.get(names).map(|value| value.as_number().ok_or_else(wrong)).transpose()
-    }
-
-    fn truth(&self, name: &str, unsaid: bool) -> Result<bool> {
-        let Some(value) = self.get(&[name]) else { return Ok(unsaid) };
-        value.as_bool().ok_or_else(|| self.wrong(name, "true or false"))
-    }
-
-    fn time(&self, names: &[&str]) -> Result<Option<Timestamp>> {
-        let wrong = |error: Error| self.wrong(names[0], error.message());
-        self.text(names)?.map(Timestamp::parse).transpose().map_err(wrong)
-    }
-
-    fn tags(&self) -> Result<Vec<String>> {
-        let Some(value) = self.get(&["tags"]) else { return Ok(Vec::new()) };
-        let tags = value.as_list().and_then(|tags| {
-            tags.iter().map(|tag| tag.as_text().map(str::to_owned)).collect::<Option<Vec<_>>>()
-        });
-        tags.ok_or_else(|| self.wrong("tags", "a list of texts"))
-    }
-}
-
-pub(super) fn read(json: &Json) -> Result<Export> {
-    let whole = Fields { of: json, place: String::new() };
-    if whole.text(&["format"])?.is_some_and(|format| format != FORMAT) {
-        return Err(
-            whole.wrong("format", "is not `throughline.context`: this is no export of ours")
-        );
-    }
-    if whole.number::<u64>(&["version"])?.is_some_and(|version| version > FORMAT_VERSION) {
-        let what = format!("is newer than {FORMAT_VERSION}: import it with a newer program");
-        return Err(whole.wrong("version", &what));
-    }
-    let Some(context) = whole.get(&["context"]) else {
-        return Err(whole.wrong("context", "is missing: this is no export of a context"));
+    let form = Form {
+        format: Some(FORMAT.to_owned()),
+        version: Some(FORMAT_VERSION),
+        exported_at: Some(AsText(export.exported_at)),
+        complete: Some(export.is_complete),
+        context: ContextForm {
+            name: export.name.clone(),
+            system_prompt: export.system_prompt.clone(),
+            personality: Some(export.personality.clone()),
+            temperature: Some(temperature),
+            max_tokens: Some(max_tokens),
+            max_history_tokens: Some(max_history_tokens),
+            expiry_days: Some(expiry_days),
+            memory: Some(export.memory),
+            tags: Some(export.tags.clone()),
+            preset_id: export.preset.clone().map(AsText),
+            created_at: Some(AsText(export.created_at)),
+        },
+        conversations: Some(export.messages.iter().cloned().map(MessageForm::from).collect()),
     };
-    let context = Fields { of: context, place: "context.".to_owned() };
+    serde_json::to_string_pretty(&form)
+        .map_err(|error| Error::internal("the export cannot be written").with_source(error))
+}
+
+/// Any JSON, and nothing after it.
+pub(super) fn parse(text: &str) -> Result<Value> {
+    serde_json::from_str(text).map_err(|error| Error::invalid(format!("no JSON: {error}")))
+}
+
+pub(super) fn read(json: Value) -> Result<Export> {
+    refuse_others(&json)?;
+    let form: Form = serde_path_to_error::deserialize(json).map_err(wrong)?;
+    let context = form.context;
     let said = Overrides {
-        temperature: context.number(&["temperature"])?,
-        max_tokens: context.number(&["max_tokens", "maxTokens"])?,
-        max_history_tokens: context.number(&["max_history_tokens", "maxHistoryTokens"])?,
-        expiry_days: context.number(&["expiry_days", "expiryDays"])?,
+        temperature: context.temperature,
+        max_tokens: context.max_tokens,
+        max_history_tokens: context.max_history_tokens,
+        expiry_days: context.expiry_days,
     };
     let settings = Settings::default()
         .with(&said)
         .map_err(|error| Error::invalid(format!("context.{}", error.message())))?;
-    let preset = context.text(&["preset_id", "presetId"])?;
-    let messages = match whole.get(&["conversations", "messages"]) {
-        Some(list) => list.as_list().ok_or_else(|| whole.wrong("conversations", "a list"))?,
-        None => &[],
-    };
-    let exported_at = whole.time(&["exported_at"])?.unwrap_or_default();
-    let created_at = context.time(&["created_at", "createdAt"])?.unwrap_or(exported_at);
-    let read = |(nth, of): (usize, &Json)| {
-        read_message(&Fields { of, place: format!("conversations[{nth}].") }, created_at)
-    };
+    let exported_at = form.exported_at.map_or_else(Timestamp::default, |at| at.0);
+    let created_at = context.created_at.map_or(exported_at, |at| at.0);
+    let messages = form.conversations.unwrap_or_default();
     Ok(Export {
         exported_at,
-        is_complete: whole.truth("complete", true)?,
-        name: context.needed(&["name"])?.to_owned(),
-        system_prompt: context.needed(&["system_prompt", "systemPrompt"])?.to_owned(),
-        personality: context.text(&["personality"])?.unwrap_or_default().to_owned(),
+        is_complete: form.complete.unwrap_or(true),
+        name: context.name,
+        system_prompt: context.system_prompt,
+        personality: context.personality.unwrap_or_default(),
         settings,
-        memory: context.truth("memory", true)?,
-        tags: context.tags()?,
-        preset: preset.map(PresetId::new).transpose()?,
+        memory: context.memory.unwrap_or(true),
+        tags: context.tags.unwrap_or_default(),
+        preset: context.preset_id.map(|preset| preset.0),
         created_at,
-        messages: messages.iter().enumerate().map(read).collect::<Result<_>>()?,
+        messages: messages.into_iter().map(|message| message.into_message(created_at)).collect(),
     })
 }
 
-fn read_message(fields: &Fields<'_>, unsaid: Timestamp) -> Result<ExportMessage> {
-    let wrong = |error: Error| fields.wrong("role", error.message());
-    Ok(ExportMessage {
-        role: fields.needed(&["role"])?.parse::<Role>().map_err(wrong)?,
-        name: fields.text(&["name"])?.map(str::to_owned),
-        content: fields.needed(&["content"])?.to_owned(),
-        created_at: fields.time(&["created_at", "createdAt"])?.unwrap_or(unsaid),
-        tags: fields.tags()?,
-    })
+/// Refuses what is no export, or one of a later version, before its fields are looked at: there, they may
+/// be others.
+fn refuse_others(json: &Value) -> Result<()> {
+    let format = json.get("format").and_then(Value::as_str);
+    if format.is_some_and(|format| format != FORMAT) {
+        return Err(Error::invalid(
+            "format: is not `throughline.context`: this is no export of ours",
+        ));
+    }
+    let version = json.get("version").and_then(Value::as_u64);
+    if version.is_some_and(|version| version > FORMAT_VERSION) {
+        return Err(Error::invalid(format!(
+            "version: is newer than {FORMAT_VERSION}: import it with a newer program"
+        )));
+    }
+    if json.get("context").is_none_or(Value::is_null) {
+        return Err(Error::invalid("context: is missing: this is no export of a context"));
+    }
+    Ok(())
+}
+
+/// What is wrong, with its place. Of a field that is missing, and of one that is there under both of its
+/// names, serde tells the object only.
+fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
+    let (path, what) = (error.path().to_string(), error.inner().to_string());
+    let of = if path == "." { String::new() } else { format!("{path}.") };
+    for (kind, said) in [("missing", "is missing"), ("duplicate", "is there twice")] {
+        let field = what.strip_prefix(kind).and_then(|rest| rest.strip_prefix(" field `"));
+        if let Some(field) = field.and_then(|rest| rest.strip_suffix('`')) {
+            return Error::invalid(format!("{of}{field}: {said}"));
+        }
+    }
+    Error::invalid(format!("{path}: {}", clip(&what, MAX_WRONG)))
+}
+
+impl From<ExportMessage> for MessageForm {
+    fn from(message: ExportMessage) -> Self {
+        let ExportMessage { role, name, content, created_at, tags } = message;
+        let (role, created_at) = (AsText(role), Some(AsText(created_at)));
+        Self { role, name, content, created_at, tags: (!tags.is_empty()).then_some(tags) }
+    }
+}
+
+impl MessageForm {
+    /// The message; `unsaid` is when it was said, where it does not say that.
+    fn into_message(self, unsaid: Timestamp) -> ExportMessage {
+        let Self { role, name, content, created_at, tags } = self;
+        let created_at = created_at.map_or(unsaid, |at| at.0);
+        ExportMessage { role: role.0, name, content, created_at, tags: tags.unwrap_or_default() }
+    }
 }

@@ -3,10 +3,11 @@
 
 use std::fmt::Write;
 
+use serde_json::{Map, Value};
+
 use super::{Export, FORMAT, FORMAT_VERSION};
 use crate::error::{Error, Result};
 use crate::persona::Settings;
-use crate::text::Json;
 
 /// Settings that are numbers or truth values; all others are texts.
 const BARE: &[&str] = &[
@@ -73,20 +74,22 @@ fn fenced(text: &mut String, content: &str) {
     let _ = write!(text, "\n{fence}text\n{content}\n{fence}\n");
 }
 
+type Fields = Map<String, Value>;
+
 /// What is read so far.
 #[derive(Default)]
 struct Reading {
-    whole: Vec<(String, Json)>,
-    context: Vec<(String, Json)>,
-    messages: Vec<Json>,
+    whole: Fields,
+    context: Fields,
+    messages: Vec<Value>,
     /// Fields of the message at hand.
-    message: Option<Vec<(String, Json)>>,
+    message: Option<Fields>,
     /// What the next text is.
     next: Option<&'static str>,
 }
 
 /// The fields of an export, as its JSON has them.
-pub(super) fn read(text: &str) -> Result<Json> {
+pub(super) fn read(text: &str) -> Result<Value> {
     let mut reading = Reading::default();
     let mut lines = text.split('\n').enumerate();
     while let Some((number, raw)) = lines.next() {
@@ -110,7 +113,7 @@ pub(super) fn read(text: &str) -> Result<Json> {
             reading.text(content.join("\n"), at)?;
         } else if let Some(role) = line.strip_prefix("### ") {
             reading.end_message();
-            reading.message = Some(vec![("role".to_owned(), Json::from(role.trim()))]);
+            say(reading.message.insert(Fields::new()), "role", role.trim());
             reading.next = Some("content");
         } else if let Some(title) = line.strip_prefix("## ") {
             reading.end_message();
@@ -120,7 +123,7 @@ pub(super) fn read(text: &str) -> Result<Json> {
                 _ => None,
             };
         } else if let Some(name) = line.strip_prefix("# ") {
-            reading.context.push(("name".to_owned(), Json::from(name.trim())));
+            say(&mut reading.context, "name", name.trim());
         } else if let Some((name, value)) =
             line.strip_prefix("- ").and_then(|line| line.split_once(": "))
         {
@@ -135,14 +138,19 @@ pub(super) fn read(text: &str) -> Result<Json> {
              with `# ` and a name",
         ));
     }
-    whole.push(("context".to_owned(), Json::Object(context)));
-    whole.push(("conversations".to_owned(), Json::List(messages)));
-    Ok(Json::Object(whole))
+    say(&mut whole, "context", context);
+    say(&mut whole, "conversations", messages);
+    Ok(Value::Object(whole))
+}
+
+/// Adds a field. What is said twice is what was said first: of two lines with `# `, the first is the name.
+fn say(fields: &mut Fields, name: &str, value: impl Into<Value>) {
+    fields.entry(name).or_insert_with(|| value.into());
 }
 
 impl Reading {
     fn end_message(&mut self) {
-        self.messages.extend(self.message.take().map(Json::Object));
+        self.messages.extend(self.message.take().map(Value::Object));
         self.next = None;
     }
 
@@ -150,8 +158,7 @@ impl Reading {
         let Some(name) = self.next.take() else {
             return Err(Error::invalid(format!("line {at}: a text that belongs to nothing")));
         };
-        let fields = self.message.as_mut().unwrap_or(&mut self.context);
-        fields.push((name.to_owned(), Json::Text(content)));
+        say(self.message.as_mut().unwrap_or(&mut self.context), name, content);
         Ok(())
     }
 
@@ -159,18 +166,18 @@ impl Reading {
         let read = match name {
             "tags" => {
                 let tags = value.split(',').map(str::trim).filter(|tag| !tag.is_empty());
-                Json::List(tags.map(Json::from).collect())
+                tags.collect()
             }
-            name if BARE.contains(&name) => Json::parse(value)
+            name if BARE.contains(&name) => serde_json::from_str(value)
                 .map_err(|_| Error::invalid(format!("line {at}: {name} has no such value")))?,
-            _ => Json::from(value),
+            _ => Value::from(value),
         };
         let fields = match &mut self.message {
             Some(message) => message,
             None if OF_WHOLE.contains(&name) => &mut self.whole,
             None => &mut self.context,
         };
-        fields.push((name.to_owned(), read));
+        say(fields, name, read);
         Ok(())
     }
 }

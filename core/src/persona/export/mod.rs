@@ -8,7 +8,6 @@ use super::{Persona, Settings};
 use crate::error::{Error, Result};
 use crate::ids::PresetId;
 use crate::session::Role;
-use crate::text::Json;
 use crate::time::Timestamp;
 
 /// The version of the forms that are written. Older ones are read; a newer one is refused.
@@ -115,11 +114,13 @@ impl Export {
     }
 
     /// As text.
-    #[must_use]
-    pub fn write(&self, format: ExportFormat) -> String {
+    ///
+    /// # Errors
+    /// `Internal` where the form cannot be written, which is a defect of ours.
+    pub fn write(&self, format: ExportFormat) -> Result<String> {
         match format {
-            ExportFormat::Json => json::write(self).pretty(),
-            ExportFormat::Markdown => markdown::write(self),
+            ExportFormat::Json => json::write(self),
+            ExportFormat::Markdown => Ok(markdown::write(self)),
         }
     }
 
@@ -130,10 +131,10 @@ impl Export {
     pub fn read(text: &str) -> Result<Self> {
         let text = text.trim_start_matches('\u{feff}');
         let fields = match text.trim_start().starts_with('{') {
-            true => Json::parse(text)?,
+            true => json::parse(text)?,
             false => markdown::read(text)?,
         };
-        json::read(&fields)
+        json::read(fields)
     }
 }
 

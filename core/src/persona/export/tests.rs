@@ -50,9 +50,15 @@ fn both_forms_are_read_back_whole() {
         memory: true,
         ..export()
     };
-    for export in [export(), bare] {
+    let precise = Settings { temperature: 0.907_303_832_202_868_9, ..Settings::default() };
+    let said = ExportMessage {
+        content: "\u{1}\u{7f}\u{85}\u{2028}\u{feff}\r\n".to_owned(),
+        ..export().messages.remove(0)
+    };
+    let odd = Export { settings: precise, messages: vec![said], ..export() };
+    for export in [export(), bare, odd] {
         for format in ExportFormat::ALL {
-            let text = export.write(format);
+            let text = export.write(format).unwrap();
             assert_eq!(Export::read(&text).unwrap(), export, "{text}");
         }
     }
@@ -73,20 +79,32 @@ fn forms_of_others_are_read() {
 
 #[test]
 fn what_is_wrong_is_told_with_its_place() {
-    let whole = export().write(ExportFormat::Json);
+    let whole = export().write(ExportFormat::Json).unwrap();
     let changed = |from: &str, to: &str| whole.replacen(from, to, 1);
     for (text, place) in [
         (String::new(), "no export of a context"),
         ("{}".to_owned(), "context: is missing"),
-        ("{\"context\": 7}".to_owned(), "context.name: is missing"),
+        ("{\"context\": 7}".to_owned(), "context: invalid type: integer `7`, expected an object"),
+        ("{\"context\": {}}".to_owned(), "context.name: is missing"),
         (changed("throughline.context", "other"), "format: is not"),
         (changed("\"version\": 1", "\"version\": 2"), "version: is newer"),
         (changed("0.35", "1.35"), "context.temperature: must be"),
-        (changed("900", "\"many\""), "context.max_tokens: a number"),
-        (changed("\"memory\": false", "\"memory\": 0"), "context.memory: true or false"),
+        (changed("0.35", "1e999"), "no JSON: number out of range at line 10"),
+        (changed("900", "\"many\""), "context.max_tokens: invalid type: string \"many\""),
+        (changed("900", "900.0"), "context.max_tokens: invalid type: floating point"),
+        (changed("900", "4294967296"), "context.max_tokens: invalid value"),
+        (changed("900", "-1"), "context.max_tokens: invalid value"),
+        (changed("900", "1, \"maxTokens\": 1"), "context.max_tokens: is there twice"),
+        (changed("\"memory\": false", "\"memory\": 0"), "context.memory: invalid type"),
+        (changed("\"a b\"", "7"), "context.tags[0]: invalid type"),
+        (changed("\"role\": \"user\",", ""), "conversations[0].role: is missing"),
         (changed("\"assistant\"", "\"robot\""), "conversations[1].role: unknown role `robot`"),
-        (changed("preset-calm", "../calm"), "a preset's id"),
+        (changed("preset-calm", "../calm"), "context.preset_id: a preset's id"),
         (changed("2026-03-02T09:00:01Z", "soon"), "conversations[0].created_at: `soon`"),
+        (changed("{", "{\"a\" 1,"), "no JSON: expected `:` at line 1 column 6"),
+        (changed("Steady", "\\ud800"), "no JSON: unexpected end of hex escape"),
+        (format!("{whole} x"), "no JSON: trailing characters"),
+        (format!("{{\"a\": {}", "[".repeat(100_000)), "no JSON: recursion limit exceeded"),
         ("# A\n```text\nnever closed".to_owned(), "line 2: the text that begins here"),
         ("# A\n\n```text\nx\n```".to_owned(), "line 3: a text that belongs to nothing"),
         ("# A\n- max_tokens: many".to_owned(), "line 2: max_tokens"),
@@ -94,4 +112,29 @@ fn what_is_wrong_is_told_with_its_place() {
         let error = Export::read(&text).unwrap_err();
         assert!(error.message().contains(place), "{place}: {error}");
     }
+}
+
+#[test]
+fn a_newer_form_is_told_whatever_its_fields_are() {
+    let newer = r#"{"version": 2, "context": {"temperature": {"low": 0}}, "conversations": {}}"#;
+    let error = Export::read(newer).unwrap_err();
+    assert!(error.message().starts_with("version: is newer than 1"), "{error}");
+}
+
+#[test]
+fn what_others_write_around_it_is_read_past() {
+    let text = "\u{feff}\n{\"context\": {\"name\": \"A\", \"system_prompt\": \"You are A.\", \"colour\": \"red\",
+        \"max_tokens\": null, \"tags\": null}, \"conversations\": null, \"by\": {\"a\": [1]}}\n";
+    let read = Export::read(text).unwrap();
+    assert_eq!((read.settings, read.memory), (Settings::default(), true));
+    assert_eq!((read.tags.len(), read.messages.len()), (0, 0));
+}
+
+#[test]
+fn an_error_quotes_little_of_what_is_wrong() {
+    let long = "x".repeat(100_000);
+    let text = format!("{{\"context\": {{\"name\": \"A\", \"max_tokens\": \"{long}\"}}}}");
+    let error = Export::read(&text).unwrap_err();
+    assert!(error.message().starts_with("context.max_tokens: invalid type"), "{error}");
+    assert!(error.message().len() < 300, "{}", error.message().len());
 }

@@ -180,7 +180,7 @@ async fn a_key_is_found_by_whoever_presents_it_and_listed_by_its_tenant_alone(st
     assert_eq!(held(&store, 2).await.unwrap().tenant, tenant("globex"));
     assert_eq!(keys(&store, "acme").await, [1]);
     assert_eq!(keys(&store, "globex").await, [2]);
-    assert_eq!(keys(&store, "nobody").await, []);
+    assert_eq!(keys(&store, "nobody").await, Vec::<u64>::new());
 }
 
 async fn a_use_is_noted_and_never_taken_back(store: Port) {
@@ -359,7 +359,7 @@ async fn an_id_that_another_tenant_has_is_refused(store: Port) {
     let error = store.apply_tenant(put(&key("globex", 1))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     assert_eq!(held(&store, 1).await, Some(key("acme", 1)));
-    assert_eq!(keys(&store, "globex").await, []);
+    assert_eq!(keys(&store, "globex").await, Vec::<u64>::new());
 }
 
 async fn what_is_of_another_tenant_is_refused(store: Port) {
