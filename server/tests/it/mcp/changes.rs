@@ -1,9 +1,9 @@
 //! Clients that listen hear of what changed, in both eras, under the URI that they gave.
 
-use reqwest::{Method, Response};
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::{Caller, alone, initialize, is_done, message};
+use super::client::{Caller, alone, hears, initialize, is_done, message};
 use super::stdio::Process;
 use crate::http::service::{Answer, Service};
 use crate::support::Throughline;
@@ -85,15 +85,6 @@ fn a_subscription_hears_of_what_it_asked_for() {
         "{told:?}"
     );
     assert!(process.end());
-}
-
-/// Reads a stream of events until it has told all of this.
-async fn hears(stream: &mut Response, all: &[&str]) {
-    let mut heard = String::new();
-    while !all.iter().all(|one| heard.contains(one)) {
-        let chunk = stream.chunk().await.unwrap();
-        heard.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
-    }
 }
 
 /// What is done over HTTP is heard over MCP, in both eras.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Caller, says, text, told};
+use super::client::{Caller, hears, says, text, told};
 use super::sampling::Client;
 use crate::http::service::{Answer, Service};
 use crate::support::Throughline;
@@ -170,10 +170,7 @@ async fn a_client_that_goes_away_over_http_keeps_nothing() {
     let sampling = json!({"sampling": {}});
     let session = caller.begin_with(&sampling).await;
     let mut open = caller.within(&session, "tools/call", chat.clone()).send().await.unwrap();
-    let mut heard = String::new();
-    while !heard.contains("sampling/createMessage") {
-        heard.push_str(std::str::from_utf8(&open.chunk().await.unwrap().unwrap()).unwrap());
-    }
+    hears(&mut open, &["sampling/createMessage"]).await;
     drop(open);
     let ended = caller.request(reqwest::Method::DELETE).header("mcp-session-id", &session);
     assert_eq!(Answer::of(ended).await.status, 204);
@@ -185,4 +182,33 @@ async fn a_client_that_goes_away_over_http_keeps_nothing() {
     let listed = told(&Answer::of(caller.within(&session, "tools/call", list)).await);
     assert_eq!(listed["result"]["structuredContent"]["totalCount"], 0, "{listed}");
     assert!(!service.log().contains("panicked"), "{}", service.log());
+}
+
+/// What waits for its client is given up, what is open ends, and nothing waits for `http.drain_ms`.
+#[tokio::test]
+async fn a_service_that_stops_waits_for_no_client() {
+    let data = Throughline::new();
+    let drain = ["--set", r#"mcp.tool_sets=["persona"]"#, "--set", "http.drain_ms=3600000"];
+    let mut service = Service::start_with(&data, &drain);
+    let caller = Caller::local(&service);
+    let made = caller.call("context-manage", &create()).await;
+    let context = made["structuredContent"]["context"]["id"].as_str().unwrap();
+    let session = caller.begin_with(&json!({"sampling": {}})).await;
+    let open = caller.request(reqwest::Method::GET).header("mcp-session-id", &session);
+    let open = open.header("accept", "text/event-stream").send().await.unwrap();
+    let wanted = json!({"notifications": {"resourcesListChanged": true}});
+    let mut listening = caller.alone("subscriptions/listen", wanted).send().await.unwrap();
+    hears(&mut listening, &["subscriptions/acknowledged"]).await;
+    let arguments = json!({"contextId": context, "message": "Where is the ferry?"});
+    let chat = json!({"name": "context-chat", "arguments": arguments});
+    let mut asking = caller.within(&session, "tools/call", chat).send().await.unwrap();
+    hears(&mut asking, &["sampling/createMessage"]).await;
+
+    service.terminate();
+    hears(&mut asking, &["unavailable: nobody waits"]).await;
+    for stream in [open, listening, asking] {
+        assert!(stream.text().await.is_ok());
+    }
+    assert!(service.wait(), "{}", service.log());
+    assert!(!service.log().contains("given up"), "{}", service.log());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reqwest::{Method, RequestBuilder};
+use reqwest::{Method, RequestBuilder, Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -67,7 +67,7 @@ fn filled(value: &Value, names: &Names) -> Value {
 
 /// A caller of a service.
 #[derive(Clone)]
-pub(super) struct Caller<'s> {
+pub(crate) struct Caller<'s> {
     pub(super) service: &'s Service,
     pub(super) key: Option<String>,
     pub(super) headers: Vec<(&'static str, String)>,
@@ -75,7 +75,7 @@ pub(super) struct Caller<'s> {
 
 impl<'s> Caller<'s> {
     /// The local user, without a key.
-    pub(super) fn local(service: &'s Service) -> Self {
+    pub(crate) fn local(service: &'s Service) -> Self {
         Self { service, key: None, headers: Vec::new() }
     }
 
@@ -118,7 +118,7 @@ impl<'s> Caller<'s> {
     }
 
     /// Calls a tool, which must give a result. Where it asks the client's model, that repeats what it is told.
-    pub(super) async fn call(&self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) async fn call(&self, tool: &str, arguments: &Value) -> Value {
         let mut params = json!({"name": tool, "arguments": arguments});
         let open = result(&Answer::of(self.alone("tools/call", params.clone())).await);
         let Some(asked) = open["inputRequests"]["answer"]["params"]["messages"].as_array() else {
@@ -186,6 +186,15 @@ pub(super) fn alone(params: Value) -> Value {
     params
 }
 
+/// Reads a stream of events until it has told all of this.
+pub(super) async fn hears(stream: &mut Response, all: &[&str]) {
+    let mut heard = String::new();
+    while !all.iter().all(|one| heard.contains(one)) {
+        let chunk = stream.chunk().await.unwrap();
+        heard.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
+    }
+}
+
 /// The message that an answer ends with, alone or as an event.
 #[track_caller]
 pub(super) fn told(answer: &Answer) -> Value {
@@ -207,7 +216,7 @@ pub(super) fn code(answer: &Answer) -> i64 {
 }
 
 /// What a result says to a model.
-pub(super) fn text(result: &Value) -> &str {
+pub(crate) fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_default()
 }
 

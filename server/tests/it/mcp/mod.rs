@@ -4,7 +4,7 @@ mod access;
 mod canary;
 mod changes;
 mod chat;
-mod client;
+pub(crate) mod client;
 mod frames;
 mod persona;
 mod sampling;
