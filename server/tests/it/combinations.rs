@@ -98,7 +98,7 @@ impl Combination {
         self
     }
 
-    fn of(store: &str, index: &str, cache: &str, run: &str) -> Self {
+    pub(crate) fn of(store: &str, index: &str, cache: &str, run: &str) -> Self {
         let name = format!("{store}-{index}-{cache}");
         let prefix = format!("e2e-{run}-{name}-{}", std::process::id());
         let mut settings = vec![

@@ -4,17 +4,16 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throughline_core::Error;
-use throughline_core::Result;
 use throughline_core::context::{
     AssembleRequest, AssembledContext, ContextMessage, Intent, Outcome as Became, Section, Tier,
 };
 use throughline_core::fact::{FactKind, Remember};
-use throughline_core::ids::{FactId, MessageId, SessionId};
+use throughline_core::ids::{FactId, MemoryId, MessageId, SessionId, VaultId};
 use throughline_core::ports::Erased;
+use throughline_core::{Error, Result};
 
-use crate::identity::pseudonym;
 use crate::identity::thread::Thread;
+use crate::identity::{hex, pseudonym};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
@@ -313,26 +312,31 @@ struct ForgetArgs {
     session: Option<String>,
     /// Only these messages of it.
     message_ids: Option<Vec<String>>,
+    /// With memory: whose context document to erase.
+    vault: Option<String>,
+    memory: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 struct Forgotten {
     sessions: u64,
     messages: u64,
     facts: u64,
+    documents: u64,
 }
 
 async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
     let engine = &call.server.engine;
-    match (asked.fact, asked.session, asked.message_ids) {
-        (Some(fact), None, None) => {
+    let document = asked.vault.zip(asked.memory);
+    match (asked.fact, asked.session, asked.message_ids, document) {
+        (Some(fact), None, None, None) => {
             let id: FactId = fact.parse()?;
             engine.facts.retract(&call.scope()?, id).await?;
             call.who.audit(engine, "fact.retract", id.to_string()).await;
-            let forgotten = Forgotten { sessions: 0, messages: 0, facts: 1 };
+            let forgotten = Forgotten { facts: 1, ..Forgotten::default() };
             Outcome::done("The fact holds no more; its value stays rejected.", &forgotten)
         }
-        (None, Some(session), ids) => {
+        (None, Some(session), ids, None) => {
             let (scope, session) = Thread::own(&call.who, &session)?;
             engine.sessions.get(&scope, &session).await?;
             call.progress(0, 1, "erasing").await;
@@ -342,6 +346,7 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
                 sessions: erased.sessions,
                 messages: erased.messages,
                 facts: erased.facts,
+                documents: 0,
             };
             let text = format!(
                 "Erased {} messages and what only they stated: {} facts.",
@@ -349,7 +354,18 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
             );
             Outcome::done(text, &forgotten)
         }
-        _ => Err(Error::invalid("name a `fact`, or a `session` with or without `message_ids`")),
+        (None, None, None, Some((vault, memory))) => {
+            let (scope, vault, memory) =
+                (call.scope()?, VaultId::new(vault)?, MemoryId::new(memory)?);
+            engine.erase.document(&scope, &vault, &memory).await?;
+            let what = hex(&engine.names.document(&scope, &vault, &memory));
+            call.who.audit(engine, "document.erase", what).await;
+            let forgotten = Forgotten { documents: 1, ..Forgotten::default() };
+            Outcome::done("Erased the document, with its history.", &forgotten)
+        }
+        _ => Err(Error::invalid(
+            "name a `fact`, or a `session` with or without `message_ids`, or `vault` and `memory`",
+        )),
     }
 }
 

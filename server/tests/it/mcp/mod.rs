@@ -6,6 +6,8 @@ mod changes;
 mod chat;
 pub(crate) mod client;
 mod frames;
+#[cfg(feature = "live-tests")]
+mod live;
 mod persona;
 mod sampling;
 mod sessions;
