@@ -6,12 +6,15 @@ use std::sync::{Arc, Mutex, Once};
 
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
+use throughline_server::compose::Engine;
+use throughline_server::config::Config;
 
 use crate::support::Throughline;
 
 /// A running service. It ends with this value.
 pub(crate) struct Service {
-    child: Child,
+    /// `None` of one that is served within this process.
+    child: Option<Child>,
     base: String,
     log: Arc<Mutex<String>>,
     client: Client,
@@ -31,10 +34,6 @@ impl Service {
     }
 
     pub(crate) fn spawn(mut command: std::process::Command) -> Self {
-        static PROVIDER: Once = Once::new();
-        PROVIDER.call_once(|| {
-            rustls::crypto::ring::default_provider().install_default().unwrap();
-        });
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(String::new()));
         let mut stderr = child.stderr.take().unwrap();
@@ -52,7 +51,15 @@ impl Service {
             panic!("it does not serve: {}", log.lock().unwrap())
         });
         let base = told["listening"].as_str().unwrap().to_owned();
-        Self { child, base, log, client: Client::new() }
+        Self { child: Some(child), base, log, client: client() }
+    }
+
+    /// Serves an engine within this process, such as one with a clock of its own; once a process.
+    pub(crate) async fn within(engine: Engine, config: &Config) -> Self {
+        let served = throughline_server::http::serve(engine, config).await.unwrap();
+        let base = format!("http://{}", served.address().unwrap());
+        tokio::spawn(served.run(std::future::pending()));
+        Self { child: None, base, log: Arc::default(), client: client() }
     }
 
     /// Where it listens.
@@ -85,7 +92,7 @@ impl Service {
     /// Tells it to end, as a supervisor does.
     #[cfg(unix)]
     pub(crate) fn terminate(&self) {
-        let pid = self.child.id().to_string();
+        let pid = self.child.as_ref().unwrap().id().to_string();
         assert!(
             std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success()
         );
@@ -93,13 +100,24 @@ impl Service {
 
     /// Waits for its end; whether it was a good one.
     pub(crate) fn wait(&mut self) -> bool {
-        self.child.wait().unwrap().success()
+        self.child.as_mut().unwrap().wait().unwrap().success()
     }
 
     pub(crate) fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
+}
+
+/// A client, of which each wants to know who does its cryptography.
+fn client() -> Client {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        rustls::crypto::ring::default_provider().install_default().unwrap();
+    });
+    Client::new()
 }
 
 impl Drop for Service {

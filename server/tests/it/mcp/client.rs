@@ -119,14 +119,27 @@ impl<'s> Caller<'s> {
 
     /// Calls a tool, which must give a result. Where it asks the client's model, that repeats what it is told.
     pub(crate) async fn call(&self, tool: &str, arguments: &Value) -> Value {
-        let mut params = json!({"name": tool, "arguments": arguments});
-        let open = result(&Answer::of(self.alone("tools/call", params.clone())).await);
-        let Some(asked) = open["inputRequests"]["answer"]["params"]["messages"].as_array() else {
-            return open;
-        };
+        let open = self.ask(tool, arguments).await;
+        match open["inputRequests"].is_object() {
+            true => self.answer(tool, arguments, &open).await,
+            false => open,
+        }
+    }
+
+    /// Calls a tool; what comes of it, or the question of it.
+    pub(super) async fn ask(&self, tool: &str, arguments: &Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        result(&Answer::of(self.alone("tools/call", params)).await)
+    }
+
+    /// Answers the question of a call that is `open`.
+    pub(super) async fn answer(&self, tool: &str, arguments: &Value, open: &Value) -> Value {
+        let asked = open["inputRequests"]["answer"]["params"]["messages"].as_array().unwrap();
         let heard = asked.last().unwrap()["content"]["text"].as_str().unwrap();
-        params["inputResponses"] = json!({"answer": says(&format!("You said {heard}"))});
-        params["requestState"] = open["requestState"].clone();
+        let params = json!({
+            "name": tool, "arguments": arguments, "requestState": open["requestState"],
+            "inputResponses": {"answer": says(&format!("You said {heard}"))},
+        });
         result(&Answer::of(self.alone("tools/call", params)).await)
     }
 
