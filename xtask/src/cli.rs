@@ -88,6 +88,12 @@ pub(crate) enum BenchPart {
     /// The service under load, then every message that it acknowledged is looked for; fails when one is
     /// lost or doubled, or a request failed.
     Http(Http),
+    /// How long a client of `throughline mcp` waits for its first answers, and what memory that takes.
+    Mcp {
+        /// Where the JSON goes; in target/bench when not given.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
 }
 
 /// The load.

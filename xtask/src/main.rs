@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Task::Tidy { bless } => tidy::run(bless),
         Task::Ci { breadth, after_test, only } => ci::run(breadth, after_test, only.as_deref()),
         Task::Bench { part: Some(BenchPart::Http(load)), .. } => run::bench_http(&load),
+        Task::Bench { part: Some(BenchPart::Mcp { out }), .. } => mcp::start::bench(out),
         Task::Bench { quick, out, stores: false, .. } => run::bench(quick, out),
         Task::Bench { quick, out, messages, .. } => run::bench_stores(quick, out, messages),
         Task::Eval { data, rest } => run::eval(&data, &rest),

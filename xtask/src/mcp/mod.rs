@@ -6,6 +6,7 @@
 
 mod clients;
 mod judge;
+pub(crate) mod start;
 
 use std::path::Path;
 use std::process::Command;
