@@ -11,8 +11,8 @@ use crate::scope::Scope;
 use crate::session::{MAX_CONTENT_BYTES, Message};
 use crate::time::Timestamp;
 
-/// Messages that are deleted by id at once.
-const MAX_DELETED: usize = 500;
+/// Messages that are named by id at once.
+const MAX_IDS: usize = 500;
 
 /// A message of a persona's conversation (seed 001: Conversation), with its tags.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,7 +125,7 @@ impl PersonaService {
     /// Gives a message other tags in place of those that it has.
     ///
     /// # Errors
-    /// `NotFound` for the persona or the message; `InvalidInput` for the tags; those of the store.
+    /// As [`Self::tag_messages`].
     pub async fn tag_message(
         &self,
         scope: &Scope,
@@ -133,11 +133,58 @@ impl PersonaService {
         message: MessageId,
         tags: &[String],
     ) -> Result<Vec<String>> {
+        self.tag_messages(scope, id, &[message], tags).await
+    }
+
+    /// Gives each of some messages the same tags in place of those that it has. Returns the tags as they are
+    /// kept.
+    ///
+    /// # Errors
+    /// `NotFound` for the persona, and for an id that is none of its messages: nothing is tagged then;
+    /// `InvalidInput` for none or too many, and for the tags; those of the store.
+    pub async fn tag_messages(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        ids: &[MessageId],
+        tags: &[String],
+    ) -> Result<Vec<String>> {
         let tags = checked_tags(tags)?;
-        let session = self.get(scope, id).await?.session;
-        let write = Write::TagMessage { session, message, tags: tags.clone() };
-        self.ports.store.apply(WriteBatch::new(scope.clone(), self.now()).with(write)).await?;
+        let session = self.holding(scope, id, ids, "tagged").await?.session;
+        let writes = ids.iter().map(|message| Write::TagMessage {
+            session: session.clone(),
+            message: *message,
+            tags: tags.clone(),
+        });
+        let mut batch = WriteBatch::new(scope.clone(), self.now());
+        batch.writes.extend(writes);
+        self.ports.store.apply(batch).await?;
         Ok(tags)
+    }
+
+    /// The persona that has all of these messages; where it lacks one, nothing is `done`.
+    async fn holding(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        ids: &[MessageId],
+        done: &str,
+    ) -> Result<Persona> {
+        if ids.is_empty() || ids.len() > MAX_IDS {
+            return Err(Error::invalid(format!("ids: 1 to {MAX_IDS} of them")));
+        }
+        let persona = self.get(scope, id).await?;
+        let held = self.ports.store.held_messages(scope, &persona.session, ids).await?;
+        let held: HashSet<MessageId> = held.into_iter().collect();
+        let unknown: Vec<String> =
+            ids.iter().filter(|id| !held.contains(id)).map(ToString::to_string).collect();
+        if !unknown.is_empty() {
+            return Err(Error::not_found(format!(
+                "no such message in this conversation: {}; nothing was {done}",
+                unknown.join(", ")
+            )));
+        }
+        Ok(persona)
     }
 
     /// Erases messages of a persona by id, with everything that was made from them. Returns how many.
@@ -151,20 +198,7 @@ impl PersonaService {
         id: PersonaId,
         ids: &[MessageId],
     ) -> Result<u64> {
-        if ids.is_empty() || ids.len() > MAX_DELETED {
-            return Err(Error::invalid(format!("ids: 1 to {MAX_DELETED} of them")));
-        }
-        let persona = self.get(scope, id).await?;
-        let held = self.ports.store.held_messages(scope, &persona.session, ids).await?;
-        let held: HashSet<MessageId> = held.into_iter().collect();
-        let unknown: Vec<String> =
-            ids.iter().filter(|id| !held.contains(id)).map(ToString::to_string).collect();
-        if !unknown.is_empty() {
-            return Err(Error::not_found(format!(
-                "no such message in this conversation: {}; nothing was deleted",
-                unknown.join(", ")
-            )));
-        }
+        let persona = self.holding(scope, id, ids, "deleted").await?;
         Ok(self.ports.erase.messages(scope, &persona.session, ids).await?.messages)
     }
 

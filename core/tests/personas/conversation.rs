@@ -114,6 +114,31 @@ async fn messages_have_tags() {
 }
 
 #[tokio::test]
+async fn all_of_some_messages_are_tagged_or_none_is() {
+    let world = World::new();
+    let persona = asked(&world).await;
+    let said: Vec<MessageId> =
+        world.said(&persona.session).await.iter().map(|message| message.id).collect();
+    let tag = |ids: Vec<MessageId>, tag: &str| {
+        let (personas, scope, id, tags) =
+            (&world.personas, &world.scope, persona.id, [tag.to_owned()]);
+        async move { personas.tag_messages(scope, id, &ids, &tags).await }
+    };
+    let tagged = async || world.store.message_tags(&world.scope, &persona.session).await.unwrap();
+    let unknown = MessageId::from_uuid(uuid::Uuid::max());
+    let error = tag(vec![said[0], unknown, said[1]], "a").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.message().contains(&unknown.to_string()), "{error}");
+    for (ids, tags) in [(vec![], "a"), (vec![said[0]; 501], "a"), (vec![said[0]], "a,b")] {
+        assert_eq!(tag(ids, tags).await.unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+    assert_eq!(tagged().await, [], "nothing was tagged");
+    assert_eq!(tag(vec![said[2], said[0], said[2]], "a").await.unwrap(), ["a"]);
+    let kept = vec!["a".to_owned()];
+    assert_eq!(tagged().await, [(said[0], kept.clone()), (said[2], kept)]);
+}
+
+#[tokio::test]
 async fn deletion_is_an_erasure_of_whole_ids_or_ages() {
     let world = World::new();
     let persona = asked(&world).await;
