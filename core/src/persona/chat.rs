@@ -16,9 +16,6 @@ use crate::scope::{Scope, TenantSettings};
 use crate::session::{AppendOptions, MAX_CONTENT_BYTES, Message, NewMessage, Role};
 use crate::tokens::PER_MESSAGE;
 
-/// Bytes of a token, as the limit of bytes reckons with.
-const TOKEN_BYTES: u64 = 4;
-
 /// A turn that was answered and kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatResult {
@@ -75,7 +72,7 @@ impl PersonaService {
             Some(head) => (head.recent, head.summary, (head.session.messages, head.session.tokens)),
             None => (Vec::new(), None, (0, 0)),
         };
-        self.check_size(all, request.message.len())?;
+        self.check_size(scope, &persona, all.0, request.message.len()).await?;
         let whole = all.1.saturating_add(all.0.saturating_mul(PER_MESSAGE.into()));
         let summary = summary.as_ref().filter(|_| persona.memory);
         let told = tell(&mut plan, &Parts { recent: &recent, all, summary }, tokenizer);
@@ -106,8 +103,15 @@ impl PersonaService {
         self.ports.contexts.recalled_block(scope, turn, shown, room, settings.recall()).await
     }
 
-    /// Whether a conversation of so many messages and tokens may go on.
-    fn check_size(&self, (messages, tokens): (u64, u64), more: usize) -> Result<()> {
+    /// Whether a conversation of so many messages may go on with one of `more` bytes. Its answer, of which
+    /// nobody knows the length yet, may pass the limit.
+    async fn check_size(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        messages: u64,
+        more: usize,
+    ) -> Result<()> {
         let limits = self.limits();
         if messages + 2 > limits.conversations {
             return Err(Error::conflict(format!(
@@ -116,8 +120,8 @@ impl PersonaService {
                 limits.conversations
             )));
         }
-        let bytes = tokens.saturating_mul(TOKEN_BYTES).saturating_add(more as u64);
-        if bytes > limits.context_bytes as u64 {
+        let held = self.ports.store.conversation_bytes(scope, &persona.session).await?;
+        if held.saturating_add(more as u64) > limits.context_bytes as u64 {
             return Err(Error::conflict(format!(
                 "the context is as large as allowed, {} bytes: delete some of its conversation",
                 limits.context_bytes

@@ -281,6 +281,16 @@ async fn a_conversation_has_an_end() {
     assert_eq!((error.kind(), model.asked().len()), (ErrorKind::Conflict, 2));
     assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 4);
     world.say(&model, persona.id, "Again?").await;
+    // Bytes count, however few tokens they take.
+    let limit = World::with(PersonaLimits { context_bytes: 10_000, ..PersonaLimits::default() });
+    let persona = limit.persona("Guide").await;
+    let spaces = format!("a{}b", " ".repeat(4_990));
+    limit.say(&ScriptedModel::answering(&[&spaces]), persona.id, &spaces).await;
+    limit.prepare(persona.id, &"x".repeat(10_000 - 2 * spaces.len())).await;
+    let request = ChatRequest::new("x".repeat(10_001 - 2 * spaces.len()));
+    let error = limit.personas.prepare(&limit.scope, persona.id, &request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.message().contains("10000 bytes"), "{error}");
     let small = World::with(PersonaLimits { context_bytes: 100, ..PersonaLimits::default() });
     let persona = small.persona("Guide").await;
     let request = ChatRequest::new("word ".repeat(30));
