@@ -35,11 +35,10 @@ impl PersonaService {
         persona: &Persona,
     ) -> Result<(Export, u64, Option<u64>)> {
         let store = &self.ports.store;
+        // Before the messages: what is said or erased while they are read is another version.
         let session = store.session(scope, &persona.session).await?;
-        let count = session.as_ref().map_or(0, |session| session.messages);
         let mut export = Export::of(persona, self.now());
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let messages = store.recent_messages(scope, &persona.session, count).await?;
+        let messages = self.whole_conversation(scope, persona).await?;
         let through = messages.last().map_or(0, |message| message.seq);
         let tags = self.tags_of(scope, persona).await?;
         export.messages = messages

@@ -2,10 +2,11 @@
 
 use throughline_core::ids::MessageId;
 use throughline_core::persona::{
-    ConversationFilter, ExportFormat, NewPersona, Persona, PersonaLimits, Slice,
+    Conversation, ConversationFilter, ExportFormat, Listed, NewPersona, Persona, PersonaLimits,
+    Slice,
 };
 use throughline_core::ports::{FactRepo, PersonaRepo, SessionRepo};
-use throughline_core::session::{NewMessage, Role};
+use throughline_core::session::{Message, NewMessage, Role};
 use throughline_core::{ErrorKind, Scope};
 use throughline_testkit::build::{scope, session};
 use throughline_testkit::memory::ScriptedModel;
@@ -65,6 +66,77 @@ async fn pages_go_either_way() {
     let empty = world.persona("Empty").await;
     let first = Slice::new(0, 4).unwrap();
     assert_eq!(contents(&world, &empty, &newest, first).await, (vec![], 0, None));
+}
+
+#[tokio::test]
+async fn a_turn_that_is_kept_meanwhile_hides_nothing() {
+    let world = World::new();
+    let (personas, scope) = (&world.personas, &world.scope);
+    // An export has all that was said before.
+    let export = async |persona: Persona| {
+        personas.export(scope, persona.id, ExportFormat::Json).await.unwrap()
+    };
+    let has_all = async |_: &Persona, text: String, before: &[Message], _: &[Message]| {
+        for message in before {
+            assert!(text.contains(&format!("\"{}\"", message.content)), "{text}");
+        }
+    };
+    world.interrupted(6, export, has_all).await;
+    // Nor does clearing leave anything of it.
+    let clear = async |persona: Persona| personas.clear(scope, persona.id).await.unwrap();
+    let left_none = async |_: &Persona, cleared, before: &[Message], after: &[Message]| {
+        assert!(cleared >= before.len() as u64, "{cleared}");
+        assert!(after.iter().all(|left| !before.contains(left)), "{after:?}");
+    };
+    world.interrupted(6, clear, left_none).await;
+    // Pages from the oldest on stay where they are, and those of the newest are of one moment.
+    for newest_first in [false, true] {
+        let filter = ConversationFilter { newest_first, tag: None };
+        let list = async |persona: Persona| {
+            let slice = Slice::new(2, 3).unwrap();
+            personas.conversation(scope, persona.id, &filter, slice).await.unwrap()
+        };
+        let check = async |_: &Persona, listed: Listed<Conversation>, before: &[Message], _: &_| {
+            let ids: Vec<_> = listed.items.iter().map(|held| held.message.id).collect();
+            let then = usize::try_from(listed.total).unwrap();
+            let expected: Vec<_> = match newest_first {
+                false => before[2..5].iter().map(|message| message.id).collect(),
+                // Two more are before these, where they were there already.
+                true => before.iter().rev().skip(8 - then).take(3).map(|m| m.id).collect(),
+            };
+            assert!((6..=8).contains(&then) && listed.next == Some(5), "{listed:?}");
+            assert_eq!(ids, expected, "newest first: {newest_first}, of {then}");
+        };
+        world.interrupted(6, list, check).await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_from_the_oldest_on_reads_no_further() {
+    let world = World::new();
+    let persona = world.persona("Long").await;
+    let said: Vec<NewMessage> =
+        (0..700).map(|n| NewMessage::new(Role::User, format!("Note {n}."))).collect();
+    for some in said.chunks(350) {
+        world.sessions.append(&world.scope, &persona.session, some.to_vec()).await.unwrap();
+    }
+    let oldest = ConversationFilter { newest_first: false, tag: None };
+    for (offset, limit, first, next) in [
+        (0, 10, Some(0), Some(10)),
+        (490, 20, Some(490), Some(510)),
+        (600, 100, Some(600), None),
+        (700, 5, None, None),
+    ] {
+        let slice = Slice::new(offset, limit).unwrap();
+        let (page, total, then) = contents(&world, &persona, &oldest, slice).await;
+        assert_eq!((total, then), (700, next), "{offset}");
+        assert_eq!(page.first().cloned(), first.map(|n: usize| format!("Note {n}.")));
+        assert_eq!(page.len(), if first.is_some() { limit } else { 0 });
+    }
+    let text = world.personas.export(&world.scope, persona.id, ExportFormat::Markdown).await;
+    let text = text.unwrap();
+    assert!(text.contains("Note 0.") && text.contains("Note 699."));
+    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 700);
 }
 
 #[tokio::test]
@@ -179,7 +251,7 @@ async fn an_export_comes_back_as_another_persona() {
             assert_eq!((&came.name, &came.system_prompt), (&persona.name, &persona.system_prompt));
             assert_eq!((came.settings, came.turns), (persona.settings, 0));
             let messages = world.store.recent_messages(scope, &came.session, 99).await.unwrap();
-            let told = |messages: &[throughline_core::session::Message]| -> Vec<_> {
+            let told = |messages: &[Message]| -> Vec<_> {
                 let told = messages.iter();
                 told.map(|m| (m.role, m.content.clone(), m.created_at)).collect()
             };
