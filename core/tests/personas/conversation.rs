@@ -1,14 +1,16 @@
 //! Conversations: pages, search, tags, deletion, and leaving and coming back.
 
+use std::collections::BTreeMap;
+
 use throughline_core::ids::MessageId;
 use throughline_core::persona::{
     Conversation, ConversationFilter, ExportFormat, Listed, NewPersona, Persona, PersonaLimits,
     Slice,
 };
-use throughline_core::ports::{FactRepo, PersonaRepo, SessionRepo};
-use throughline_core::session::{Message, NewMessage, Role};
+use throughline_core::ports::{FactRepo, IndexUnit, PersonaRepo, SessionRepo, Store, TermId};
+use throughline_core::session::{Message, NewMessage, PreparedMessage, Role};
 use throughline_core::{ErrorKind, Scope};
-use throughline_testkit::build::{scope, session};
+use throughline_testkit::build::{append, batch, message, scope, session};
 use throughline_testkit::memory::ScriptedModel;
 
 use crate::{HOUR, World, repeat};
@@ -157,6 +159,26 @@ async fn search_finds_words_within_the_conversation_only() {
     assert_eq!(many.unwrap_err().kind(), ErrorKind::InvalidInput);
     let other = world.personas.search(&scope("bo"), persona.id, "harbor", 10).await;
     assert_eq!(other.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_word_that_the_scope_has_everywhere_is_found() {
+    let world = World::new();
+    let persona = asked(&world).await;
+    let search = |query: &'static str| async {
+        let found = world.personas.search(&world.scope, persona.id, query, 10).await.unwrap();
+        let found = found.into_iter().map(|hit| (hit.conversation.message.id, hit.passage));
+        // How much each word tells depends on the scope: the order may be another.
+        found.collect::<BTreeMap<_, _>>()
+    };
+    let alone = [search("harbor").await, search("the walnut harbor").await];
+    let unit = |word| IndexUnit { terms: vec![(TermId::of(word), 1)], length: 1, vector: None };
+    let log = PreparedMessage { units: vec![unit("harbor"); 33_000], ..message("a log") };
+    let write = append("log", log);
+    world.store.apply(batch(&world.scope).with(write)).await.unwrap();
+    assert_eq!(alone[0].len(), 2);
+    assert_eq!([search("harbor").await, search("the walnut harbor").await], alone);
+    assert!(search("zeppelin").await.is_empty());
 }
 
 #[tokio::test]
