@@ -1,6 +1,5 @@
 //! What becomes due by time: expired personas are backed up and put away, those whose grace has ended are
-//! erased, and the others backed up once a day (seed 001). A job does it where a worker runs; where none does,
-//! whoever opens a scope does a bounded slice.
+//! erased, and the others backed up once a day (seed 001). A job of the scope does it, slice by slice.
 
 use std::time::Duration;
 
@@ -62,57 +61,52 @@ fn due(persona: &Persona, grace_days: u32, now: Timestamp) -> Option<Due> {
 }
 
 impl PersonaService {
-    /// Puts away up to `limit` personas that have expired, and erases those whose grace has ended.
+    /// Does up to `limit` things that are due in a scope: puts personas away that have expired, erases those
+    /// whose grace has ended, and takes daily backups.
     ///
     /// # Errors
     /// Those of the store and of erasure; what was done before stays.
-    pub async fn clean_up(&self, scope: &Scope, limit: usize) -> Result<Upkept> {
-        self.keep_up(scope, limit, |due| due != Due::Backup).await
-    }
-
-    /// Does up to `limit` things that are due in a scope: what [`Self::clean_up`] does, and daily backups.
-    ///
-    /// # Errors
-    /// As [`Self::clean_up`].
     pub async fn due(&self, scope: &Scope, limit: usize) -> Result<Upkept> {
-        self.keep_up(scope, limit, |_| true).await
-    }
-
-    async fn keep_up(
-        &self,
-        scope: &Scope,
-        limit: usize,
-        wanted: impl Fn(Due) -> bool + Send,
-    ) -> Result<Upkept> {
         let (now, grace) = (self.now(), self.limits().grace_days);
         let mut done = Upkept::default();
         for persona in self.ports.store.personas(scope).await? {
-            let Some(due) = due(&persona, grace, now).filter(|due| wanted(*due)) else { continue };
+            let Some(due) = due(&persona, grace, now) else { continue };
             if done.done() >= limit as u64 {
                 done.more = true;
                 break;
             }
-            let did = match due {
-                Due::PutAway => {
-                    done.expired += 1;
-                    self.put_away(scope, &persona, BackupReason::Expiry).await.map(|_| ())
-                }
-                Due::Erase => {
-                    done.erased += 1;
-                    self.ports.erase.session(scope, &persona.session).await.map(|_| ())
-                }
-                Due::Backup => {
-                    done.backed_up += 1;
-                    self.back_up(scope, &persona, now).await
-                }
-            };
-            match did {
-                // It was in use just now, or is gone: the next time will see.
-                Err(error) if error.is_lost_race() || error.kind() == ErrorKind::NotFound => {}
-                did => did?,
-            }
+            self.keep_up(scope, &persona, (due, now), &mut done).await?;
         }
         Ok(done)
+    }
+
+    /// Does what is due for a persona.
+    async fn keep_up(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        (due, now): (Due, Timestamp),
+        done: &mut Upkept,
+    ) -> Result<()> {
+        let did = match due {
+            Due::PutAway => {
+                done.expired += 1;
+                self.put_away(scope, persona, BackupReason::Expiry).await.map(|_| ())
+            }
+            Due::Erase => {
+                done.erased += 1;
+                self.ports.erase.session(scope, &persona.session).await.map(|_| ())
+            }
+            Due::Backup => {
+                done.backed_up += 1;
+                self.back_up(scope, persona, now).await
+            }
+        };
+        match did {
+            // It was in use just now, or is gone: the next time will see.
+            Err(error) if error.is_lost_race() || error.kind() == ErrorKind::NotFound => Ok(()),
+            did => did,
+        }
     }
 
     /// Takes the daily backup of a persona.

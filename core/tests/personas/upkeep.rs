@@ -51,9 +51,9 @@ async fn what_expired_is_put_away_and_erased_when_its_grace_ends() {
     let (one, two) = (world.persona("One").await, world.persona("Two").await);
     world.say(&ScriptedModel::default(), one.id, "The canary sings at noon.").await;
     world.clock.advance(HOUR * 169);
-    let slice = world.personas.clean_up(&world.scope, 1).await.unwrap();
+    let slice = world.personas.due(&world.scope, 1).await.unwrap();
     assert_eq!((slice.expired, slice.more), (1, true));
-    let slice = world.personas.clean_up(&world.scope, 1).await.unwrap();
+    let slice = world.personas.due(&world.scope, 1).await.unwrap();
     assert_eq!((slice.expired, slice.more), (1, false));
     assert_eq!(reasons(&world, &one).await, [BackupReason::Expiry]);
     let everything = PersonaFilter { include_expired: true, include_deleted: true, tag: None };
