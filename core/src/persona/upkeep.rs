@@ -69,15 +69,42 @@ impl PersonaService {
     pub async fn due(&self, scope: &Scope, limit: usize) -> Result<Upkept> {
         let (now, grace) = (self.now(), self.limits().grace_days);
         let mut done = Upkept::default();
+        let mut others = Vec::new();
         for persona in self.ports.store.personas(scope).await? {
-            let Some(due) = due(&persona, grace, now) else { continue };
+            let Some(due) = due(&persona, grace, now) else {
+                others.push(persona);
+                continue;
+            };
             if done.done() >= limit as u64 {
                 done.more = true;
-                break;
+                return Ok(done);
             }
             self.keep_up(scope, &persona, (due, now), &mut done).await?;
         }
+        for persona in &others {
+            if !self.lacks_backup(scope, persona, now).await? {
+                continue;
+            }
+            if done.done() >= limit as u64 {
+                done.more = true;
+                return Ok(done);
+            }
+            self.keep_up(scope, persona, (Due::Backup, now), &mut done).await?;
+        }
         Ok(done)
+    }
+
+    /// Whether a persona of which nothing is known to have changed has no backup with its last message: one
+    /// that held an erased message went with it, and what a client appends to the session is no turn.
+    async fn lacks_backup(&self, scope: &Scope, persona: &Persona, now: Timestamp) -> Result<bool> {
+        if !persona.may_be_backed_up(now) || self.limits().daily_backups == 0 {
+            return Ok(false);
+        }
+        let store = &self.ports.store;
+        let newest = store.persona_backups(scope, persona.id).await?.into_iter().next();
+        let Some(newest) = newest else { return Ok(true) };
+        let last = store.recent_messages(scope, &persona.session, 1).await?.pop();
+        Ok(last.is_some_and(|last| last.seq > newest.through))
     }
 
     /// Does what is due for a persona.

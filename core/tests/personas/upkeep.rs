@@ -9,7 +9,7 @@ use throughline_core::persona::{
     BackupReason, ChatRequest, Persona, PersonaFilter, PersonaLimits, UPKEEP_JOB, Upkept,
 };
 use throughline_core::ports::{JobRepo, PersonaRepo, SessionRepo};
-use throughline_core::session::SessionService;
+use throughline_core::session::{NewMessage, Role, SessionService};
 use throughline_testkit::memory::ScriptedModel;
 use throughline_testkit::{SequentialIds, WordTokenizer};
 
@@ -101,6 +101,40 @@ async fn erasing_leaves_no_copies() {
     world.erase.user(&world.scope.tenant, &world.scope.user).await.unwrap();
     assert!(world.store.personas(&world.scope).await.unwrap().is_empty());
     assert_eq!(reasons(&world, &user).await, []);
+}
+
+#[tokio::test]
+async fn a_context_without_a_backup_is_backed_up_again() {
+    let world = World::new();
+    let persona = world.persona("Guide").await;
+    world.say(&ScriptedModel::default(), persona.id, "The secret is 4471.").await;
+    world.clock.advance(HOUR * 24);
+    assert_eq!(due(&world).await.backed_up, 1);
+    // Erasing a message takes its backups along, and is no interaction.
+    let said = world.said(&persona.session).await;
+    world.personas.delete_messages(&world.scope, persona.id, &[said[0].id]).await.unwrap();
+    assert_eq!(reasons(&world, &persona).await, []);
+    world.clock.advance(HOUR * 23);
+    assert_eq!(due(&world).await.backed_up, 0, "not before a day");
+    world.clock.advance(HOUR);
+    assert_eq!(due(&world).await.backed_up, 1);
+    assert_eq!(reasons(&world, &persona).await, [BackupReason::Daily]);
+    world.clock.advance(HOUR * 24);
+    assert_eq!(due(&world).await, Upkept::default(), "it has one");
+    // What a client says in the session by itself is backed up as well.
+    let own = NewMessage::new(Role::User, "Of a client with a model of its own.");
+    world.sessions.append(&world.scope, &persona.session, vec![own]).await.unwrap();
+    assert_eq!(due(&world).await.backed_up, 1);
+    let newest = world.store.persona_backups(&world.scope, persona.id).await.unwrap().remove(0);
+    let held = world.store.persona_backup(&world.scope, newest.id).await.unwrap().unwrap();
+    assert!(held.data.contains("model of its own") && !held.data.contains("4471"));
+    let none = World::with(PersonaLimits { daily_backups: 0, ..PersonaLimits::default() });
+    let persona = none.persona("Guide").await;
+    none.clock.advance(HOUR * 24);
+    due(&none).await;
+    none.clock.advance(HOUR * 24);
+    assert_eq!(due(&none).await, Upkept::default());
+    assert_eq!(reasons(&none, &persona).await, []);
 }
 
 #[tokio::test]
