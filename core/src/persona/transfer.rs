@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::ids::{BackupId, PersonaId, PresetId};
 use crate::ports::{Idempotency, Precondition, RecordKey, Write};
 use crate::scope::Scope;
-use crate::session::{AppendOptions, Message, NewMessage};
+use crate::session::{AppendOptions, Message, NewMessage, Role};
 use crate::time::Timestamp;
 
 impl PersonaService {
@@ -73,6 +73,12 @@ impl PersonaService {
             )));
         }
         let export = Export::read(text)?;
+        let tool = export.messages.iter().position(|message| message.role == Role::Tool);
+        if let Some(at) = tool {
+            return Err(Error::invalid(format!(
+                "conversations[{at}].role: `tool` is none of a context: user, assistant or system"
+            )));
+        }
         if export.messages.len() as u64 > limits.conversations {
             return Err(Error::conflict(format!(
                 "the export has {} messages, at most {} are allowed in a conversation",

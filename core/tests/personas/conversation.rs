@@ -303,6 +303,18 @@ async fn a_bad_import_keeps_nothing() {
         )
     };
     let user = || message("user");
+    for (text, place) in [
+        (export(&[user(), message("tool")]), "conversations[1].role: `tool`"),
+        (
+            "# A\n\n## System prompt\n```text\nYou are A.\n```\n### tool\n```text\nhi\n```\n"
+                .to_owned(),
+            "conversations[0].role: `tool`",
+        ),
+    ] {
+        let error = world.personas.import(&world.scope, &text, None).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.message().starts_with(place), "{error}");
+    }
     for (text, kind) in [
         ("nothing".to_owned(), ErrorKind::InvalidInput),
         (export(&[user(), message("robot")]), ErrorKind::InvalidInput),
@@ -315,9 +327,9 @@ async fn a_bad_import_keeps_nothing() {
     assert!(world.store.personas(&world.scope).await.unwrap().is_empty());
     let totals = world.store.totals(&world.scope).await.unwrap();
     assert_eq!((totals.messages, totals.facts), (0, 0));
-    let fine = export(&[user(), message("assistant")]);
+    let fine = export(&[message("system"), user(), message("assistant")]);
     let came = world.personas.import(&world.scope, &fine, None).await.unwrap().value;
-    assert_eq!(world.said(&came.session).await.len(), 2);
+    assert_eq!(world.said(&came.session).await.len(), 3);
 }
 
 #[tokio::test]
