@@ -183,24 +183,35 @@ impl PersonaService {
             Ok(done) => (Outcome::Done, done),
             Err(error) => (Outcome::Failed(error.to_string()), Upkept::default()),
         };
-        let now = self.now();
+        let (now, scope) = (self.now(), &job.scope);
         let worked = outcome == Outcome::Done;
-        let mut batch =
-            WriteBatch::new(job.scope.clone(), now).with(Write::FinishJob(job.id, outcome));
+        let mut batch = WriteBatch::new(scope.clone(), now).with(Write::FinishJob(job.id, outcome));
+        let mut next = None;
         if worked {
             // One a day for each scope would add up.
             batch = batch.with(Write::DropJob(job.id));
-            let held = self.ports.store.personas(&job.scope).await?;
-            let next = match done.more {
-                true => Some(now),
-                false => next_due(held.iter(), self.limits().grace_days, now),
-            };
+            next = if done.more { Some(now) } else { self.next_upkeep(scope, now).await? };
             batch.writes.extend(next.map(|at| Write::EnqueueJob(self.job(at))));
         }
         match self.ports.store.apply(batch).await {
             // The job went with its scope, which was erased meanwhile.
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(done),
-            applied => applied.map(|_| done),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(done),
+            applied => drop(applied?),
         }
+        // A persona that was made since then found this job running, and so has none.
+        if worked
+            && next.is_none()
+            && let Some(at) = self.next_upkeep(scope, now).await?
+        {
+            let batch = WriteBatch::new(scope.clone(), now);
+            self.ports.store.apply(batch.with(Write::EnqueueJob(self.job(at)))).await?;
+        }
+        Ok(done)
+    }
+
+    /// When upkeep of a scope is next due; `None` where it has no persona.
+    async fn next_upkeep(&self, scope: &Scope, now: Timestamp) -> Result<Option<Timestamp>> {
+        let held = self.ports.store.personas(scope).await?;
+        Ok(next_due(held.iter(), self.limits().grace_days, now))
     }
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use throughline_core::erase::EraseService;
-use throughline_core::job::JobState;
+use throughline_core::job::{Job, JobState};
 use throughline_core::page::PageRequest;
 use throughline_core::persona::{
-    BackupReason, ChatRequest, Persona, PersonaFilter, PersonaLimits, UPKEEP_JOB, Upkept,
+    BackupReason, ChatRequest, NewPersona, Persona, PersonaFilter, PersonaLimits, UPKEEP_JOB,
+    Upkept,
 };
 use throughline_core::ports::{JobRepo, PersonaRepo, SessionRepo};
 use throughline_core::session::{NewMessage, Role, SessionService};
@@ -164,6 +166,30 @@ async fn a_job_does_what_is_due_and_comes_back() {
     assert_eq!(jobs().await, [], "no persona, no job");
     let error = world.personas.prepare(&world.scope, persona.id, &ChatRequest::new("Hello?")).await;
     assert!(error.is_err());
+}
+
+#[tokio::test]
+async fn a_context_that_is_made_while_the_last_one_goes_has_its_job() {
+    for calls in 0.. {
+        let world = World::new();
+        let last = world.persona("Last").await;
+        world.personas.delete(&world.scope, last.id, None).await.unwrap();
+        world.clock.advance(HOUR * 24 * 8);
+        let (personas, scope) = (world.personas.clone(), world.scope.clone());
+        world.store.interrupt(calls, move || {
+            let new = NewPersona::new("New", "You are new.");
+            personas.create(&scope, new, None).now_or_never().unwrap().unwrap();
+        });
+        assert_eq!(world.personas.work(1).await.unwrap().1.erased, 1);
+        if world.store.cancel_interruption() {
+            assert!(calls > 5, "it calls the store several times");
+            return;
+        }
+        let page = PageRequest::first(50).unwrap();
+        let jobs = world.store.jobs(&world.scope, &page).await.unwrap().items;
+        let is_waiting = |job: &Job| job.kind == UPKEEP_JOB && job.state == JobState::Queued;
+        assert!(jobs.iter().any(is_waiting), "made before call {calls}: {jobs:?}");
+    }
 }
 
 #[tokio::test]
