@@ -16,8 +16,6 @@ use crate::time::Timestamp;
 /// Kind of the jobs that do the upkeep of a scope's personas.
 pub const UPKEEP_JOB: &str = "persona_upkeep";
 
-/// Personas of one attempt of a job; what is left then is another job.
-const SLICE: usize = 100;
 /// How long an attempt may take before another worker may try.
 const LEASE: Duration = Duration::from_secs(600);
 /// A day: how long after something was done it is looked at again.
@@ -161,7 +159,9 @@ impl PersonaService {
         }
     }
 
-    /// Attempts up to `limit` jobs that are due. Returns how many there were, and what they did together.
+    /// Attempts up to `limit` jobs that are due, of each of which up to `limit` things are done: the rest is
+    /// another job, due at once. So who works beside answering calls does little at a time, and a worker goes on.
+    /// Returns how many jobs there were, and what they did together.
     ///
     /// # Errors
     /// Those of the store.
@@ -170,7 +170,7 @@ impl PersonaService {
         let jobs = self.ports.store.claim_jobs(&[UPKEEP_JOB], now, LEASE, limit).await?;
         let (attempted, mut all) = (jobs.len() as u64, Upkept::default());
         for job in jobs {
-            let done = self.attempt(&job).await?;
+            let done = self.attempt(&job, limit).await?;
             all.expired += done.expired;
             all.erased += done.erased;
             all.backed_up += done.backed_up;
@@ -178,8 +178,8 @@ impl PersonaService {
         Ok((attempted, all))
     }
 
-    async fn attempt(&self, job: &Job) -> Result<Upkept> {
-        let (outcome, done) = match self.due(&job.scope, SLICE).await {
+    async fn attempt(&self, job: &Job, limit: usize) -> Result<Upkept> {
+        let (outcome, done) = match self.due(&job.scope, limit).await {
             Ok(done) => (Outcome::Done, done),
             Err(error) => (Outcome::Failed(error.to_string()), Upkept::default()),
         };

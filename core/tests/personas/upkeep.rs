@@ -169,6 +169,23 @@ async fn a_job_does_what_is_due_and_comes_back() {
 }
 
 #[tokio::test]
+async fn little_is_done_at_a_time_and_all_of_it_in_the_end() {
+    for (limit, rounds) in
+        [(1, [1, 1, 1, 1, 1, 0]), (2, [2, 2, 1, 0, 0, 0]), (9, [5, 0, 0, 0, 0, 0])]
+    {
+        let world = World::new();
+        for n in 0..5 {
+            world.persona(&format!("Number {n}")).await;
+        }
+        world.clock.advance(HOUR * 24);
+        for expected in rounds {
+            let (jobs, done) = world.personas.work(limit).await.unwrap();
+            assert_eq!((jobs, done.backed_up), (u64::from(expected > 0), expected), "{limit}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_context_that_is_made_while_the_last_one_goes_has_its_job() {
     for calls in 0.. {
         let world = World::new();
