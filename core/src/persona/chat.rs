@@ -9,7 +9,7 @@ use super::{
     ChatReceipt, ChatRequest, ChatTurn, Conversation, Persona, PersonaService, PresetUse, Status,
 };
 use crate::context::{MAX_BUDGET, spendable};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::ids::{MessageId, PersonaId};
 use crate::ports::{Applied, ChatModel, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, UnitKey, Write};
 use crate::scope::{Scope, TenantSettings};
@@ -245,12 +245,6 @@ impl PersonaService {
     ) -> Result<(ChatTurn, ChatResult)> {
         let turn = self.prepare(scope, id, request).await?;
         let answer = model.complete(&turn.request()).await?;
-        if answer.text.trim().is_empty() {
-            return Err(Error::new(
-                ErrorKind::Declined,
-                "the model answered nothing: nothing was kept",
-            ));
-        }
         let result = self.commit(scope, &turn.receipt, &answer.text).await?;
         Ok((turn, result))
     }

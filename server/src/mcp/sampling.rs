@@ -82,11 +82,7 @@ fn told(result: CreateMessageResult) -> ChatAnswer {
         SamplingMessageContentBlock::Text(text) => Some(text.text),
         _ => None,
     });
-    ChatAnswer {
-        text: texts.collect::<Vec<_>>().join("\n"),
-        model: result.model,
-        stop_reason: result.stop_reason,
-    }
+    ChatAnswer { text: texts.collect::<Vec<_>>().join("\n"), stop_reason: result.stop_reason }
 }
 
 fn no_model(question: &InputRequest) -> Error {
