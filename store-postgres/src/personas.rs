@@ -475,6 +475,20 @@ impl PersonaRepo for PostgresStore {
         mapped(row.and_then(|row| row.as_ref().map(backup).transpose()), "persona_backup")
     }
 
+    async fn conversation_bytes(&self, scope: &Scope, session: &SessionId) -> Result<u64> {
+        let mut bound = self.read(scope).await?;
+        let bytes = sqlx::query_scalar(concat!(
+            "SELECT coalesce(sum(octet_length(m.content)), 0)::bigint FROM message m
+             WHERE m.scope = $1 AND m.session_number = ",
+            session_number!()
+        ))
+        .bind(bound.key)
+        .bind(session.as_str())
+        .fetch_one(bound.connection())
+        .await;
+        mapped(bytes.and_then(number), "conversation_bytes")
+    }
+
     async fn message_tags(
         &self,
         scope: &Scope,

@@ -416,6 +416,21 @@ impl PersonaRepo for SqliteStore {
         Ok(found.await?.flatten())
     }
 
+    async fn conversation_bytes(&self, scope: &Scope, session: &SessionId) -> Result<u64> {
+        let session = session.clone();
+        let bytes = self.read_scope(scope, move |connection, scope_id| {
+            // Unlike the length of a text as a blob, it is told without reading the text.
+            connection
+                .prepare_cached(
+                    "SELECT coalesce(sum(octet_length(m.content)), 0) FROM session s
+                     JOIN message m ON m.scope_id = s.scope_id AND m.session_number = s.number
+                     WHERE s.scope_id = ?1 AND s.id = ?2",
+                )?
+                .query_row(params![scope_id, session.as_str()], |row| row.get(0))
+        });
+        Ok(bytes.await?.unwrap_or_default())
+    }
+
     async fn message_tags(
         &self,
         scope: &Scope,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throughline_core::ports::Clock;
 use throughline_testkit::conformance::{Replicas, Time};
 use throughline_testkit::memory::{
-    HashEmbedder, MemoryCache, MemoryLedger, MemoryRateLimiter, MemoryStore,
+    HashEmbedder, MemoryCache, MemoryLedger, MemoryRateLimiter, MemoryStore, ScriptedModel,
 };
 use throughline_testkit::{FakeClock, conformance};
 
@@ -34,6 +34,11 @@ async fn the_memory_store_conforms_as_an_index() {
 #[tokio::test]
 async fn the_hash_embedder_conforms() {
     conformance::embedder(async || HashEmbedder::new(256), &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_scripted_model_conforms() {
+    conformance::chat_model(async || ScriptedModel::default(), &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

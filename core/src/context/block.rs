@@ -13,9 +13,10 @@ use super::service::{AssembleRequest, ContextService, MOST_POSTINGS, keep_sessio
 use super::stale::Stale;
 use crate::error::Result;
 use crate::ids::{MessageId, SessionId};
-use crate::ports::{Namespace, TermId};
+use crate::page::{MAX_PAGE, PageRequest};
+use crate::ports::{Namespace, Posting, TermId, UnitKey};
 use crate::scope::Scope;
-use crate::session::Message;
+use crate::session::{Message, Session, index_units};
 use crate::tokens::PER_MESSAGE;
 
 /// A message that has words of a search.
@@ -59,7 +60,7 @@ impl ContextService {
     }
 
     /// The messages of one session that have words of a query, the best first; none where there is no such
-    /// session.
+    /// session. Where the scope has too many occurrences of a word to read, the messages themselves are read.
     ///
     /// # Errors
     /// Those of the store.
@@ -77,7 +78,13 @@ impl ContextService {
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
         let mut found =
             self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
-        keep_session(&mut found, Some(held.number));
+        if found.unread.iter().any(|unread| *unread > 0) {
+            // A word that is frequent in a large scope may stand here once.
+            found.lists = self.occurrences(scope, &held, &terms).await?;
+            found.unread.fill(0);
+        } else {
+            keep_session(&mut found, Some(held.number));
+        }
         let best = Ranking::new(&query, found, &Bm25::SINGLE).best(limit.saturating_mul(4));
         let candidates = self.hydrate(scope, &best, session, best.len()).await?;
         let mut seen = HashSet::new();
@@ -90,5 +97,36 @@ impl ContextService {
                 message: Message::clone(&candidate.message),
             })
             .collect())
+    }
+
+    /// Where each of some terms stands in a session, by its messages.
+    async fn occurrences(
+        &self,
+        scope: &Scope,
+        session: &Session,
+        terms: &[TermId],
+    ) -> Result<Vec<Vec<Posting>>> {
+        let mut lists = vec![Vec::new(); terms.len()];
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let found = self.store.messages(scope, &session.id, &page).await?;
+            for message in &found.items {
+                let units =
+                    index_units(message.name.as_deref(), &message.content, message.created_at);
+                for (unit, position) in units.iter().zip(message.position..) {
+                    let key = UnitKey::message(session.number, position);
+                    for (term, list) in terms.iter().zip(&mut lists) {
+                        let held = unit.terms.binary_search_by_key(term, |(held, _)| *held);
+                        let count = held.map(|at| unit.terms[at].1);
+                        let length = unit.length;
+                        list.extend(count.map(|count| Posting { key, count, length }));
+                    }
+                }
+            }
+            match found.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => return Ok(lists),
+            }
+        }
     }
 }

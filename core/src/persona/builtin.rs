@@ -143,30 +143,3 @@ impl BuiltIn {
 pub fn built_in() -> Vec<Preset> {
     PRESETS.iter().filter_map(BuiltIn::preset).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn they_are_those_of_the_seed() {
-        let expected = [
-            ("preset-calm-counselor", 0.6, 1_200, 14),
-            ("preset-rational-advisor", 0.5, 1_000, 7),
-            ("preset-supportive-guide", 0.8, 1_500, 10),
-            ("preset-professional-assistant", 0.7, 1_000, 7),
-            ("preset-decision-making-supporter", 0.4, 1_500, 14),
-            ("preset-search-key-advisor", 0.6, 1_200, 10),
-        ];
-        let held = built_in();
-        assert_eq!(held.len(), expected.len());
-        for (preset, (id, temperature, max_tokens, expiry_days)) in held.iter().zip(expected) {
-            assert_eq!(preset.id.as_str(), id);
-            let max_history_tokens = 15_000;
-            let settings = Settings { temperature, max_tokens, max_history_tokens, expiry_days };
-            assert_eq!(preset.settings, settings, "{id}");
-            assert!(preset.system_prompt.starts_with("You are a"), "{id}");
-            assert!(!preset.default_personality.is_empty() && !preset.description.is_empty());
-        }
-    }
-}

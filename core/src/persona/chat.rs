@@ -9,15 +9,12 @@ use super::{
     ChatReceipt, ChatRequest, ChatTurn, Conversation, Persona, PersonaService, PresetUse, Status,
 };
 use crate::context::{MAX_BUDGET, spendable};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::ids::{MessageId, PersonaId};
 use crate::ports::{Applied, ChatModel, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, UnitKey, Write};
 use crate::scope::{Scope, TenantSettings};
 use crate::session::{AppendOptions, MAX_CONTENT_BYTES, Message, NewMessage, Role};
 use crate::tokens::PER_MESSAGE;
-
-/// Bytes of a token, as the limit of bytes reckons with.
-const TOKEN_BYTES: u64 = 4;
 
 /// A turn that was answered and kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +72,7 @@ impl PersonaService {
             Some(head) => (head.recent, head.summary, (head.session.messages, head.session.tokens)),
             None => (Vec::new(), None, (0, 0)),
         };
-        self.check_size(all, request.message.len())?;
+        self.check_size(scope, &persona, all.0, request.message.len()).await?;
         let whole = all.1.saturating_add(all.0.saturating_mul(PER_MESSAGE.into()));
         let summary = summary.as_ref().filter(|_| persona.memory);
         let told = tell(&mut plan, &Parts { recent: &recent, all, summary }, tokenizer);
@@ -106,8 +103,15 @@ impl PersonaService {
         self.ports.contexts.recalled_block(scope, turn, shown, room, settings.recall()).await
     }
 
-    /// Whether a conversation of so many messages and tokens may go on.
-    fn check_size(&self, (messages, tokens): (u64, u64), more: usize) -> Result<()> {
+    /// Whether a conversation of so many messages may go on with one of `more` bytes. Its answer, of which
+    /// nobody knows the length yet, may pass the limit.
+    async fn check_size(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        messages: u64,
+        more: usize,
+    ) -> Result<()> {
         let limits = self.limits();
         if messages + 2 > limits.conversations {
             return Err(Error::conflict(format!(
@@ -116,8 +120,8 @@ impl PersonaService {
                 limits.conversations
             )));
         }
-        let bytes = tokens.saturating_mul(TOKEN_BYTES).saturating_add(more as u64);
-        if bytes > limits.context_bytes as u64 {
+        let held = self.ports.store.conversation_bytes(scope, &persona.session).await?;
+        if held.saturating_add(more as u64) > limits.context_bytes as u64 {
             return Err(Error::conflict(format!(
                 "the context is as large as allowed, {} bytes: delete some of its conversation",
                 limits.context_bytes
@@ -241,12 +245,6 @@ impl PersonaService {
     ) -> Result<(ChatTurn, ChatResult)> {
         let turn = self.prepare(scope, id, request).await?;
         let answer = model.complete(&turn.request()).await?;
-        if answer.text.trim().is_empty() {
-            return Err(Error::new(
-                ErrorKind::Declined,
-                "the model answered nothing: nothing was kept",
-            ));
-        }
         let result = self.commit(scope, &turn.receipt, &answer.text).await?;
         Ok((turn, result))
     }

@@ -6,13 +6,14 @@ use super::rules::tags as checked_tags;
 use super::{Listed, Persona, PersonaService, Slice};
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, PersonaId};
-use crate::ports::{Write, WriteBatch};
+use crate::page::{MAX_PAGE, PageRequest};
+use crate::ports::{HeadLimits, Write, WriteBatch};
 use crate::scope::Scope;
 use crate::session::{MAX_CONTENT_BYTES, Message};
 use crate::time::Timestamp;
 
-/// Messages that are deleted by id at once.
-const MAX_DELETED: usize = 500;
+/// Messages that are named by id at once.
+const MAX_IDS: usize = 500;
 
 /// A message of a persona's conversation (seed 001: Conversation), with its tags.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,36 +63,91 @@ impl PersonaService {
         slice: Slice,
     ) -> Result<Listed<Conversation>> {
         let persona = self.get(scope, id).await?;
-        let store = &self.ports.store;
         let tags = self.tags_of(scope, &persona).await?;
-        let count = match store.session(scope, &persona.session).await? {
-            Some(session) => session.messages,
-            None => 0,
-        };
-        if let Some(tag) = &filter.tag {
-            let mut all = store.recent_messages(scope, &persona.session, whole(count)).await?;
-            all.retain(|message| tags.get(&message.id).is_some_and(|tags| tags.contains(tag)));
-            if filter.newest_first {
-                all.reverse();
+        let listed = match (&filter.tag, filter.newest_first) {
+            (Some(tag), newest_first) => {
+                let mut all = self.whole_conversation(scope, &persona).await?;
+                all.retain(|message| tags.get(&message.id).is_some_and(|tags| tags.contains(tag)));
+                if newest_first {
+                    all.reverse();
+                }
+                Listed::of(all, slice)
             }
-            return Ok(Listed::of(all, slice).map(|message| with_tags(message, &tags)));
-        }
-        // The last messages of which the first ones are the slice, or the other way round.
-        let total = whole(count);
-        let first = slice.offset.min(total);
-        let end = first.saturating_add(slice.limit).min(total);
-        let (read, taken) = match filter.newest_first {
-            true => (end, end - first),
-            false => (total - first, end - first),
+            (None, true) => self.newest(scope, &persona, slice).await?,
+            (None, false) => self.oldest(scope, &persona, slice).await?,
         };
-        let mut messages = store.recent_messages(scope, &persona.session, read).await?;
-        messages.truncate(taken);
-        if filter.newest_first {
-            messages.reverse();
+        Ok(listed.map(|message| with_tags(message, &tags)))
+    }
+
+    /// Messages, the newest first, with their number at the same moment.
+    async fn newest(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        slice: Slice,
+    ) -> Result<Listed<Message>> {
+        let end = slice.offset.saturating_add(slice.limit);
+        let limits = HeadLimits { messages: end, entities: 0 };
+        let head = self.ports.store.head(scope, &persona.session, limits).await?;
+        let (total, recent) =
+            head.map_or_else(Default::default, |head| (head.session.messages, head.recent));
+        let items: Vec<Message> =
+            recent.into_iter().rev().skip(slice.offset).take(slice.limit).collect();
+        let next = (total > end as u64 && !items.is_empty()).then_some(end);
+        Ok(Listed { items, total, next })
+    }
+
+    /// Messages, the oldest first. What is said between two pages moves none of them.
+    async fn oldest(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        slice: Slice,
+    ) -> Result<Listed<Message>> {
+        let end = slice.offset.saturating_add(slice.limit);
+        let (mut read, more) = self.first_messages(scope, persona, end).await?;
+        let count = read.len();
+        let items = read.split_off(slice.offset.min(count));
+        let total = match more {
+            true => {
+                let session = self.ports.store.session(scope, &persona.session).await?;
+                session.map_or(0, |session| session.messages).max(count as u64 + 1)
+            }
+            false => count as u64,
+        };
+        Ok(Listed { next: more.then_some(end), items, total })
+    }
+
+    /// All messages of a persona, the oldest first, read to the end: those said meanwhile are among them or
+    /// not, those before are.
+    pub(super) async fn whole_conversation(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+    ) -> Result<Vec<Message>> {
+        Ok(self.first_messages(scope, persona, usize::MAX).await?.0)
+    }
+
+    /// The first `limit` messages of a persona, and whether there are more.
+    async fn first_messages(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        limit: usize,
+    ) -> Result<(Vec<Message>, bool)> {
+        let mut read = Vec::new();
+        let mut page = PageRequest::first(limit.min(MAX_PAGE))?;
+        loop {
+            let found = self.ports.store.messages(scope, &persona.session, &page).await?;
+            read.extend(found.items);
+            let left = limit - read.len();
+            match found.next_cursor {
+                Some(cursor) if left > 0 => {
+                    page = PageRequest::first(left.min(MAX_PAGE))?.after(&cursor)?;
+                }
+                next => return Ok((read, next.is_some())),
+            }
         }
-        let next = (end < total && taken > 0).then_some(end);
-        let items = messages.into_iter().map(|message| with_tags(message, &tags)).collect();
-        Ok(Listed { items, total: count, next })
     }
 
     /// The messages of a persona that have words of `query`, the best first.
@@ -125,7 +181,7 @@ impl PersonaService {
     /// Gives a message other tags in place of those that it has.
     ///
     /// # Errors
-    /// `NotFound` for the persona or the message; `InvalidInput` for the tags; those of the store.
+    /// As [`Self::tag_messages`].
     pub async fn tag_message(
         &self,
         scope: &Scope,
@@ -133,11 +189,58 @@ impl PersonaService {
         message: MessageId,
         tags: &[String],
     ) -> Result<Vec<String>> {
+        self.tag_messages(scope, id, &[message], tags).await
+    }
+
+    /// Gives each of some messages the same tags in place of those that it has. Returns the tags as they are
+    /// kept.
+    ///
+    /// # Errors
+    /// `NotFound` for the persona, and for an id that is none of its messages: nothing is tagged then;
+    /// `InvalidInput` for none or too many, and for the tags; those of the store.
+    pub async fn tag_messages(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        ids: &[MessageId],
+        tags: &[String],
+    ) -> Result<Vec<String>> {
         let tags = checked_tags(tags)?;
-        let session = self.get(scope, id).await?.session;
-        let write = Write::TagMessage { session, message, tags: tags.clone() };
-        self.ports.store.apply(WriteBatch::new(scope.clone(), self.now()).with(write)).await?;
+        let session = self.holding(scope, id, ids, "tagged").await?.session;
+        let writes = ids.iter().map(|message| Write::TagMessage {
+            session: session.clone(),
+            message: *message,
+            tags: tags.clone(),
+        });
+        let mut batch = WriteBatch::new(scope.clone(), self.now());
+        batch.writes.extend(writes);
+        self.ports.store.apply(batch).await?;
         Ok(tags)
+    }
+
+    /// The persona that has all of these messages; where it lacks one, nothing is `done`.
+    async fn holding(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        ids: &[MessageId],
+        done: &str,
+    ) -> Result<Persona> {
+        if ids.is_empty() || ids.len() > MAX_IDS {
+            return Err(Error::invalid(format!("ids: 1 to {MAX_IDS} of them")));
+        }
+        let persona = self.get(scope, id).await?;
+        let held = self.ports.store.held_messages(scope, &persona.session, ids).await?;
+        let held: HashSet<MessageId> = held.into_iter().collect();
+        let unknown: Vec<String> =
+            ids.iter().filter(|id| !held.contains(id)).map(ToString::to_string).collect();
+        if !unknown.is_empty() {
+            return Err(Error::not_found(format!(
+                "no such message in this conversation: {}; nothing was {done}",
+                unknown.join(", ")
+            )));
+        }
+        Ok(persona)
     }
 
     /// Erases messages of a persona by id, with everything that was made from them. Returns how many.
@@ -151,20 +254,7 @@ impl PersonaService {
         id: PersonaId,
         ids: &[MessageId],
     ) -> Result<u64> {
-        if ids.is_empty() || ids.len() > MAX_DELETED {
-            return Err(Error::invalid(format!("ids: 1 to {MAX_DELETED} of them")));
-        }
-        let persona = self.get(scope, id).await?;
-        let held = self.ports.store.held_messages(scope, &persona.session, ids).await?;
-        let held: HashSet<MessageId> = held.into_iter().collect();
-        let unknown: Vec<String> =
-            ids.iter().filter(|id| !held.contains(id)).map(ToString::to_string).collect();
-        if !unknown.is_empty() {
-            return Err(Error::not_found(format!(
-                "no such message in this conversation: {}; nothing was deleted",
-                unknown.join(", ")
-            )));
-        }
+        let persona = self.holding(scope, id, ids, "deleted").await?;
         Ok(self.ports.erase.messages(scope, &persona.session, ids).await?.messages)
     }
 
@@ -189,11 +279,10 @@ impl PersonaService {
     /// `NotFound`; those of erasure.
     pub async fn clear(&self, scope: &Scope, id: PersonaId) -> Result<u64> {
         let persona = self.get(scope, id).await?;
-        let Some(session) = self.ports.store.session(scope, &persona.session).await? else {
+        let all = self.whole_conversation(scope, &persona).await?;
+        if all.is_empty() {
             return Ok(0);
-        };
-        let all = whole(session.messages);
-        let all = self.ports.store.recent_messages(scope, &persona.session, all).await?;
+        }
         let ids: Vec<MessageId> = all.iter().map(|message| message.id).collect();
         Ok(self.ports.erase.messages(scope, &persona.session, &ids).await?.messages)
     }
@@ -206,10 +295,6 @@ impl PersonaService {
         let tagged = self.ports.store.message_tags(scope, &persona.session).await?;
         Ok(tagged.into_iter().collect())
     }
-}
-
-fn whole(count: u64) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 fn with_tags(message: Message, tags: &BTreeMap<MessageId, Vec<String>>) -> Conversation {

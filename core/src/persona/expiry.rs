@@ -113,10 +113,15 @@ impl Persona {
     /// Whether it should be backed up: something changed since a backup that is a day old.
     pub(super) fn wants_backup(&self, now: Timestamp) -> bool {
         let changed = self.updated_at.max(self.last_interaction_at);
-        let since = self.backed_up_at.unwrap_or(self.created_at);
         // What changed at the very instant may not be in it.
         let has_changed = self.backed_up_at.is_none_or(|last| changed >= last);
-        self.is_active() && has_changed && since.plus(days(1)) <= now
+        has_changed && self.may_be_backed_up(now)
+    }
+
+    /// Whether it is a day since it was backed up or made.
+    pub(super) fn may_be_backed_up(&self, now: Timestamp) -> bool {
+        let since = self.backed_up_at.unwrap_or(self.created_at);
+        self.is_active() && since.plus(days(1)) <= now
     }
 
     /// When there is next something to do for it.

@@ -4,7 +4,7 @@
 use crate::session::{Message, Role};
 use crate::tokens::PER_MESSAGE;
 
-/// Share of the limit, in per cent, from which on a conversation warns.
+/// Share of what history may have, in per cent, from which on a conversation warns.
 pub const SOFT_LIMIT_PERCENT: u64 = 80;
 
 /// What of the history is sent.
@@ -54,19 +54,19 @@ pub(super) fn most_messages(room: u32) -> usize {
 }
 
 /// What the user should know of how full the history is. `whole` are the tokens of all of the conversation,
-/// `left_out` the messages that are not sent.
-pub(super) fn warning(whole: u64, limit: u32, left_out: u64) -> Option<String> {
+/// `room` those that it may have in this turn, `left_out` the messages that are not sent.
+pub(super) fn warning(whole: u64, room: u32, left_out: u64) -> Option<String> {
     if left_out > 0 {
         return Some(format!(
-            "the history is over its limit of {limit} tokens: the oldest {left_out} messages are not \
-             sent, the prompt is"
+            "the history is over the {room} tokens that prompt and message leave it: the oldest {left_out} \
+             messages are not sent, the prompt is"
         ));
     }
-    let percent = whole * 100 / u64::from(limit.max(1));
+    let percent = whole * 100 / u64::from(room.max(1));
     (percent >= SOFT_LIMIT_PERCENT).then(|| {
         format!(
-            "the history takes {percent} % of its limit of {limit} tokens: past it, the oldest exchanges \
-             are not sent"
+            "the history takes {percent} % of the {room} tokens that prompt and message leave it: past \
+             them, the oldest exchanges are not sent"
         )
     })
 }

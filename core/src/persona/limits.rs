@@ -11,7 +11,8 @@ pub struct PersonaLimits {
     pub conversations: u64,
     /// Bytes of a system prompt, and of a personality.
     pub prompt_bytes: usize,
-    /// Bytes of a persona with its conversation: of what is stored, exported and imported.
+    /// Bytes of a conversation that takes a further message, or is imported. What is there leaves whole, in
+    /// exports and backups, and comes back whole from a backup.
     pub context_bytes: usize,
     /// Days for which a deleted persona can be restored.
     pub grace_days: u32,

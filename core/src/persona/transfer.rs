@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::ids::{BackupId, PersonaId, PresetId};
 use crate::ports::{Idempotency, Precondition, RecordKey, Write};
 use crate::scope::Scope;
-use crate::session::{AppendOptions, Message, NewMessage};
+use crate::session::{AppendOptions, Message, NewMessage, Role};
 use crate::time::Timestamp;
 
 impl PersonaService {
@@ -27,31 +27,21 @@ impl PersonaService {
         self.collect(scope, &persona).await?.0.write(format)
     }
 
-    /// A persona with its conversation as of one moment, the sequence number of its last message and the
-    /// version of its session. Of a conversation over the limit of bytes, the newest messages.
+    /// A persona with its whole conversation, the sequence number of its last message and the version of its
+    /// session.
     async fn collect(
         &self,
         scope: &Scope,
         persona: &Persona,
     ) -> Result<(Export, u64, Option<u64>)> {
         let store = &self.ports.store;
+        // Before the messages: what is said or erased while they are read is another version.
         let session = store.session(scope, &persona.session).await?;
-        let count = session.as_ref().map_or(0, |session| session.messages);
         let mut export = Export::of(persona, self.now());
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let mut messages = store.recent_messages(scope, &persona.session, count).await?;
+        let messages = self.whole_conversation(scope, persona).await?;
         let through = messages.last().map_or(0, |message| message.seq);
-        let mut left = self.limits().context_bytes;
-        let mut from = messages.len();
-        while let Some(held) = from.checked_sub(1).map(|at| messages[at].content.len())
-            && held <= left
-        {
-            (left, from) = (left - held, from - 1);
-        }
-        export.is_complete = from == 0;
         let tags = self.tags_of(scope, persona).await?;
         export.messages = messages
-            .split_off(from)
             .into_iter()
             .map(|message| {
                 let tags = tags.get(&message.id).cloned().unwrap_or_default();
@@ -83,29 +73,36 @@ impl PersonaService {
             )));
         }
         let export = Export::read(text)?;
+        let tool = export.messages.iter().position(|message| message.role == Role::Tool);
+        if let Some(at) = tool {
+            return Err(Error::invalid(format!(
+                "conversations[{at}].role: `tool` is none of a context: user, assistant or system"
+            )));
+        }
+        if export.messages.len() as u64 > limits.conversations {
+            return Err(Error::conflict(format!(
+                "the export has {} messages, at most {} are allowed in a conversation",
+                export.messages.len(),
+                limits.conversations
+            )));
+        }
+        let bytes: usize = export.messages.iter().map(|message| message.content.len()).sum();
+        if bytes > limits.context_bytes {
+            return Err(Error::conflict(format!(
+                "the messages of the export have {bytes} bytes, at most {} are allowed",
+                limits.context_bytes
+            )));
+        }
         self.take_in(scope, export, idempotency).await
     }
 
+    /// Makes a persona of an export, however long its conversation is.
     async fn take_in(
         &self,
         scope: &Scope,
         export: Export,
         idempotency: Option<Idempotency>,
     ) -> Result<Checked<Persona>> {
-        if export.messages.len() as u64 > self.limits().conversations {
-            return Err(Error::conflict(format!(
-                "the export has {} messages, at most {} are allowed in a conversation",
-                export.messages.len(),
-                self.limits().conversations
-            )));
-        }
-        let bytes: usize = export.messages.iter().map(|message| message.content.len()).sum();
-        if bytes > self.limits().context_bytes {
-            return Err(Error::conflict(format!(
-                "the messages of the export have {bytes} bytes, at most {} are allowed",
-                self.limits().context_bytes
-            )));
-        }
         let id = self.new_id(idempotency);
         let preset = self.known_preset(scope, export.preset.clone()).await?;
         let settings = export.settings;
@@ -204,7 +201,8 @@ impl PersonaService {
         self.ports.store.persona_backups(scope, id).await
     }
 
-    /// Makes a persona of a backup, as [`Self::import`] does of an export.
+    /// Makes a persona of a backup, as [`Self::import`] does of an export. Its conversation was ours: it comes
+    /// back whole, even over the limits of one that grows.
     ///
     /// # Errors
     /// `NotFound` for the persona or the backup; as [`Self::import`].

@@ -132,7 +132,7 @@ pub(super) struct Plan {
 }
 
 /// Tokens of what is recalled where a conversation is long: a tenth, or a little more where that holds a few
-/// lines only. A history that is at its soft limit is still whole.
+/// lines only. The rest is the limit of history, of which the soft one is a share.
 fn memory_share(room: u32) -> u32 {
     (room / 10).max((room / 8).min(150))
 }
@@ -241,7 +241,7 @@ pub(super) fn finish(
     (turn, now, whole): (Uuid, Timestamp, u64),
     tokenizer: &dyn Tokenizer,
 ) -> Result<ChatTurn> {
-    let Plan { system, mut tokens, .. } = plan;
+    let Plan { system, mut tokens, history, .. } = plan;
     if !recalled.is_empty() {
         tokens.recalled += message_tokens(tokenizer, &recalled);
         told.messages.push(ContextMessage { role: Role::User, content: recalled });
@@ -255,7 +255,7 @@ pub(super) fn finish(
     }
     let content = request.message.clone();
     told.messages.push(ContextMessage { role: Role::User, content });
-    warnings.extend(warning(whole, tokens.limit, told.left_out));
+    warnings.extend(warning(whole, history, told.left_out));
     warnings.extend(persona.expiry_warning(now));
     Ok(ChatTurn {
         receipt: ChatReceipt {

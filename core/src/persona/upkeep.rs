@@ -1,6 +1,5 @@
 //! What becomes due by time: expired personas are backed up and put away, those whose grace has ended are
-//! erased, and the others backed up once a day (seed 001). A job does it where a worker runs; where none does,
-//! whoever opens a scope does a bounded slice.
+//! erased, and the others backed up once a day (seed 001). A job of the scope does it, slice by slice.
 
 use std::time::Duration;
 
@@ -17,8 +16,6 @@ use crate::time::Timestamp;
 /// Kind of the jobs that do the upkeep of a scope's personas.
 pub const UPKEEP_JOB: &str = "persona_upkeep";
 
-/// Personas of one attempt of a job; what is left then is another job.
-const SLICE: usize = 100;
 /// How long an attempt may take before another worker may try.
 const LEASE: Duration = Duration::from_secs(600);
 /// A day: how long after something was done it is looked at again.
@@ -62,57 +59,79 @@ fn due(persona: &Persona, grace_days: u32, now: Timestamp) -> Option<Due> {
 }
 
 impl PersonaService {
-    /// Puts away up to `limit` personas that have expired, and erases those whose grace has ended.
+    /// Does up to `limit` things that are due in a scope: puts personas away that have expired, erases those
+    /// whose grace has ended, and takes daily backups.
     ///
     /// # Errors
     /// Those of the store and of erasure; what was done before stays.
-    pub async fn clean_up(&self, scope: &Scope, limit: usize) -> Result<Upkept> {
-        self.keep_up(scope, limit, |due| due != Due::Backup).await
-    }
-
-    /// Does up to `limit` things that are due in a scope: what [`Self::clean_up`] does, and daily backups.
-    ///
-    /// # Errors
-    /// As [`Self::clean_up`].
     pub async fn due(&self, scope: &Scope, limit: usize) -> Result<Upkept> {
-        self.keep_up(scope, limit, |_| true).await
+        let (now, grace) = (self.now(), self.limits().grace_days);
+        let mut done = Upkept::default();
+        let mut others = Vec::new();
+        for persona in self.ports.store.personas(scope).await? {
+            let Some(due) = due(&persona, grace, now) else {
+                others.push(persona);
+                continue;
+            };
+            if done.done() >= limit as u64 {
+                done.more = true;
+                return Ok(done);
+            }
+            self.keep_up(scope, &persona, (due, now), &mut done).await?;
+        }
+        for persona in &others {
+            if !self.lacks_backup(scope, persona, now).await? {
+                continue;
+            }
+            if done.done() >= limit as u64 {
+                done.more = true;
+                return Ok(done);
+            }
+            self.keep_up(scope, persona, (Due::Backup, now), &mut done).await?;
+        }
+        Ok(done)
     }
 
+    /// Whether a persona of which nothing is known to have changed has no backup with its last message: one
+    /// that held an erased message went with it, and what a client appends to the session is no turn.
+    async fn lacks_backup(&self, scope: &Scope, persona: &Persona, now: Timestamp) -> Result<bool> {
+        if !persona.may_be_backed_up(now) || self.limits().daily_backups == 0 {
+            return Ok(false);
+        }
+        let store = &self.ports.store;
+        let newest = store.persona_backups(scope, persona.id).await?.into_iter().next();
+        let Some(newest) = newest else { return Ok(true) };
+        let last = store.recent_messages(scope, &persona.session, 1).await?.pop();
+        Ok(last.is_some_and(|last| last.seq > newest.through))
+    }
+
+    /// Does what is due for a persona.
     async fn keep_up(
         &self,
         scope: &Scope,
-        limit: usize,
-        wanted: impl Fn(Due) -> bool + Send,
-    ) -> Result<Upkept> {
-        let (now, grace) = (self.now(), self.limits().grace_days);
-        let mut done = Upkept::default();
-        for persona in self.ports.store.personas(scope).await? {
-            let Some(due) = due(&persona, grace, now).filter(|due| wanted(*due)) else { continue };
-            if done.done() >= limit as u64 {
-                done.more = true;
-                break;
+        persona: &Persona,
+        (due, now): (Due, Timestamp),
+        done: &mut Upkept,
+    ) -> Result<()> {
+        let did = match due {
+            Due::PutAway => {
+                done.expired += 1;
+                self.put_away(scope, persona, BackupReason::Expiry).await.map(|_| ())
             }
-            let did = match due {
-                Due::PutAway => {
-                    done.expired += 1;
-                    self.put_away(scope, &persona, BackupReason::Expiry).await.map(|_| ())
-                }
-                Due::Erase => {
-                    done.erased += 1;
-                    self.ports.erase.session(scope, &persona.session).await.map(|_| ())
-                }
-                Due::Backup => {
-                    done.backed_up += 1;
-                    self.back_up(scope, &persona, now).await
-                }
-            };
-            match did {
-                // It was in use just now, or is gone: the next time will see.
-                Err(error) if error.is_lost_race() || error.kind() == ErrorKind::NotFound => {}
-                did => did?,
+            Due::Erase => {
+                done.erased += 1;
+                self.ports.erase.session(scope, &persona.session).await.map(|_| ())
             }
+            Due::Backup => {
+                done.backed_up += 1;
+                self.back_up(scope, persona, now).await
+            }
+        };
+        match did {
+            // It was in use just now, or is gone: the next time will see.
+            Err(error) if error.is_lost_race() || error.kind() == ErrorKind::NotFound => Ok(()),
+            did => did,
         }
-        Ok(done)
     }
 
     /// Takes the daily backup of a persona.
@@ -140,7 +159,9 @@ impl PersonaService {
         }
     }
 
-    /// Attempts up to `limit` jobs that are due. Returns how many there were, and what they did together.
+    /// Attempts up to `limit` jobs that are due, of each of which up to `limit` things are done: the rest is
+    /// another job, due at once. So who works beside answering calls does little at a time, and a worker goes on.
+    /// Returns how many jobs there were, and what they did together.
     ///
     /// # Errors
     /// Those of the store.
@@ -149,7 +170,7 @@ impl PersonaService {
         let jobs = self.ports.store.claim_jobs(&[UPKEEP_JOB], now, LEASE, limit).await?;
         let (attempted, mut all) = (jobs.len() as u64, Upkept::default());
         for job in jobs {
-            let done = self.attempt(&job).await?;
+            let done = self.attempt(&job, limit).await?;
             all.expired += done.expired;
             all.erased += done.erased;
             all.backed_up += done.backed_up;
@@ -157,29 +178,40 @@ impl PersonaService {
         Ok((attempted, all))
     }
 
-    async fn attempt(&self, job: &Job) -> Result<Upkept> {
-        let (outcome, done) = match self.due(&job.scope, SLICE).await {
+    async fn attempt(&self, job: &Job, limit: usize) -> Result<Upkept> {
+        let (outcome, done) = match self.due(&job.scope, limit).await {
             Ok(done) => (Outcome::Done, done),
             Err(error) => (Outcome::Failed(error.to_string()), Upkept::default()),
         };
-        let now = self.now();
+        let (now, scope) = (self.now(), &job.scope);
         let worked = outcome == Outcome::Done;
-        let mut batch =
-            WriteBatch::new(job.scope.clone(), now).with(Write::FinishJob(job.id, outcome));
+        let mut batch = WriteBatch::new(scope.clone(), now).with(Write::FinishJob(job.id, outcome));
+        let mut next = None;
         if worked {
             // One a day for each scope would add up.
             batch = batch.with(Write::DropJob(job.id));
-            let held = self.ports.store.personas(&job.scope).await?;
-            let next = match done.more {
-                true => Some(now),
-                false => next_due(held.iter(), self.limits().grace_days, now),
-            };
+            next = if done.more { Some(now) } else { self.next_upkeep(scope, now).await? };
             batch.writes.extend(next.map(|at| Write::EnqueueJob(self.job(at))));
         }
         match self.ports.store.apply(batch).await {
             // The job went with its scope, which was erased meanwhile.
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(done),
-            applied => applied.map(|_| done),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(done),
+            applied => drop(applied?),
         }
+        // A persona that was made since then found this job running, and so has none.
+        if worked
+            && next.is_none()
+            && let Some(at) = self.next_upkeep(scope, now).await?
+        {
+            let batch = WriteBatch::new(scope.clone(), now);
+            self.ports.store.apply(batch.with(Write::EnqueueJob(self.job(at)))).await?;
+        }
+        Ok(done)
+    }
+
+    /// When upkeep of a scope is next due; `None` where it has no persona.
+    async fn next_upkeep(&self, scope: &Scope, now: Timestamp) -> Result<Option<Timestamp>> {
+        let held = self.ports.store.personas(scope).await?;
+        Ok(next_due(held.iter(), self.limits().grace_days, now))
     }
 }

@@ -37,10 +37,8 @@ pub struct ChatModelRequest {
 /// What a chat model answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatAnswer {
-    /// The text.
+    /// The text; it is not empty, nor white space alone.
     pub text: String,
-    /// The model that answered, by the name that it gives itself.
-    pub model: String,
     /// Why it ended, where it says so, such as `endTurn` or `maxTokens`.
     pub stop_reason: Option<String>,
 }
@@ -48,7 +46,7 @@ pub struct ChatAnswer {
 /// A model that answers.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
-    /// Answers once. `Declined` where the model, or who decides for it, refuses; `Unavailable` where it
-    /// cannot be reached or is too late. A call that is given up leaves nothing behind.
+    /// Answers once, and asks once. `Declined` where the model, or who decides for it, refuses or says nothing;
+    /// `Unavailable` where it cannot be reached or is too late. A call that is given up leaves nothing behind.
     async fn complete(&self, request: &ChatModelRequest) -> Result<ChatAnswer>;
 }

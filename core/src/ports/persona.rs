@@ -32,6 +32,10 @@ pub trait PersonaRepo: Send + Sync {
     /// A backup with what it holds.
     async fn persona_backup(&self, scope: &Scope, id: BackupId) -> Result<Option<Backup>>;
 
+    /// Bytes of the contents of a session's messages; 0 where there is no such session. The cost depends on
+    /// how many they are, and not on their length.
+    async fn conversation_bytes(&self, scope: &Scope, session: &SessionId) -> Result<u64>;
+
     /// The messages of a session that have tags, in the order of the conversation.
     async fn message_tags(
         &self,

@@ -69,6 +69,28 @@ async fn a_hundred_turns_keep_the_prompt_and_stay_within_their_limit() {
 }
 
 #[tokio::test]
+async fn history_is_warned_of_before_any_of_it_is_cut() {
+    let world = World::new();
+    for (memory, prompt) in [(false, 0), (true, 0), (false, 400), (true, 400)] {
+        let mut new = NewPersona { memory, ..with_history(1_200) };
+        new.system_prompt.push_str(&" word".repeat(prompt));
+        let persona = world.make(new).await;
+        let model = ScriptedModel::default();
+        let mut warned = 0;
+        for n in 0.. {
+            let question = format!("Question {n}: what comes after stage {n} of the journey?");
+            let (turn, result) = world.say(&model, persona.id, &question).await;
+            if result.history_truncated {
+                assert!(turn.warnings[0].contains("are not sent"), "{:?}", turn.warnings);
+                break;
+            }
+            warned += u32::from(turn.warnings.iter().any(|warning| warning.contains(" % of the ")));
+        }
+        assert!(warned >= 3, "{warned} warnings with {prompt} words, memory {memory}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_turn_is_told() {
     let world = World::new();
     let persona = world.make(with_history(2_000)).await;
@@ -259,6 +281,16 @@ async fn a_conversation_has_an_end() {
     assert_eq!((error.kind(), model.asked().len()), (ErrorKind::Conflict, 2));
     assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 4);
     world.say(&model, persona.id, "Again?").await;
+    // Bytes count, however few tokens they take.
+    let limit = World::with(PersonaLimits { context_bytes: 10_000, ..PersonaLimits::default() });
+    let persona = limit.persona("Guide").await;
+    let spaces = format!("a{}b", " ".repeat(4_990));
+    limit.say(&ScriptedModel::answering(&[&spaces]), persona.id, &spaces).await;
+    limit.prepare(persona.id, &"x".repeat(10_000 - 2 * spaces.len())).await;
+    let request = ChatRequest::new("x".repeat(10_001 - 2 * spaces.len()));
+    let error = limit.personas.prepare(&limit.scope, persona.id, &request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.message().contains("10000 bytes"), "{error}");
     let small = World::with(PersonaLimits { context_bytes: 100, ..PersonaLimits::default() });
     let persona = small.persona("Guide").await;
     let request = ChatRequest::new("word ".repeat(30));

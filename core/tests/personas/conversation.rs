@@ -1,13 +1,16 @@
 //! Conversations: pages, search, tags, deletion, and leaving and coming back.
 
+use std::collections::BTreeMap;
+
 use throughline_core::ids::MessageId;
 use throughline_core::persona::{
-    ConversationFilter, ExportFormat, NewPersona, Persona, PersonaLimits, Slice,
+    Conversation, ConversationFilter, ExportFormat, Listed, NewPersona, Persona, PersonaLimits,
+    Slice,
 };
-use throughline_core::ports::{FactRepo, PersonaRepo, SessionRepo};
-use throughline_core::session::{NewMessage, Role};
+use throughline_core::ports::{FactRepo, IndexUnit, PersonaRepo, SessionRepo, Store, TermId};
+use throughline_core::session::{Message, NewMessage, PreparedMessage, Role};
 use throughline_core::{ErrorKind, Scope};
-use throughline_testkit::build::{scope, session};
+use throughline_testkit::build::{append, batch, message, scope, session};
 use throughline_testkit::memory::ScriptedModel;
 
 use crate::{HOUR, World, repeat};
@@ -68,6 +71,77 @@ async fn pages_go_either_way() {
 }
 
 #[tokio::test]
+async fn a_turn_that_is_kept_meanwhile_hides_nothing() {
+    let world = World::new();
+    let (personas, scope) = (&world.personas, &world.scope);
+    // An export has all that was said before.
+    let export = async |persona: Persona| {
+        personas.export(scope, persona.id, ExportFormat::Json).await.unwrap()
+    };
+    let has_all = async |_: &Persona, text: String, before: &[Message], _: &[Message]| {
+        for message in before {
+            assert!(text.contains(&format!("\"{}\"", message.content)), "{text}");
+        }
+    };
+    world.interrupted(6, export, has_all).await;
+    // Nor does clearing leave anything of it.
+    let clear = async |persona: Persona| personas.clear(scope, persona.id).await.unwrap();
+    let left_none = async |_: &Persona, cleared, before: &[Message], after: &[Message]| {
+        assert!(cleared >= before.len() as u64, "{cleared}");
+        assert!(after.iter().all(|left| !before.contains(left)), "{after:?}");
+    };
+    world.interrupted(6, clear, left_none).await;
+    // Pages from the oldest on stay where they are, and those of the newest are of one moment.
+    for newest_first in [false, true] {
+        let filter = ConversationFilter { newest_first, tag: None };
+        let list = async |persona: Persona| {
+            let slice = Slice::new(2, 3).unwrap();
+            personas.conversation(scope, persona.id, &filter, slice).await.unwrap()
+        };
+        let check = async |_: &Persona, listed: Listed<Conversation>, before: &[Message], _: &_| {
+            let ids: Vec<_> = listed.items.iter().map(|held| held.message.id).collect();
+            let then = usize::try_from(listed.total).unwrap();
+            let expected: Vec<_> = match newest_first {
+                false => before[2..5].iter().map(|message| message.id).collect(),
+                // Two more are before these, where they were there already.
+                true => before.iter().rev().skip(8 - then).take(3).map(|m| m.id).collect(),
+            };
+            assert!((6..=8).contains(&then) && listed.next == Some(5), "{listed:?}");
+            assert_eq!(ids, expected, "newest first: {newest_first}, of {then}");
+        };
+        world.interrupted(6, list, check).await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_from_the_oldest_on_reads_no_further() {
+    let world = World::new();
+    let persona = world.persona("Long").await;
+    let said: Vec<NewMessage> =
+        (0..700).map(|n| NewMessage::new(Role::User, format!("Note {n}."))).collect();
+    for some in said.chunks(350) {
+        world.sessions.append(&world.scope, &persona.session, some.to_vec()).await.unwrap();
+    }
+    let oldest = ConversationFilter { newest_first: false, tag: None };
+    for (offset, limit, first, next) in [
+        (0, 10, Some(0), Some(10)),
+        (490, 20, Some(490), Some(510)),
+        (600, 100, Some(600), None),
+        (700, 5, None, None),
+    ] {
+        let slice = Slice::new(offset, limit).unwrap();
+        let (page, total, then) = contents(&world, &persona, &oldest, slice).await;
+        assert_eq!((total, then), (700, next), "{offset}");
+        assert_eq!(page.first().cloned(), first.map(|n: usize| format!("Note {n}.")));
+        assert_eq!(page.len(), if first.is_some() { limit } else { 0 });
+    }
+    let text = world.personas.export(&world.scope, persona.id, ExportFormat::Markdown).await;
+    let text = text.unwrap();
+    assert!(text.contains("Note 0.") && text.contains("Note 699."));
+    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 700);
+}
+
+#[tokio::test]
 async fn search_finds_words_within_the_conversation_only() {
     let world = World::new();
     let persona = asked(&world).await;
@@ -85,6 +159,26 @@ async fn search_finds_words_within_the_conversation_only() {
     assert_eq!(many.unwrap_err().kind(), ErrorKind::InvalidInput);
     let other = world.personas.search(&scope("bo"), persona.id, "harbor", 10).await;
     assert_eq!(other.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_word_that_the_scope_has_everywhere_is_found() {
+    let world = World::new();
+    let persona = asked(&world).await;
+    let search = |query: &'static str| async {
+        let found = world.personas.search(&world.scope, persona.id, query, 10).await.unwrap();
+        let found = found.into_iter().map(|hit| (hit.conversation.message.id, hit.passage));
+        // How much each word tells depends on the scope: the order may be another.
+        found.collect::<BTreeMap<_, _>>()
+    };
+    let alone = [search("harbor").await, search("the walnut harbor").await];
+    let unit = |word| IndexUnit { terms: vec![(TermId::of(word), 1)], length: 1, vector: None };
+    let log = PreparedMessage { units: vec![unit("harbor"); 33_000], ..message("a log") };
+    let write = append("log", log);
+    world.store.apply(batch(&world.scope).with(write)).await.unwrap();
+    assert_eq!(alone[0].len(), 2);
+    assert_eq!([search("harbor").await, search("the walnut harbor").await], alone);
+    assert!(search("zeppelin").await.is_empty());
 }
 
 #[tokio::test]
@@ -111,6 +205,31 @@ async fn messages_have_tags() {
     assert_eq!(tag(said[0].id, &["a,b"]).await.unwrap_err().kind(), ErrorKind::InvalidInput);
     tag(said[4].id, &[]).await.unwrap();
     assert_eq!(contents(&world, &persona, &tagged, all).await.1, 1);
+}
+
+#[tokio::test]
+async fn all_of_some_messages_are_tagged_or_none_is() {
+    let world = World::new();
+    let persona = asked(&world).await;
+    let said: Vec<MessageId> =
+        world.said(&persona.session).await.iter().map(|message| message.id).collect();
+    let tag = |ids: Vec<MessageId>, tag: &str| {
+        let (personas, scope, id, tags) =
+            (&world.personas, &world.scope, persona.id, [tag.to_owned()]);
+        async move { personas.tag_messages(scope, id, &ids, &tags).await }
+    };
+    let tagged = async || world.store.message_tags(&world.scope, &persona.session).await.unwrap();
+    let unknown = MessageId::from_uuid(uuid::Uuid::max());
+    let error = tag(vec![said[0], unknown, said[1]], "a").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.message().contains(&unknown.to_string()), "{error}");
+    for (ids, tags) in [(vec![], "a"), (vec![said[0]; 501], "a"), (vec![said[0]], "a,b")] {
+        assert_eq!(tag(ids, tags).await.unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+    assert_eq!(tagged().await, [], "nothing was tagged");
+    assert_eq!(tag(vec![said[2], said[0], said[2]], "a").await.unwrap(), ["a"]);
+    let kept = vec!["a".to_owned()];
+    assert_eq!(tagged().await, [(said[0], kept.clone()), (said[2], kept)]);
 }
 
 #[tokio::test]
@@ -154,7 +273,7 @@ async fn an_export_comes_back_as_another_persona() {
             assert_eq!((&came.name, &came.system_prompt), (&persona.name, &persona.system_prompt));
             assert_eq!((came.settings, came.turns), (persona.settings, 0));
             let messages = world.store.recent_messages(scope, &came.session, 99).await.unwrap();
-            let told = |messages: &[throughline_core::session::Message]| -> Vec<_> {
+            let told = |messages: &[Message]| -> Vec<_> {
                 let told = messages.iter();
                 told.map(|m| (m.role, m.content.clone(), m.created_at)).collect()
             };
@@ -184,6 +303,18 @@ async fn a_bad_import_keeps_nothing() {
         )
     };
     let user = || message("user");
+    for (text, place) in [
+        (export(&[user(), message("tool")]), "conversations[1].role: `tool`"),
+        (
+            "# A\n\n## System prompt\n```text\nYou are A.\n```\n### tool\n```text\nhi\n```\n"
+                .to_owned(),
+            "conversations[0].role: `tool`",
+        ),
+    ] {
+        let error = world.personas.import(&world.scope, &text, None).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.message().starts_with(place), "{error}");
+    }
     for (text, kind) in [
         ("nothing".to_owned(), ErrorKind::InvalidInput),
         (export(&[user(), message("robot")]), ErrorKind::InvalidInput),
@@ -196,9 +327,9 @@ async fn a_bad_import_keeps_nothing() {
     assert!(world.store.personas(&world.scope).await.unwrap().is_empty());
     let totals = world.store.totals(&world.scope).await.unwrap();
     assert_eq!((totals.messages, totals.facts), (0, 0));
-    let fine = export(&[user(), message("assistant")]);
+    let fine = export(&[message("system"), user(), message("assistant")]);
     let came = world.personas.import(&world.scope, &fine, None).await.unwrap().value;
-    assert_eq!(world.said(&came.session).await.len(), 2);
+    assert_eq!(world.said(&came.session).await.len(), 3);
 }
 
 #[tokio::test]

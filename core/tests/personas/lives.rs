@@ -5,6 +5,7 @@ use throughline_core::persona::{
     FromPreset, NewPersona, Overrides, PersonaChange, PersonaFilter, PersonaLimits, Slice, Status,
 };
 use throughline_core::ports::{PersonaRepo, SessionRepo};
+use throughline_core::session::{Message, NewMessage, Role};
 use throughline_core::{ErrorKind, Scope};
 use throughline_testkit::build::scope;
 use throughline_testkit::memory::ScriptedModel;
@@ -183,6 +184,27 @@ async fn a_deleted_persona_is_hidden_backed_up_and_restored() {
     assert_eq!(world.said(&from.session).await.len(), 2);
     let wrong = world.personas.restore_backup(&world.scope, from.id, backups[0].id, None).await;
     assert_eq!(wrong.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn what_is_over_the_limits_is_backed_up_and_comes_back_whole() {
+    let limits = PersonaLimits { context_bytes: 100, conversations: 4, ..PersonaLimits::default() };
+    let world = World::with(limits);
+    let persona = world.persona("A").await;
+    let long = format!("The first answer{}is long.", " ".repeat(200));
+    world.say(&ScriptedModel::answering(&[&long]), persona.id, "First question?").await;
+    let more = vec![NewMessage::new(Role::User, "Of a client of its own."); 3];
+    world.sessions.append(&world.scope, &persona.session, more).await.unwrap();
+    let said = world.said(&persona.session).await;
+    assert_eq!(said.len(), 5, "neither limit holds it up");
+    world.personas.delete(&world.scope, persona.id, None).await.unwrap();
+    let backup = world.personas.backups(&world.scope, persona.id).await.unwrap().remove(0);
+    let back = world.personas.restore_backup(&world.scope, persona.id, backup.id, None).await;
+    let back = world.said(&back.unwrap().value.session).await;
+    let contents = |said: &[Message]| -> Vec<String> {
+        said.iter().map(|message| message.content.clone()).collect()
+    };
+    assert_eq!(contents(&back), contents(&said));
 }
 
 #[tokio::test]

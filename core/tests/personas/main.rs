@@ -11,6 +11,7 @@ mod upkeep;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use throughline_core::Scope;
 use throughline_core::context::ContextService;
 use throughline_core::erase::EraseService;
@@ -104,6 +105,39 @@ impl World {
     /// A turn that is to be answered.
     pub(crate) async fn prepare(&self, id: PersonaId, message: &str) -> ChatTurn {
         self.personas.prepare(&self.scope, id, &ChatRequest::new(message)).await.unwrap()
+    }
+
+    /// Does something at each of its calls of the store in turn, from the first on, while another caller keeps
+    /// a turn of a new persona just before that call. `check` is told what came of it, and what was said before
+    /// and is said after.
+    pub(crate) async fn interrupted<T>(
+        &self,
+        messages: usize,
+        work: impl AsyncFn(Persona) -> T,
+        check: impl AsyncFn(&Persona, T, &[Message], &[Message]),
+    ) {
+        for calls in 0.. {
+            let persona = self.persona("Busy").await;
+            let model = ScriptedModel::default();
+            for n in 0..messages / 2 {
+                self.say(&model, persona.id, &format!("Question {n}?")).await;
+            }
+            let before = self.said(&persona.session).await;
+            let receipt = self.prepare(persona.id, "And meanwhile?").await.receipt;
+            let (personas, scope) = (self.personas.clone(), self.scope.clone());
+            self.store.interrupt(calls, move || {
+                let kept = personas.commit(&scope, &receipt, "Meanwhile.").now_or_never().unwrap();
+                kept.unwrap();
+            });
+            let done = work(persona.clone()).await;
+            let was_interrupted = !self.store.cancel_interruption();
+            check(&persona, done, &before, &self.said(&persona.session).await).await;
+            self.personas.erase(&self.scope, persona.id).await.unwrap();
+            if !was_interrupted {
+                assert!(calls > 2, "it calls the store several times");
+                return;
+            }
+        }
     }
 
     /// All that was said.

@@ -1,9 +1,11 @@
 //! Presets of one's own, and how often presets are used.
 
+use serde_json::{Value, json};
 use throughline_core::ErrorKind;
 use throughline_core::ids::PresetId;
 use throughline_core::persona::{
-    Finding, FromPreset, NewPreset, Overrides, PersonaLimits, PresetChange, PresetUse, Slice,
+    Finding, FromPreset, NewPreset, Overrides, PersonaLimits, PresetChange, PresetUse, Settings,
+    Slice, built_in,
 };
 use throughline_testkit::build::scope;
 use throughline_testkit::memory::ScriptedModel;
@@ -20,6 +22,46 @@ fn new(name: &str) -> NewPreset {
         settings: Overrides::default(),
         metadata: Some("{\"owner\": \"ana\"}".to_owned()),
     }
+}
+
+/// The built-in presets, word for word as seed 001 has them.
+const SEED: &str = include_str!("presets_of_the_seed.ts");
+
+/// What the seed says: each key with its value, line by line.
+fn of_the_seed() -> Vec<(&'static str, Value)> {
+    let value = |line: &'static str| {
+        let (key, value) = line.trim().split_once(": ")?;
+        // What opens an object is no value.
+        Some((key, serde_json::from_str(value.trim_end_matches(',')).ok()?))
+    };
+    SEED.lines().filter_map(value).collect()
+}
+
+#[test]
+fn built_in_presets_are_those_of_the_seed() {
+    let held: Vec<(&str, Value)> = built_in()
+        .into_iter()
+        .flat_map(|preset| {
+            let Settings { temperature, max_tokens, max_history_tokens, expiry_days } =
+                preset.settings;
+            [
+                ("id", json!(preset.id.as_str())),
+                ("name", json!(preset.name)),
+                ("description", json!(preset.description)),
+                ("systemPrompt", json!(preset.system_prompt)),
+                ("defaultPersonality", json!(preset.default_personality)),
+                ("temperature", json!(temperature)),
+                ("maxTokens", json!(max_tokens)),
+                ("maxHistoryTokens", json!(max_history_tokens)),
+                ("expiryDays", json!(expiry_days)),
+            ]
+        })
+        .collect();
+    assert_eq!(held.len(), 6 * 9);
+    for (held, expected) in held.iter().zip(of_the_seed()) {
+        assert_eq!(*held, expected);
+    }
+    assert_eq!(held, of_the_seed());
 }
 
 fn id(id: &str) -> PresetId {

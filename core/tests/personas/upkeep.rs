@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use throughline_core::erase::EraseService;
-use throughline_core::job::JobState;
+use throughline_core::job::{Job, JobState};
 use throughline_core::page::PageRequest;
 use throughline_core::persona::{
-    BackupReason, ChatRequest, Persona, PersonaFilter, PersonaLimits, UPKEEP_JOB, Upkept,
+    BackupReason, ChatRequest, NewPersona, Persona, PersonaFilter, PersonaLimits, UPKEEP_JOB,
+    Upkept,
 };
 use throughline_core::ports::{JobRepo, PersonaRepo, SessionRepo};
-use throughline_core::session::SessionService;
+use throughline_core::session::{NewMessage, Role, SessionService};
 use throughline_testkit::memory::ScriptedModel;
 use throughline_testkit::{SequentialIds, WordTokenizer};
 
@@ -51,9 +53,9 @@ async fn what_expired_is_put_away_and_erased_when_its_grace_ends() {
     let (one, two) = (world.persona("One").await, world.persona("Two").await);
     world.say(&ScriptedModel::default(), one.id, "The canary sings at noon.").await;
     world.clock.advance(HOUR * 169);
-    let slice = world.personas.clean_up(&world.scope, 1).await.unwrap();
+    let slice = world.personas.due(&world.scope, 1).await.unwrap();
     assert_eq!((slice.expired, slice.more), (1, true));
-    let slice = world.personas.clean_up(&world.scope, 1).await.unwrap();
+    let slice = world.personas.due(&world.scope, 1).await.unwrap();
     assert_eq!((slice.expired, slice.more), (1, false));
     assert_eq!(reasons(&world, &one).await, [BackupReason::Expiry]);
     let everything = PersonaFilter { include_expired: true, include_deleted: true, tag: None };
@@ -104,6 +106,40 @@ async fn erasing_leaves_no_copies() {
 }
 
 #[tokio::test]
+async fn a_context_without_a_backup_is_backed_up_again() {
+    let world = World::new();
+    let persona = world.persona("Guide").await;
+    world.say(&ScriptedModel::default(), persona.id, "The secret is 4471.").await;
+    world.clock.advance(HOUR * 24);
+    assert_eq!(due(&world).await.backed_up, 1);
+    // Erasing a message takes its backups along, and is no interaction.
+    let said = world.said(&persona.session).await;
+    world.personas.delete_messages(&world.scope, persona.id, &[said[0].id]).await.unwrap();
+    assert_eq!(reasons(&world, &persona).await, []);
+    world.clock.advance(HOUR * 23);
+    assert_eq!(due(&world).await.backed_up, 0, "not before a day");
+    world.clock.advance(HOUR);
+    assert_eq!(due(&world).await.backed_up, 1);
+    assert_eq!(reasons(&world, &persona).await, [BackupReason::Daily]);
+    world.clock.advance(HOUR * 24);
+    assert_eq!(due(&world).await, Upkept::default(), "it has one");
+    // What a client says in the session by itself is backed up as well.
+    let own = NewMessage::new(Role::User, "Of a client with a model of its own.");
+    world.sessions.append(&world.scope, &persona.session, vec![own]).await.unwrap();
+    assert_eq!(due(&world).await.backed_up, 1);
+    let newest = world.store.persona_backups(&world.scope, persona.id).await.unwrap().remove(0);
+    let held = world.store.persona_backup(&world.scope, newest.id).await.unwrap().unwrap();
+    assert!(held.data.contains("model of its own") && !held.data.contains("4471"));
+    let none = World::with(PersonaLimits { daily_backups: 0, ..PersonaLimits::default() });
+    let persona = none.persona("Guide").await;
+    none.clock.advance(HOUR * 24);
+    due(&none).await;
+    none.clock.advance(HOUR * 24);
+    assert_eq!(due(&none).await, Upkept::default());
+    assert_eq!(reasons(&none, &persona).await, []);
+}
+
+#[tokio::test]
 async fn a_job_does_what_is_due_and_comes_back() {
     let world = World::new();
     let persona = world.persona("Guide").await;
@@ -130,6 +166,47 @@ async fn a_job_does_what_is_due_and_comes_back() {
     assert_eq!(jobs().await, [], "no persona, no job");
     let error = world.personas.prepare(&world.scope, persona.id, &ChatRequest::new("Hello?")).await;
     assert!(error.is_err());
+}
+
+#[tokio::test]
+async fn little_is_done_at_a_time_and_all_of_it_in_the_end() {
+    for (limit, rounds) in
+        [(1, [1, 1, 1, 1, 1, 0]), (2, [2, 2, 1, 0, 0, 0]), (9, [5, 0, 0, 0, 0, 0])]
+    {
+        let world = World::new();
+        for n in 0..5 {
+            world.persona(&format!("Number {n}")).await;
+        }
+        world.clock.advance(HOUR * 24);
+        for expected in rounds {
+            let (jobs, done) = world.personas.work(limit).await.unwrap();
+            assert_eq!((jobs, done.backed_up), (u64::from(expected > 0), expected), "{limit}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_context_that_is_made_while_the_last_one_goes_has_its_job() {
+    for calls in 0.. {
+        let world = World::new();
+        let last = world.persona("Last").await;
+        world.personas.delete(&world.scope, last.id, None).await.unwrap();
+        world.clock.advance(HOUR * 24 * 8);
+        let (personas, scope) = (world.personas.clone(), world.scope.clone());
+        world.store.interrupt(calls, move || {
+            let new = NewPersona::new("New", "You are new.");
+            personas.create(&scope, new, None).now_or_never().unwrap().unwrap();
+        });
+        assert_eq!(world.personas.work(1).await.unwrap().1.erased, 1);
+        if world.store.cancel_interruption() {
+            assert!(calls > 5, "it calls the store several times");
+            return;
+        }
+        let page = PageRequest::first(50).unwrap();
+        let jobs = world.store.jobs(&world.scope, &page).await.unwrap().items;
+        let is_waiting = |job: &Job| job.kind == UPKEEP_JOB && job.state == JobState::Queued;
+        assert!(jobs.iter().any(is_waiting), "made before call {calls}: {jobs:?}");
+    }
 }
 
 #[tokio::test]

@@ -183,6 +183,7 @@ measured!(PersonaRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn preset_uses(scope: &Scope) -> Vec<(PresetId, PresetUse)>;
     fn persona_backups(scope: &Scope, id: PersonaId) -> Vec<BackupHead>;
     fn persona_backup(scope: &Scope, id: BackupId) -> Option<Backup>;
+    fn conversation_bytes(scope: &Scope, session: &SessionId) -> u64;
     fn message_tags(scope: &Scope, session: &SessionId) -> Vec<(MessageId, Vec<String>)>;
 });
 

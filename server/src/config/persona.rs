@@ -17,7 +17,8 @@ pub struct PersonaConfig {
     pub max_conversations: u64,
     /// Bytes of a system prompt, and of a personality.
     pub max_prompt_bytes: usize,
-    /// Size of a context with its conversation, also of one that is imported, in MiB.
+    /// Size of a conversation that takes a further message, or is imported, in MiB. Exports and backups are
+    /// whole.
     pub max_context_mb: usize,
     /// Days for which a deleted context can be restored; then it is erased.
     pub grace_days: u32,

@@ -97,7 +97,7 @@ fn told(result: CreateMessageResult) -> Result<ChatAnswer> {
             "the model answered nothing: nothing was kept",
         ));
     }
-    Ok(ChatAnswer { text, model: result.model, stop_reason: result.stop_reason })
+    Ok(ChatAnswer { text, stop_reason: result.stop_reason })
 }
 
 fn no_model(question: &InputRequest) -> Error {

@@ -6,6 +6,7 @@
 //! the reason; a skip that names no scenario is an error.
 
 mod cache;
+mod chat_model;
 mod embedded;
 mod embedder;
 mod ledger;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use throughline_core::ports::{Cache, Embedder, ErasureLedger, RateLimiter, Store, VectorIndex};
 
+pub use chat_model::DirectedModel;
 pub use replicas::{Replicas, Time};
 
 /// A scenario that an adapter does not pass, and why that is right.
@@ -75,6 +77,16 @@ pub async fn vector_index<I: VectorIndex + 'static>(make: impl AsyncFn() -> I, s
 pub async fn embedder<E: Embedder + 'static>(make: impl AsyncFn() -> E, skips: &[Skip]) {
     let make = async || Arc::new(make().await) as Arc<dyn Embedder>;
     runner::run("Embedder", embedder::TABLE, make, skips).await;
+}
+
+/// Runs the table of the `ChatModel` port. `make` gives a model for each scenario that was asked nothing,
+/// and does what the scenario says.
+///
+/// # Panics
+/// With the names of all scenarios that failed, or of skips that no scenario has.
+pub async fn chat_model<M: DirectedModel + 'static>(make: impl AsyncFn() -> M, skips: &[Skip]) {
+    let make = async || Arc::new(make().await) as Arc<dyn DirectedModel>;
+    runner::run("ChatModel", chat_model::TABLE, make, skips).await;
 }
 
 /// Runs the table of the `ErasureLedger` port. `make` opens a fresh, empty ledger for each scenario.

@@ -8,6 +8,7 @@ mod entities;
 mod erasure;
 mod facts;
 mod files;
+mod interrupt;
 mod jobs;
 mod ledger;
 mod lexical;
@@ -48,6 +49,7 @@ use vector::Vectors;
 pub struct MemoryStore {
     state: Mutex<State>,
     enqueued: Notify,
+    interrupt: interrupt::Interrupt,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -105,6 +107,7 @@ impl MemoryStore {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
+        self.interrupt.call();
         // The state is swapped as a whole, so that a panic cannot leave it half-changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,7 +115,18 @@ impl MemoryStore {
     /// Another store that holds the same: a backup.
     #[must_use]
     pub fn copy(&self) -> Self {
-        Self { state: Mutex::new(self.state().clone()), enqueued: Notify::new() }
+        Self { state: Mutex::new(self.state().clone()), ..Self::default() }
+    }
+
+    /// Has something done after so many further calls, before the next one: what another caller does
+    /// between two calls of the one at hand. It may call the store.
+    pub fn interrupt(&self, after: usize, what: impl FnOnce() + Send + 'static) {
+        self.interrupt.set(after, Box::new(what));
+    }
+
+    /// Takes an interruption back that has not happened. Returns whether there was one.
+    pub fn cancel_interruption(&self) -> bool {
+        self.interrupt.cancel()
     }
 
     /// Reads a scope; one that was never written to reads as empty.

@@ -11,6 +11,8 @@ use throughline_core::text::terms;
 use throughline_core::{Error, ErrorKind, Result};
 use tokio::sync::Semaphore;
 
+use crate::conformance::DirectedModel;
+
 /// Hashes the terms of a text into a vector of length 1: texts that share terms are near, and equal
 /// texts are equal in every run.
 #[derive(Debug, Clone)]
@@ -112,6 +114,16 @@ impl ScriptedModel {
     }
 }
 
+impl DirectedModel for ScriptedModel {
+    fn then(&self, next: Answering) {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner).push_back(next);
+    }
+
+    fn asked(&self) -> Vec<ChatModelRequest> {
+        Self::asked(self)
+    }
+}
+
 #[async_trait]
 impl ChatModel for ScriptedModel {
     async fn complete(&self, request: &ChatModelRequest) -> Result<ChatAnswer> {
@@ -130,7 +142,9 @@ impl ChatModel for ScriptedModel {
                 text
             }
         };
-        let stop_reason = Some("endTurn".to_owned());
-        Ok(ChatAnswer { text, model: "scripted".to_owned(), stop_reason })
+        if text.trim().is_empty() {
+            return Err(Error::new(ErrorKind::Declined, "the script says nothing"));
+        }
+        Ok(ChatAnswer { text, stop_reason: Some("endTurn".to_owned()) })
     }
 }

@@ -104,6 +104,14 @@ impl PersonaRepo for MemoryStore {
         Ok(self.read(scope, |held| held.backups.get(&id).cloned()))
     }
 
+    async fn conversation_bytes(&self, scope: &Scope, session: &SessionId) -> Result<u64> {
+        Ok(self.read(scope, |held| {
+            let thread = held.sessions.iter().find(|thread| thread.head.id == *session);
+            let messages = thread.into_iter().flat_map(|thread| &thread.messages);
+            messages.map(|stored| stored.message.content.len() as u64).sum()
+        }))
+    }
+
     async fn message_tags(
         &self,
         scope: &Scope,

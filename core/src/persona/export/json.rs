@@ -24,7 +24,6 @@ struct Form {
     format: Option<String>,
     version: Option<u64>,
     exported_at: Option<AsText<Timestamp>>,
-    complete: Option<bool>,
     context: ContextForm,
     #[serde(alias = "messages")]
     conversations: Option<Vec<MessageForm>>,
@@ -86,7 +85,6 @@ pub(super) fn write(export: &Export) -> Result<String> {
         format: Some(FORMAT.to_owned()),
         version: Some(FORMAT_VERSION),
         exported_at: Some(AsText(export.exported_at)),
-        complete: Some(export.is_complete),
         context: ContextForm {
             name: export.name.clone(),
             system_prompt: export.system_prompt.clone(),
@@ -129,7 +127,6 @@ pub(super) fn read(json: Value) -> Result<Export> {
     let messages = form.conversations.unwrap_or_default();
     Ok(Export {
         exported_at,
-        is_complete: form.complete.unwrap_or(true),
         name: context.name,
         system_prompt: context.system_prompt,
         personality: context.personality.unwrap_or_default(),

@@ -10,12 +10,10 @@ use crate::error::{Error, Result};
 use crate::persona::Settings;
 
 /// Settings that are numbers or truth values; all others are texts.
-const BARE: &[&str] = &[
-    "version", "temperature", "max_tokens", "max_history_tokens", "expiry_days", "memory",
-    "complete",
-];
+const BARE: &[&str] =
+    &["version", "temperature", "max_tokens", "max_history_tokens", "expiry_days", "memory"];
 /// Settings of the whole, and not of the context.
-const OF_WHOLE: &[&str] = &["format", "version", "exported_at", "complete"];
+const OF_WHOLE: &[&str] = &["format", "version", "exported_at"];
 
 pub(super) fn write(export: &Export) -> String {
     let Settings { temperature, max_tokens, max_history_tokens, expiry_days } = export.settings;
@@ -25,7 +23,6 @@ pub(super) fn write(export: &Export) -> String {
         ("format", FORMAT.to_owned()),
         ("version", FORMAT_VERSION.to_string()),
         ("exported_at", export.exported_at.to_rfc3339()),
-        ("complete", export.is_complete.to_string()),
         ("created_at", export.created_at.to_rfc3339()),
         ("temperature", temperature.to_string()),
         ("max_tokens", max_tokens.to_string()),

@@ -54,8 +54,6 @@ impl std::str::FromStr for ExportFormat {
 pub struct Export {
     /// When it was made.
     pub exported_at: Timestamp,
-    /// Whether all of the conversation is in it; else its newest part.
-    pub is_complete: bool,
     /// See [`Persona::name`].
     pub name: String,
     /// See [`Persona::system_prompt`].
@@ -100,7 +98,6 @@ impl Export {
         let (created_at, messages) = (persona.created_at, Vec::new());
         Self {
             exported_at,
-            is_complete: true,
             name,
             system_prompt,
             personality,

@@ -18,7 +18,6 @@ fn export() -> Export {
         "```text\nfenced\n```\n# heading\n### user\n- tags: no\n````` five \"quotes\" \\ é 😀";
     Export {
         exported_at: at(99),
-        is_complete: true,
         name: "Calm: # \"Counselor\"".to_owned(),
         system_prompt: "You are calm.\n\n## Personality\n```\nx\n```".to_owned(),
         personality: "Steady".to_owned(),
@@ -46,7 +45,6 @@ fn both_forms_are_read_back_whole() {
         tags: Vec::new(),
         preset: None,
         messages: Vec::new(),
-        is_complete: false,
         memory: true,
         ..export()
     };
@@ -89,7 +87,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (changed("throughline.context", "other"), "format: is not"),
         (changed("\"version\": 1", "\"version\": 2"), "version: is newer"),
         (changed("0.35", "1.35"), "context.temperature: must be"),
-        (changed("0.35", "1e999"), "no JSON: number out of range at line 10"),
+        (changed("0.35", "1e999"), "no JSON: number out of range at line 9"),
         (changed("900", "\"many\""), "context.max_tokens: invalid type: string \"many\""),
         (changed("900", "900.0"), "context.max_tokens: invalid type: floating point"),
         (changed("900", "4294967296"), "context.max_tokens: invalid value"),

@@ -60,7 +60,7 @@ fn it_keeps_its_character_over_a_hundred_turns_and_two_restarts() {
     let prompt = made["context"]["systemPrompt"].as_str().unwrap().to_owned();
     let mut expiry = made["context"]["expiresAt"].as_str().unwrap().to_owned();
     let mut transcript = String::new();
-    let mut truncated = 0;
+    let (mut truncated, mut warned) = (0, 0);
     for turn in 1..=TURNS {
         let mut note = "";
         if RESTARTS.contains(&turn) {
@@ -96,15 +96,25 @@ fn it_keeps_its_character_over_a_hundred_turns_and_two_restarts() {
         assert!(now > expiry, "turn {turn}: {expiry} was not extended");
         expiry = now;
         truncated += u32::from(metadata["historyTruncated"] == true);
+        let is_soft = |warning: &Value| warning.as_str().unwrap().contains(" % of the ");
+        let warnings = metadata["warnings"].as_array();
+        let is_warned = warnings.is_some_and(|warnings| warnings.iter().any(is_soft));
+        assert!(!is_warned || truncated == 0, "turn {turn}: {metadata}");
+        warned += u32::from(is_warned);
+        let fills = match (metadata["historyTruncated"] == true, is_warned) {
+            (true, _) => ", the oldest left out",
+            (false, true) => ", with a warning that it fills up",
+            (false, false) => "",
+        };
         let _ = write!(
             transcript,
-            "{note}**{turn}. User:** {said}\n\n**Ombud:** {} *({} tokens of history{})*\n\n",
+            "{note}**{turn}. User:** {said}\n\n**Ombud:** {} *({} tokens of history{fills})*\n\n",
             answered["response"].as_str().unwrap(),
             metadata["historyTokens"],
-            if metadata["historyTruncated"] == true { ", the oldest left out" } else { "" },
         );
     }
     assert!(transcript.contains("It was 1,840 euros."), "{transcript}");
+    assert!(warned > 0, "history was cut without a warning");
     assert!(truncated > 50, "history was cut in {truncated} turns");
     let all = client.call(
         "conversation-manage",
@@ -132,7 +142,7 @@ const INTRODUCTION: &str = "\
 A context made of the preset `preset-calm-counselor`, over `throughline mcp`, with 1,200 tokens for all that a turn sends
 and three days to its expiry. The server is restarted twice, and the client changes the revision of the protocol each
 time. The answers are a scripted model's, which sees what a client's own would see: at every turn the test checks that it
-is sent the system prompt, that the budget holds, and that the expiry moves. What turn 7 says is long out of the history
-when turn 100 asks for it: recall brings it back.
+is sent the system prompt, that the budget holds, that the expiry moves, and that history is cut after a warning only.
+What turn 7 says is long out of the history when turn 100 asks for it: recall brings it back.
 
 ";

@@ -25,6 +25,7 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["personas":
     tags_are_of_the_messages_of_a_session,
     a_message_that_is_not_there_takes_no_tags,
     tags_go_in_with_their_message,
+    bytes_are_those_of_a_conversations_contents,
     a_session_takes_its_persona_along,
     a_message_takes_its_tags_and_backups_along,
     a_scope_takes_everything_along,
@@ -312,6 +313,26 @@ async fn tags_go_in_with_their_message(store: Port) {
     let both = batch(&scope).with(crate::build::append("s1", said)).with(tag("s1", id, &["a"]));
     store.apply(both).await.unwrap();
     assert_eq!(tags(&store, &scope, "s1").await, [(id, vec!["a".to_owned()])]);
+}
+
+async fn bytes_are_those_of_a_conversations_contents(store: Port) {
+    let (mine, yours) = (scope("a"), scope("b"));
+    let bytes = async |scope: &Scope, of: &str| {
+        store.conversation_bytes(scope, &session(of)).await.unwrap()
+    };
+    assert_eq!(bytes(&mine, "s1").await, 0, "there is no such session");
+    store.apply(batch(&mine).with(open("s1"))).await.unwrap();
+    assert_eq!(bytes(&mine, "s1").await, 0);
+    // Neither characters nor tokens: a run of spaces has few of these, and é two bytes.
+    let (spaces, accents) = (format!("a{}b", " ".repeat(9_000)), "é😀".repeat(100));
+    let said =
+        put(&store, &mine, "s1", vec![message(&spaces), message(&accents), message("x")]).await;
+    put_one(&store, &mine, "s2", message("elsewhere")).await;
+    put_one(&store, &yours, "s1", message("of another")).await;
+    assert_eq!(bytes(&mine, "s1").await, 9_002 + 600 + 1);
+    erase(&store, &mine, Erasure::Messages(vec![said[1].id])).await;
+    assert_eq!(bytes(&mine, "s1").await, 9_002 + 1);
+    assert_eq!((bytes(&mine, "s2").await, bytes(&yours, "s1").await), (9, 10));
 }
 
 async fn a_session_takes_its_persona_along(store: Port) {

@@ -121,9 +121,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         Action::Tag => {
             let tags = needed(asked.tags.as_ref(), "tags", "tag")?;
             let ids = ids("tag")?;
-            for message in &ids {
-                personas.tag_message(&scope, id, *message, tags).await?;
-            }
+            personas.tag_messages(&scope, id, &ids, tags).await?;
             let message = format!("Tagged {} messages", ids.len());
             Answer { success: true, message, ..Answer::default() }
         }
