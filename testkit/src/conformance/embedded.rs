@@ -160,7 +160,7 @@ async fn what_is_erased_leaves_every_space(port: Port) {
 
 async fn a_scope_erased_whole_leaves_no_vector_and_no_gap(port: Port) {
     port.apply(with_vectors("s1", vec![embedded("x", [1.0, 0.0])])).await.unwrap();
-    erase(&port, Erasure::Scope { through: 1 }).await;
+    erase(&port, Erasure::Scope { through: 1, documents: 1 }).await;
     assert!(held(&port, &flat()).await.is_empty());
     port.apply(with_vectors("s1", vec![embedded("y", [1.0, 0.0])])).await.unwrap();
     assert_eq!(watermark(&port, Namespace::Message).await, 2);
