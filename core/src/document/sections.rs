@@ -113,6 +113,33 @@ pub fn sections(text: &str) -> Vec<Section> {
     sections
 }
 
+/// A text for the inside of a section: lines that would begin another one are escaped as Markdown has it, and a
+/// fence of code that is open at its end is closed.
+pub(super) fn within_section(text: &str) -> String {
+    let mut headings = Headings::default();
+    let mut escaped = String::with_capacity(text.len());
+    for whole in lines(text) {
+        let before = (headings.fence, headings.paragraph, headings.within);
+        headings.read(whole, 0, whole, 1);
+        if headings.found.pop().is_none() {
+            escaped.push_str(whole);
+            continue;
+        }
+        (headings.fence, headings.paragraph, headings.within) = before;
+        let indent = whole.len() - whole.trim_start().len();
+        let line = format!("{}\\{}", &whole[..indent], &whole[indent..]);
+        headings.read(&line, 0, &line, 1);
+        escaped.push_str(&line);
+    }
+    if let Some((mark, length)) = headings.fence {
+        if !escaped.ends_with('\n') {
+            escaped.push('\n');
+        }
+        escaped.extend(std::iter::repeat_n(mark, length));
+    }
+    escaped
+}
+
 /// Each section ends where the next one of its level or above begins.
 fn extend_over_subsections(sections: &mut [Section], end: usize) {
     // Of each level the start of the next section that is not below it, from the end on.
@@ -219,7 +246,7 @@ impl Headings {
             self.found.push(Heading { title, level, start: at, body, line });
         } else if let (Some((start, first)), Some(level)) = (self.paragraph, underline(trimmed)) {
             self.paragraph = None;
-            let title = fold_spaces(&text[start..at]);
+            let title = fold_spaces(text.get(start..at).unwrap_or_default());
             self.found.push(Heading { title, level, start, body, line: first });
         } else if begins_other(trimmed) {
             self.paragraph = None;

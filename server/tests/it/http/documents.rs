@@ -189,6 +189,17 @@ async fn old_documents_become_text() {
     assert_eq!(world.text().await, text);
     let again = world.0.request(Method::PUT, &format!("{PATH}?migrate=true")).json(&old);
     assert_eq!(Answer::of(again).await.ok()["outcome"], "unchanged");
+    let putting = |body: &str| {
+        let put = world.0.request(Method::PUT, &format!("{PATH}?migrate=true"));
+        Answer::of(put.header("content-type", "application/json").body(body.to_owned()))
+    };
+    let numbers = r##"{"b": [12345678901234567890123, 1.10], "a": "# X\n```\nopen"}"##;
+    assert_eq!(putting(numbers).await.ok()["outcome"], "added");
+    let text = "# A\n\\# X\n```\nopen\n```\n\n# B\n- 12345678901234567890123\n- 1.10\n";
+    assert_eq!(world.text().await, text);
+    let twice = putting(r#"{"a": 1, "a": 2}"#).await.problem(400, "invalid_input");
+    assert!(twice.contains("twice"), "{twice}");
+    assert_eq!(world.text().await, text);
 }
 
 #[tokio::test]
