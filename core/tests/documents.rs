@@ -14,10 +14,12 @@ use throughline_core::embedding::{EmbeddingService, Placement};
 use throughline_core::erase::EraseService;
 use throughline_core::ids::ActorId;
 use throughline_core::page::PageRequest;
-use throughline_core::ports::{Embedder, ErasureLedger, Namespace, VectorIndex};
+use throughline_core::ports::{
+    Embedder, ErasureLedger, Namespace, Store, UnitKey, VectorIndex, VectorItem, Write,
+};
 use throughline_core::session::{NewMessage, Role, SessionService};
 use throughline_core::{ErrorKind, Result, Scope};
-use throughline_testkit::build::{context, memory, scope, session, vault};
+use throughline_testkit::build::{batch, context, document, memory, scope, session, vault};
 use throughline_testkit::memory::{HashEmbedder, MemoryLedger, MemoryStore};
 use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};
 
@@ -93,6 +95,18 @@ impl World {
 
     async fn put(&self, text: &str) -> Put {
         self.put_as(&scope("a"), None, text, Expected::Anything).await.unwrap()
+    }
+
+    async fn put_to(&self, of: &str, text: &str) {
+        let put = PutDocument {
+            vault: vault("v1"),
+            memory: memory(of),
+            context: None,
+            actor: ActorId::new("agent").unwrap(),
+            text: text.to_owned(),
+            expected: Expected::Anything,
+        };
+        self.documents.put(&scope("a"), put).await.unwrap();
     }
 
     async fn text(&self) -> String {
@@ -279,6 +293,93 @@ async fn erased_documents_stay_erased_in_a_restored_backup() {
         assert_eq!(kind(latest), ErrorKind::NotFound);
         assert!(restored.found("kettle").await.is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_vault_is_searched_whatever_others_say() {
+    let world = World::new(false);
+    let put = async |within: &str, of: &str, text: &str| {
+        let put = PutDocument {
+            vault: vault(within),
+            memory: memory(of),
+            context: None,
+            actor: ActorId::new("agent").unwrap(),
+            text: text.to_owned(),
+            expected: Expected::Anything,
+        };
+        world.documents.put(&scope("a"), put).await.unwrap();
+    };
+    put("v1", "m1", &format!("The kettle whistles, {}.", "and so on and on ".repeat(8))).await;
+    for n in 0..600 {
+        put("loud", &format!("m{n}"), "kettle kettle").await;
+    }
+    let of = vault("v1");
+    let found = world.documents.search(&scope("a"), Some(&of), "kettle", 9).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].text().starts_with("The kettle whistles"));
+    let loud = vault("loud");
+    let found = world.documents.search(&scope("a"), Some(&loud), "kettle", 9).await.unwrap();
+    assert_eq!(found.len(), 9);
+    let none = vault("none");
+    assert!(
+        world.documents.search(&scope("a"), Some(&none), "kettle", 9).await.unwrap().is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_question_reads_only_so_much_of_documents() {
+    let world = World::new(false);
+    let text = format!("# Facts\nThe kettle is green.\n# Rest\n{}", "word ".repeat(100_000));
+    for n in 0..12 {
+        let new = document("v1", &format!("m{n}"), "c1", &text);
+        let batch = batch(&scope("a")).with(Write::PutDocument(Box::new(new)));
+        world.store.apply(batch).await.unwrap();
+    }
+    let found = world.documents.search(&scope("a"), None, "kettle", 24).await.unwrap();
+    let read: u64 = found.iter().map(|hit| hit.snapshot.info.bytes).sum();
+    assert!(!found.is_empty() && read <= (4 << 20) + 600_000, "{read} bytes of {}", found.len());
+}
+
+#[tokio::test]
+async fn a_document_is_erased_if_it_is_what_was_expected() {
+    let (world, ledger) = (World::new(false), Arc::new(MemoryLedger::new()));
+    let erase = world.eraser(ledger.clone());
+    let first = world.put("one").await.snapshot.info.etag;
+    let second = world.put("two").await.snapshot.info.etag;
+    let (vault, memory) = (vault("v1"), memory("m1"));
+    let of = scope("a");
+    let erasing = async |expected| erase.document_if(&of, &vault, &memory, &expected).await;
+    for wrong in [Expected::OneOf(vec![first]), Expected::OneOf(vec![]), Expected::Absent] {
+        assert_eq!(kind(erasing(wrong).await), ErrorKind::PreconditionFailed);
+    }
+    assert_eq!(ledger.last().await.unwrap(), 0, "nothing is recorded");
+    assert_eq!(world.text().await, "two");
+    assert_eq!(erasing(Expected::OneOf(vec![first, second])).await.unwrap().documents, 1);
+    assert_eq!(kind(erasing(Expected::Present).await), ErrorKind::NotFound);
+}
+
+/// What a put could not take out of an index apart, and what the history let go, is known by no snapshot.
+#[tokio::test]
+async fn nothing_of_replaced_snapshots_is_left_after_an_erasure() {
+    let world = World::new(true);
+    let erase = world.eraser(Arc::new(MemoryLedger::new()));
+    let space = HashEmbedder::new(64).space().clone();
+    world.put("of another time").await;
+    for n in 0..7 {
+        world.put(&format!("The harbor kettle {n} whistles.")).await;
+    }
+    world.put_to("m2", "The ferry leaves.").await;
+    world.embeddings.catch_up(&scope("a"), 99).await.unwrap();
+    // As a process leaves it that ends after the store's write.
+    let left: Vec<VectorItem> = (1..8)
+        .map(|number| VectorItem { key: UnitKey::document(number, 0), vector: vec![1.0; 64] })
+        .collect();
+    world.index.upsert(&scope("a"), Namespace::Document, &space, &left, 9).await.unwrap();
+    assert_eq!(world.vectors().await, 9);
+    let erased = erase.document(&scope("a"), &vault("v1"), &memory("m1")).await.unwrap();
+    assert!(!erased.waiting);
+    assert_eq!(world.vectors().await, 1);
+    assert_eq!(world.found("ferry").await, ["The ferry leaves."]);
 }
 
 #[tokio::test]

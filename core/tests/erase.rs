@@ -12,14 +12,14 @@ use throughline_core::erase::{EraseService, FORGET_JOB, SCOPE_TAG, copy_ledger};
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::ports::{
-    Cache, Clock, ErasureLedger, ErasureRepo, FactRepo, HeadLimits, HotHeads, JobRepo, LedgerEntry,
-    LedgerIdentity, Namespace, OutboxRepo, Recorded, SessionHead, SessionRepo, SummaryRepo,
-    VectorIndex, VectorSpace,
+    Cache, Clock, DocumentRepo, Erasure, ErasureLedger, ErasureRepo, FactRepo, HeadLimits,
+    HotHeads, JobRepo, LedgerEntry, LedgerIdentity, Namespace, OutboxRepo, Recorded, ScopeEnd,
+    SessionHead, SessionRepo, Store, SummaryRepo, UnitKey, VectorIndex, VectorSpace, Write,
 };
 use throughline_core::session::{NewMessage, Role, SessionService};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Result, Scope};
-use throughline_testkit::build::{at, scope, session};
+use throughline_testkit::build::{at, batch, context, document, memory, scope, session, vault};
 use throughline_testkit::memory::{HashEmbedder, MemoryCache, MemoryLedger, MemoryStore};
 use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};
 
@@ -343,6 +343,52 @@ async fn what_is_away_is_told_by_a_job() {
     assert_eq!(erase.work(9).await.unwrap(), 1);
     assert_eq!(world.indexed(&of).await, 0);
     assert_eq!(erase.work(9).await.unwrap(), 0);
+}
+
+/// A session was all that was said, and documents are left: their vectors stay.
+#[tokio::test]
+async fn the_job_of_an_erasure_leaves_what_is_left_in_the_index() {
+    let (world, of) = (World::new(), scope("a"));
+    world.say(&of, "s1", &["I live in Bergen."]).await;
+    let put = Write::PutDocument(Box::new(document("v1", "m1", "c1", "The ferry leaves at nine.")));
+    world.store.apply(batch(&of).with(put)).await.unwrap();
+    world.embeddings.catch_up(&of, 99).await.unwrap();
+    let away = Arc::new(Away { index: world.index.clone(), calls: AtomicUsize::new(0) });
+    let erase = world.erase.clone().with_beside(Some(away.index.clone()), Some(away.clone()), None);
+    assert!(erase.session(&of, &session("s1")).await.unwrap().waiting);
+    for (wait, done) in [(61, 0), (601, 1)] {
+        world.clock.advance(std::time::Duration::from_secs(wait));
+        assert_eq!(erase.work(9).await.unwrap(), done);
+    }
+    assert_eq!(world.indexed(&of).await, 0);
+    let space = throughline_core::ports::Embedder::space(&HashEmbedder::new(64)).clone();
+    let left = world.index.keys(&of, Namespace::Document, &space, None, 99).await.unwrap();
+    assert_eq!(left, [UnitKey::document(1, 0)]);
+}
+
+/// A put leaves the numbers of messages alone: only its own tells that it came after.
+#[tokio::test]
+async fn an_erasure_that_is_applied_again_leaves_documents_put_since() {
+    let (world, of) = (World::new(), scope("a"));
+    let put = async |id: &str| {
+        let new = document("v1", "m1", id, "The ferry leaves at nine.");
+        world.store.apply(batch(&of).with(Write::PutDocument(Box::new(new)))).await.unwrap();
+    };
+    put("c1").await;
+    let (tenant, user) = (of.tenant.clone(), of.user.clone());
+    let identity = world.ledger.identity().await.unwrap();
+    let end = ScopeEnd { scope: identity.scope(&of), through: 0, documents: 1 };
+    let entry = LedgerEntry::User { user: identity.user(&tenant, &user), scopes: vec![end] };
+    // Another process recorded and applied it, ended before it was noted, and the user went on.
+    world.ledger.record(&entry, at(1)).await.unwrap();
+    let erasure = Erasure::Scope { through: 0, documents: 1 };
+    let seed = uuid::Uuid::from_u128(7);
+    world.store.apply(batch(&of).with(Write::Erase { erasure, seed })).await.unwrap();
+    put("c2").await;
+    let replayed = world.erase.replay().await.unwrap();
+    assert_eq!((replayed.entries, replayed.erased.documents), (1, 0));
+    let held = world.store.document(&of, &vault("v1"), &memory("m1")).await.unwrap().unwrap();
+    assert_eq!(held.info.context, context("c2"));
 }
 
 #[tokio::test]

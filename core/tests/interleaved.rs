@@ -142,7 +142,7 @@ impl World {
 
     /// The whole scope goes, and somebody begins it anew.
     fn anew(&self, write: Write) -> Vec<WriteBatch> {
-        let erasure = Erasure::Scope { through: u64::MAX };
+        let erasure = Erasure::Scope { through: u64::MAX, documents: u64::MAX };
         let erase = batch(&self.of).with(Write::Erase { erasure, seed: id() });
         vec![erase, batch(&self.of).with(Write::DropScope), batch(&self.of).with(write)]
     }

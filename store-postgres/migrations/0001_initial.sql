@@ -213,12 +213,11 @@ CREATE TABLE document (
   UNIQUE (scope, vault, memory)
 ) WITH (fillfactor = 70);
 
--- Every text as it was put. seq is the number of the scope's last message then.
+-- Every text as it was put.
 CREATE TABLE document_snapshot (
   scope            uuid NOT NULL,
   number           bigint NOT NULL,
   document_id      bigint NOT NULL,
-  seq              bigint NOT NULL,
   created_at       bigint NOT NULL,
   etag             bytea NOT NULL,
   context          text COLLATE "C" NOT NULL,

@@ -73,7 +73,7 @@ pub(crate) async fn put(
     }
     let number = u32::try_from(counters.documents + 1)
         .map_err(|_| Error::new(ErrorKind::StorageFull, "too many snapshots of documents"))?;
-    let inserted = insert(connection, (scope, counters), (head, number, new)).await;
+    let inserted = insert(connection, scope, (head, number, new)).await;
     mapped(inserted, "apply")?;
     mapped(index(connection, (scope, counters), space, (number, new)).await, "apply")
 }
@@ -97,7 +97,7 @@ async fn holds(
 
 async fn insert(
     connection: &mut Timed,
-    (scope, counters): (Uuid, &ScopeRow),
+    scope: Uuid,
     (head, number, new): (Option<Head>, u32, &NewSnapshot),
 ) -> sqlx::Result<()> {
     let id = head.map_or(i64::from(number), |head| head.id);
@@ -124,14 +124,13 @@ async fn insert(
     .execute(&mut *connection)
     .await?;
     sqlx::query(
-        "INSERT INTO document_snapshot (scope, number, document_id, seq, created_at, etag, context,
+        "INSERT INTO document_snapshot (scope, number, document_id, created_at, etag, context,
            actor, text)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .bind(scope)
     .bind(i64::from(number))
     .bind(id)
-    .bind(bounded(counters.last_seq))
     .bind(new.created_at.as_micros())
     .bind(Etag::of(&new.text).as_bytes().as_slice())
     .bind(new.context.as_str())
@@ -223,10 +222,10 @@ pub(crate) async fn erase(
                 .fetch_all(&mut *connection)
                 .await?
         }
-        Erasure::Scope { through } => {
-            sqlx::query(AssertSqlSafe(format!("{gone} s.seq <= $2")))
+        Erasure::Scope { documents, .. } => {
+            sqlx::query(AssertSqlSafe(format!("{gone} s.number <= $2")))
                 .bind(scope)
-                .bind(bounded(*through))
+                .bind(bounded(*documents))
                 .fetch_all(&mut *connection)
                 .await?
         }
@@ -362,22 +361,49 @@ impl DocumentRepo for PostgresStore {
         Ok(Page::from_rows(mapped(rows.and_then(listed), "snapshots")?, page.limit()))
     }
 
-    async fn latest_documents(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Snapshot>> {
+    async fn latest_documents(
+        &self,
+        scope: &Scope,
+        numbers: &[u32],
+        most_bytes: u64,
+    ) -> Result<Vec<Snapshot>> {
         let numbers: Vec<i64> = numbers.iter().copied().map(i64::from).collect();
         let mut read = self.read(scope).await?;
+        // Which ones is told by their lengths, so that no text is read that is not given.
         let rows = sqlx::query(concat!(
             info!(),
-            ", s.text FROM unnest($2::bigint[]) WITH ORDINALITY AS n (number, nth)
+            ", s.text FROM (
+               SELECT s.number, n.nth,
+                 sum(octet_length(s.text)) OVER (ORDER BY n.nth) - octet_length(s.text) AS before
+               FROM unnest($2::bigint[]) WITH ORDINALITY AS n (number, nth)
+               JOIN document_snapshot s ON s.scope = $1 AND s.number = n.number
+               JOIN document d ON d.scope = $1 AND d.id = s.document_id AND d.latest = s.number
+             ) AS n
              JOIN document_snapshot s ON s.scope = $1 AND s.number = n.number
-             JOIN document d ON d.scope = $1 AND d.id = s.document_id AND d.latest = s.number
-             ORDER BY n.nth"
+             JOIN document d ON d.scope = $1 AND d.id = s.document_id
+             WHERE n.before < $3 ORDER BY n.nth"
         ))
         .bind(read.key)
         .bind(numbers)
+        .bind(bounded(most_bytes))
         .fetch_all(read.connection())
         .await;
         let found = |rows: Vec<PgRow>| rows.iter().map(read_snapshot).collect();
         mapped(rows.and_then(found), "latest_documents")
+    }
+
+    async fn latest_numbers(&self, scope: &Scope, vault: Option<&VaultId>) -> Result<Vec<u32>> {
+        let mut read = self.read(scope).await?;
+        let found: sqlx::Result<Vec<i64>> = sqlx::query_scalar(
+            "SELECT latest FROM document WHERE scope = $1 AND ($2::text IS NULL OR vault = $2)
+             ORDER BY latest",
+        )
+        .bind(read.key)
+        .bind(vault.map(VaultId::as_str))
+        .fetch_all(read.connection())
+        .await;
+        let numbers = |found: Vec<i64>| found.into_iter().map(number).collect();
+        mapped(found.and_then(numbers), "latest_numbers")
     }
 
     async fn vaults(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Vault>> {

@@ -194,13 +194,12 @@ CREATE TABLE document (
   UNIQUE (scope_id, vault, memory)
 ) STRICT, WITHOUT ROWID;
 
--- Every text as it was put. seq is the number of the scope's last message then.
+-- Every text as it was put.
 CREATE TABLE document_snapshot (
   rowid          INTEGER PRIMARY KEY,
   scope_id       INTEGER NOT NULL,
   number         INTEGER NOT NULL,
   document_id    INTEGER NOT NULL,
-  seq            INTEGER NOT NULL,
   created_at     INTEGER NOT NULL,
   etag           BLOB NOT NULL,
   context        TEXT NOT NULL,

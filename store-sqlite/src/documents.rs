@@ -107,15 +107,14 @@ fn insert(
         .execute(params![scope.id, id, number, new.vault.as_str(), new.memory.as_str()])?;
     connection
         .prepare_cached(
-            "INSERT INTO document_snapshot (scope_id, number, document_id, seq, created_at, etag,
-               context, actor, text)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO document_snapshot (scope_id, number, document_id, created_at, etag, context,
+               actor, text)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
         .execute(params![
             scope.id,
             number,
             id,
-            scope.last_seq,
             At(new.created_at),
             Etag::of(&new.text).as_bytes(),
             new.context.as_str(),
@@ -174,9 +173,9 @@ pub(crate) fn erase(
             .prepare_cached(&format!("{gone} d.vault = ?2 AND d.memory = ?3 AND s.number <= ?4"))?
             .query_map(params![scope_id, vault.as_str(), memory.as_str(), bounded(*through)], read)?
             .collect::<rusqlite::Result<_>>()?,
-        Erasure::Scope { through } => connection
-            .prepare_cached(&format!("{gone} s.seq <= ?2"))?
-            .query_map(params![scope_id, bounded(*through)], read)?
+        Erasure::Scope { documents, .. } => connection
+            .prepare_cached(&format!("{gone} s.number <= ?2"))?
+            .query_map(params![scope_id, bounded(*documents)], read)?
             .collect::<rusqlite::Result<_>>()?,
         Erasure::Messages(_) | Erasure::Session { .. } => return Ok(()),
     };
@@ -292,7 +291,12 @@ impl DocumentRepo for SqliteStore {
         Ok(Page::from_rows(rows.await?.unwrap_or_default(), limit))
     }
 
-    async fn latest_documents(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Snapshot>> {
+    async fn latest_documents(
+        &self,
+        scope: &Scope,
+        numbers: &[u32],
+        most_bytes: u64,
+    ) -> Result<Vec<Snapshot>> {
         let numbers = numbers.to_vec();
         let found = self.read_scope(scope, move |connection, scope_id| {
             let mut one = connection.prepare_cached(&format!(
@@ -300,11 +304,32 @@ impl DocumentRepo for SqliteStore {
                  JOIN document d ON d.scope_id = s.scope_id AND d.id = s.document_id
                  WHERE s.scope_id = ?1 AND s.number = ?2 AND d.latest = s.number"
             ))?;
-            let mut found = Vec::new();
+            let (mut found, mut bytes) = (Vec::new(), 0);
             for number in numbers {
-                found.extend(one.query_row((scope_id, number), read_snapshot).optional()?);
+                if bytes >= most_bytes {
+                    break;
+                }
+                let held = one.query_row((scope_id, number), read_snapshot).optional()?;
+                bytes += held.as_ref().map_or(0, |held| held.info.bytes);
+                found.extend(held);
             }
             Ok(found)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn latest_numbers(&self, scope: &Scope, vault: Option<&VaultId>) -> Result<Vec<u32>> {
+        let vault = vault.cloned();
+        let found = self.read_scope(scope, move |connection, scope_id| {
+            connection
+                .prepare_cached(
+                    "SELECT latest FROM document WHERE scope_id = ?1 AND (?2 IS NULL OR vault = ?2)
+                     ORDER BY latest",
+                )?
+                .query_map(params![scope_id, vault.as_ref().map(VaultId::as_str)], |row| {
+                    row.get(0)
+                })?
+                .collect()
         });
         Ok(found.await?.unwrap_or_default())
     }

@@ -31,8 +31,8 @@ pub struct Found {
 }
 
 impl ContextService {
-    /// The fenced block of what a turn of a session should recall, in all sessions of the scope, with the
-    /// warnings that came with it. It takes at most `room` tokens as a message, and is empty where nothing
+    /// The fenced block of what a turn of a session should recall, in all sessions and documents of the scope,
+    /// with the warnings that came with it. It takes at most `room` tokens as a message, and is empty where nothing
     /// is relevant or fits. `shown` are messages that are sent anyway.
     ///
     /// # Errors
@@ -49,10 +49,12 @@ impl ContextService {
             return Ok((String::new(), Vec::new()));
         }
         let request = AssembleRequest { recall, ..AssembleRequest::new(session.clone(), turn) };
-        let (found, ledger) = try_join!(
+        let (mut found, (_, documents), ledger) = try_join!(
             self.candidates(scope, &request, Intent::detect(turn), room),
+            self.totals_and_documents(scope, &request),
             self.ledger(scope, &request),
         )?;
+        found.add_documents(documents);
         let (candidates, _) = Stale::of(turn, &ledger.superseded).without(&found);
         let room = room - PER_MESSAGE;
         let recalled = select(&candidates, shown, room, &request.recall, &*self.tokenizer);

@@ -1,6 +1,6 @@
 //! Passages of documents for recall. Nothing is read where a scope has no document.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::meaning::{Meaning, blend};
@@ -10,7 +10,7 @@ use super::service::{AssembleRequest, ContextService, MOST_POSTINGS};
 use crate::document::{DocumentPassage, Snapshot, document_passages};
 use crate::error::Result;
 use crate::ids::VaultId;
-use crate::ports::{Namespace, ScopeTotals, TermId, UnitKey};
+use crate::ports::{Namespace, PostingLists, ScopeTotals, TermId, UnitKey};
 use crate::scope::Scope;
 use crate::text::guarded;
 
@@ -20,6 +20,12 @@ const RANKED: usize = 512;
 const NEAREST: usize = 64;
 /// Passages that are joined with their documents at once.
 const AT_ONCE: usize = 64;
+/// Bytes of documents that are read and cut for one question: past that, what is ranked lower falls out.
+const MOST_READ: u64 = 4 << 20;
+/// Passages nearest in meaning that are looked at where those of one vault are searched for: others are nearer.
+const NEAREST_OF_VAULT: usize = 512;
+/// Passages of a small vault whose meaning is looked at in any case.
+const MEANT_OF_VAULT: usize = 512;
 /// Candidates of one turn.
 const CANDIDATES: usize = 24;
 
@@ -110,62 +116,91 @@ impl ContextService {
         limit: usize,
     ) -> Result<(Vec<DocumentCandidate>, Option<String>)> {
         let terms: Vec<TermId> = query.content().iter().map(|term| TermId::of(term)).collect();
-        let found = self.store.postings(scope, Namespace::Document, &terms, MOST_POSTINGS).await?;
+        let mut found =
+            self.store.postings(scope, Namespace::Document, &terms, MOST_POSTINGS).await?;
         if found.stats.units == 0 {
             return Ok((Vec::new(), None));
         }
+        let only = match vault {
+            Some(_) => Some(self.store.latest_numbers(scope, vault).await?),
+            None => None,
+        };
+        if only.as_ref().is_some_and(Vec::is_empty) {
+            return Ok((Vec::new(), None));
+        }
+        keep_snapshots(&mut found, only.as_deref());
         let words = query.without_marks();
         let mut ranked = Ranking::new(&words, found, &Bm25::SINGLE).best(RANKED);
-        let also: Vec<UnitKey> = ranked.iter().take(NEAREST).map(|ranked| ranked.key).collect();
-        let (hits, warning) =
-            self.nearest(scope, Namespace::Document, query.text(), NEAREST, &also, options).await?;
+        let mut also: Vec<UnitKey> = ranked.iter().take(NEAREST).map(|ranked| ranked.key).collect();
+        also.extend(first_passages(only.as_deref().unwrap_or_default()));
+        let nearest = if only.is_some() { NEAREST_OF_VAULT } else { NEAREST };
+        let (mut hits, warning) =
+            self.nearest(scope, Namespace::Document, query.text(), nearest, &also, options).await?;
+        hits.retain(|hit| is_of(hit.key, only.as_deref()));
         if !hits.is_empty() {
             ranked = blend(&ranked, &hits, &Meaning::DOCUMENTS, |_| 1.0);
         }
-        let mut candidates = Vec::new();
+        Ok((self.join_documents(scope, &ranked, limit).await?, warning))
+    }
+
+    /// Joins the best ranked keys with the documents they stand for; keys that nothing stands for any more
+    /// fall out. Documents are read in the order of their best passages.
+    async fn join_documents(
+        &self,
+        scope: &Scope,
+        ranked: &[Ranked],
+        limit: usize,
+    ) -> Result<Vec<DocumentCandidate>> {
+        // Cutting a document costs its length: it is done once for all of its passages.
+        let mut held: HashMap<u32, (Arc<Snapshot>, Vec<DocumentPassage>)> = HashMap::new();
+        let (mut asked, mut seen) = (HashSet::new(), HashSet::new());
+        let (mut candidates, mut left) = (Vec::new(), MOST_READ);
         for chunk in ranked.chunks(AT_ONCE) {
-            candidates.extend(self.join_documents(scope, vault, chunk).await?);
+            let numbers: Vec<u32> = chunk
+                .iter()
+                .map(|ranked| ranked.key.session_number())
+                .filter(|number| asked.insert(*number))
+                .collect();
+            if left > 0 && !numbers.is_empty() {
+                for snapshot in self.store.latest_documents(scope, &numbers, left).await? {
+                    left = left.saturating_sub(snapshot.info.bytes);
+                    let cut = document_passages(&snapshot.text);
+                    held.insert(snapshot.info.number, (Arc::new(snapshot), cut));
+                }
+            }
+            candidates.extend(chunk.iter().filter_map(|Ranked { key, score }| {
+                let (snapshot, cut) = held.get(&key.session_number())?;
+                let passage = cut.get(usize::try_from(key.position()).ok()?)?.clone();
+                let (key, score, snapshot) = (*key, *score, Arc::clone(snapshot));
+                seen.insert(key).then_some(DocumentCandidate { key, snapshot, passage, score })
+            }));
             if candidates.len() >= limit {
                 break;
             }
         }
         candidates.truncate(limit);
-        Ok((candidates, warning))
+        Ok(candidates)
     }
+}
 
-    /// Joins ranked keys with the documents they stand for; keys that nothing stands for any more fall out.
-    async fn join_documents(
-        &self,
-        scope: &Scope,
-        vault: Option<&VaultId>,
-        ranked: &[Ranked],
-    ) -> Result<Vec<DocumentCandidate>> {
-        let mut numbers: Vec<u32> =
-            ranked.iter().map(|ranked| ranked.key.session_number()).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let held = self.store.latest_documents(scope, &numbers).await?;
-        let held: BTreeMap<u32, Arc<Snapshot>> = held
-            .into_iter()
-            .filter(|snapshot| vault.is_none_or(|vault| snapshot.info.vault == *vault))
-            .map(|snapshot| (snapshot.info.number, Arc::new(snapshot)))
-            .collect();
-        // Cutting a document costs its length: it is done once for all of its passages.
-        let mut cuts: HashMap<u32, Vec<DocumentPassage>> = HashMap::new();
-        let mut seen = HashSet::new();
-        let joined = ranked.iter().filter_map(|Ranked { key, score }| {
-            let number = key.session_number();
-            let snapshot = held.get(&number)?;
-            let cut = cuts.entry(number).or_insert_with(|| document_passages(&snapshot.text));
-            let passage = cut.get(usize::try_from(key.position()).ok()?)?.clone();
-            let snapshot = Arc::clone(snapshot);
-            seen.insert(*key).then_some(DocumentCandidate {
-                key: *key,
-                snapshot,
-                passage,
-                score: *score,
-            })
-        });
-        Ok(joined.collect())
+/// Whether a passage is of these snapshots, where it is only some; they are sorted.
+fn is_of(key: UnitKey, only: Option<&[u32]>) -> bool {
+    only.is_none_or(|only| only.binary_search(&key.session_number()).is_ok())
+}
+
+fn keep_snapshots(found: &mut PostingLists, only: Option<&[u32]>) {
+    if only.is_some() {
+        for list in &mut found.lists {
+            list.retain(|posting| is_of(posting.key, only));
+        }
     }
+}
+
+/// The first passages of each snapshot, about [`MEANT_OF_VAULT`] together; none of more snapshots than that.
+fn first_passages(numbers: &[u32]) -> impl Iterator<Item = UnitKey> {
+    let each = MEANT_OF_VAULT.checked_div(numbers.len()).unwrap_or_default();
+    let each = u32::try_from(each).unwrap_or_default();
+    numbers
+        .iter()
+        .flat_map(move |number| (0..each).map(move |ordinal| UnitKey::document(*number, ordinal)))
 }

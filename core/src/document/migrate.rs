@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 
 use super::prompt::SECTIONS;
-use super::sections::slug;
+use super::sections::{slug, within_section};
 
 /// Deepest nesting that is turned into text.
 const MOST_DEPTH: usize = 32;
@@ -25,7 +25,8 @@ pub enum Facet {
 
 /// The text of an old document: a heading for each facet, in the order of [`SECTIONS`] and then by name,
 /// whatever order they came in; objects within become headings below it as long as there are levels. Facets
-/// without a value are left out. The same object gives the same text.
+/// without a value are left out. What a facet says stays in its section: a line of it that reads as a heading is
+/// escaped, and a fence of code that it leaves open is closed. The same object gives the same text.
 ///
 /// # Errors
 /// `InvalidInput` for an object without any value, or one that is nested too deep.
@@ -73,11 +74,12 @@ fn write_object(text: &mut String, facets: &[(String, Facet)], level: usize) -> 
         text.push('\n');
         match facet {
             Facet::Object(facets) => write_object(text, facets, level + 1)?,
-            Facet::List(items) => write_list(text, items, 0)?,
-            Facet::Text(own) => {
-                text.push_str(own.trim_end());
-                text.push('\n');
+            Facet::List(items) => {
+                let mut list = String::new();
+                write_list(&mut list, items, 0)?;
+                push_lines(text, &within_section(list.trim_end()));
             }
+            Facet::Text(own) => push_lines(text, &within_section(own.trim_end())),
             Facet::Scalar(own) => {
                 text.push_str(own);
                 text.push('\n');
@@ -86,6 +88,11 @@ fn write_object(text: &mut String, facets: &[(String, Facet)], level: usize) -> 
         }
     }
     Ok(())
+}
+
+fn push_lines(text: &mut String, own: &str) {
+    text.push_str(own);
+    text.push('\n');
 }
 
 fn write_list(text: &mut String, items: &[Facet], depth: usize) -> Result<()> {
@@ -200,6 +207,31 @@ mod tests {
         assert_eq!(text_of_facets(&reversed).unwrap(), expected);
         let found = sections(&made);
         assert_eq!(&made[find_section(&found, "Zeta").unwrap().range.clone()], "# Zeta\nlast\n");
+    }
+
+    #[test]
+    fn what_a_facet_says_stays_in_its_section() {
+        let table = [
+            ("# X\nown", "\\# X\nown"),
+            ("one\n---\ntwo\n  ## Y ##", "one\n\\---\ntwo\n  \\## Y ##"),
+            ("lines\nof it\n===\n***\n---", "lines\nof it\n\\===\n***\n---"),
+            ("```sh\n# code", "```sh\n# code\n```"),
+            ("~~~~\n```\n# code\n~~~\n", "~~~~\n```\n# code\n~~~\n~~~~"),
+            ("```\nwhole\n```\n#tag", "```\nwhole\n```\n#tag"),
+            ("# X\r# Y\r\n#", "\\# X\r\\# Y\r\n\\#"),
+        ];
+        for (own, expected) in table {
+            let made = text_of_facets(&object(&[("b", text("next")), ("a", text(own))])).unwrap();
+            assert_eq!(made, format!("# A\n{expected}\n\n# B\nnext\n"), "{own:?}");
+            let found = sections(&made);
+            assert_eq!(found.iter().map(|of| of.title.as_str()).collect::<Vec<_>>(), ["A", "B"]);
+            // So do items of a list, with what is indented in them.
+            let list = Facet::List(vec![text(own), Facet::List(vec![text(own)]), text("last")]);
+            let made = text_of_facets(&object(&[("b", text("next")), ("a", list)])).unwrap();
+            let found = sections(&made);
+            let titles: Vec<&str> = found.iter().map(|of| of.title.as_str()).collect();
+            assert_eq!(titles, ["A", "B"], "{made}");
+        }
     }
 
     #[test]

@@ -23,11 +23,11 @@ pub use diff::unified_diff;
 pub use migrate::{Facet, text_of_facets};
 pub use passages::{DocumentPassage, document_passages, index_document};
 pub use prompt::{GUIDANCE, SECTIONS, guidance};
-pub use sections::{Section, find_section, sections, slug};
-pub(crate) use service::no_document;
+pub use sections::{MOST_TITLE_BYTES, Section, find_section, sections, short_title, slug};
 pub use service::{
     DocumentDiff, DocumentService, Expected, Put, PutDocument, PutOutcome, SectionText,
 };
+pub(crate) use service::{check_expected, no_document};
 pub use text::{check_text, text_of_bytes};
 
 /// Bytes that a document may have where nothing else is configured.

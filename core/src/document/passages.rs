@@ -3,8 +3,9 @@
 //! How a document is cut is part of what is stored: by it a store finds what it indexed.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::sections::sections;
+use super::sections::{sections, short_title};
 use crate::ports::IndexUnit;
 use crate::text::{analyze, passages, terms};
 
@@ -15,9 +16,9 @@ const MOST_SECTIONS: usize = 512;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentPassage {
     /// The slug of its section.
-    pub slug: String,
-    /// The heading of its section.
-    pub title: String,
+    pub slug: Arc<str>,
+    /// The heading of its section, see [`short_title`].
+    pub title: Arc<str>,
     /// Its bytes in the text.
     pub range: Range<usize>,
 }
@@ -36,7 +37,7 @@ impl DocumentPassage {
     /// Whether the heading of its section is its first line.
     pub(crate) fn begins_with_heading(&self, text: &str) -> bool {
         let own = text.get(self.range.clone()).unwrap_or_default();
-        own.trim_start_matches(['#', ' ']).starts_with(self.title.as_str())
+        own.trim_start_matches(['\u{feff}', '#', ' ', '\t']).starts_with(&*self.title)
     }
 }
 
@@ -52,10 +53,12 @@ pub fn document_passages(text: &str) -> Vec<DocumentPassage> {
     let mut cut = Vec::new();
     for section in found {
         let start = section.own.start;
+        let slug = Arc::<str>::from(section.slug);
+        let title = Arc::<str>::from(short_title(&section.title));
         for range in passages(&text[section.own.clone()]) {
             let range = start + range.start..start + range.end;
             if !text[range.clone()].trim().is_empty() {
-                let (slug, title) = (section.slug.clone(), section.title.clone());
+                let (slug, title) = (Arc::clone(&slug), Arc::clone(&title));
                 cut.push(DocumentPassage { slug, title, range });
             }
         }
@@ -88,11 +91,8 @@ mod tests {
         let text = format!("intro\n\n# Harbour notes\n{long}\n# Empty\n\n");
         let cut = document_passages(&text);
         assert!(cut.len() > 4, "{}", cut.len());
-        assert_eq!(
-            (cut[0].slug.as_str(), cut[0].indexed(&text).as_str()),
-            ("preamble", "intro\n\n")
-        );
-        assert!(cut[1..cut.len() - 1].iter().all(|passage| passage.slug == "harbour-notes"));
+        assert_eq!((&*cut[0].slug, cut[0].indexed(&text).as_str()), ("preamble", "intro\n\n"));
+        assert!(cut[1..cut.len() - 1].iter().all(|passage| &*passage.slug == "harbour-notes"));
         assert!(cut[1].indexed(&text).starts_with("# Harbour notes\nThe ferry"));
         assert!(cut[2].indexed(&text).starts_with("Harbour notes\nThe ferry"));
         let units = index_document(&text);
@@ -103,6 +103,25 @@ mod tests {
         };
         assert!(units[1..units.len() - 1].iter().all(holds));
         assert!(!holds(&units[0]));
+    }
+
+    #[test]
+    fn a_long_heading_costs_its_passages_little() {
+        let heading = "word ".repeat(4_000);
+        let text = format!("# {heading}\n{}", "The ferry leaves at nine. ".repeat(2_000));
+        let cut = document_passages(&text);
+        assert!(cut.len() > 40, "{}", cut.len());
+        let embedded: usize = cut.iter().map(|passage| passage.indexed(&text).len()).sum();
+        assert!(embedded < text.len() + cut.len() * 210, "{embedded} bytes of {}", text.len());
+        let first = &cut[0].title;
+        assert!(cut.iter().all(|passage| Arc::ptr_eq(&passage.title, first)));
+        assert!(first.len() <= 200 && cut[0].slug.len() <= 200);
+        let units = index_document(&text);
+        let last = units.last().unwrap();
+        assert!(
+            last.terms.iter().all(|(_, count)| *count < 300),
+            "the heading is counted once, in short"
+        );
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub struct Section {
 /// The slug of what stands before the first heading, or of a heading without a letter or digit.
 const PREAMBLE: &str = "preamble";
 
+/// Bytes of a title that count: a heading is repeated for each of its passages.
+pub const MOST_TITLE_BYTES: usize = 200;
+
 /// A heading as a part of a URL: lower case, letters and digits, with `-` for what is between.
 #[must_use]
 pub fn slug(title: &str) -> String {
@@ -43,14 +46,32 @@ pub fn slug(title: &str) -> String {
     slug
 }
 
-/// The section that a slug or a title names: the first of that slug, else of that title.
+/// The section that a name stands for: the one of exactly this slug; else the one of this title, whatever the
+/// case, where only one has it; else the one of the slug that the name has; else the first of this title.
 #[must_use]
 pub fn find_section<'s>(sections: &'s [Section], name: &str) -> Option<&'s Section> {
+    if let Some(exact) = sections.iter().find(|section| section.slug == name) {
+        return Some(exact);
+    }
+    let title = fold_spaces(name).to_lowercase();
+    let titled = sections
+        .iter()
+        .filter(|section| !title.is_empty() && section.title.to_lowercase() == title)
+        .collect::<Vec<_>>();
+    if let [only] = titled[..] {
+        return Some(only);
+    }
     let asked = slug(name);
     sections
         .iter()
-        .find(|section| section.slug == name)
-        .or_else(|| sections.iter().find(|section| !asked.is_empty() && section.slug == asked))
+        .find(|section| !asked.is_empty() && section.slug == asked)
+        .or_else(|| titled.first().copied())
+}
+
+/// Of a title what stands for it in slugs, in the index and in recalled lines: the first [`MOST_TITLE_BYTES`].
+#[must_use]
+pub fn short_title(title: &str) -> &str {
+    title[..title.floor_char_boundary(MOST_TITLE_BYTES)].trim_end()
 }
 
 /// The sections of a document, in order. Headings are those of Markdown: `#` to `######`, or underlined
@@ -80,7 +101,7 @@ pub fn sections(text: &str) -> Vec<Section> {
         sections.push(Section {
             title: heading.title.clone(),
             level: heading.level,
-            slug: slug(&heading.title),
+            slug: slug(short_title(&heading.title)),
             line: heading.line,
             own: heading.start..end,
             range: heading.start..end,
@@ -90,6 +111,33 @@ pub fn sections(text: &str) -> Vec<Section> {
     extend_over_subsections(&mut sections, text.len());
     name_apart(&mut sections);
     sections
+}
+
+/// A text for the inside of a section: lines that would begin another one are escaped as Markdown has it, and a
+/// fence of code that is open at its end is closed.
+pub(super) fn within_section(text: &str) -> String {
+    let mut headings = Headings::default();
+    let mut escaped = String::with_capacity(text.len());
+    for whole in lines(text) {
+        let before = (headings.fence, headings.paragraph, headings.within);
+        headings.read(whole, 0, whole, 1);
+        if headings.found.pop().is_none() {
+            escaped.push_str(whole);
+            continue;
+        }
+        (headings.fence, headings.paragraph, headings.within) = before;
+        let indent = whole.len() - whole.trim_start().len();
+        let line = format!("{}\\{}", &whole[..indent], &whole[indent..]);
+        headings.read(&line, 0, &line, 1);
+        escaped.push_str(&line);
+    }
+    if let Some((mark, length)) = headings.fence {
+        if !escaped.ends_with('\n') {
+            escaped.push('\n');
+        }
+        escaped.extend(std::iter::repeat_n(mark, length));
+    }
+    escaped
 }
 
 /// Each section ends where the next one of its level or above begins.
@@ -140,22 +188,38 @@ struct Headings {
     fence: Option<(char, usize)>,
     /// Where the paragraph began that a line of `=` or `-` would make a heading, and its line.
     paragraph: Option<(usize, usize)>,
+    /// What a line that is only text belongs to.
+    within: Within,
+}
+
+/// The block of which a line of text may be the going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Within {
+    /// None but a paragraph.
+    #[default]
+    Nothing,
+    /// A paragraph of a list's item, or of a quotation: the next line of text goes on with it, whatever its
+    /// indent. With the indent that the item's text has.
+    Paragraph(usize),
+    /// An item of a list after an empty line: what is indented as its text is goes on with it.
+    Item(usize),
 }
 
 impl Headings {
     fn of(text: &str) -> Self {
         let mut headings = Self::default();
-        let mut at = front_matter(text);
-        let first = 1 + text[..at].matches('\n').count();
-        for (line, whole) in (first..).zip(text[at..].split_inclusive('\n')) {
-            headings.read(text, at, whole, line);
+        let (mut at, matter) = (0, front_matter(text));
+        for (line, whole) in (1..).zip(lines(text)) {
+            if at >= matter {
+                headings.read(text, at, whole, line);
+            }
             at += whole.len();
         }
         headings
     }
 
     fn read(&mut self, text: &str, at: usize, whole: &str, line: usize) {
-        let content = whole.trim_end_matches(['\n', '\r']);
+        let content = without_mark(whole).trim_end_matches(['\n', '\r']);
         let body = at + whole.len();
         if let Some(open) = self.fence {
             if closes(content, open) {
@@ -167,35 +231,87 @@ impl Headings {
         let trimmed = content.trim();
         if trimmed.is_empty() {
             self.paragraph = None;
+            self.within = match self.within {
+                Within::Paragraph(indent) if indent > 0 => Within::Item(indent),
+                Within::Item(indent) => Within::Item(indent),
+                _ => Within::Nothing,
+            };
         } else if indent > 3 || content.starts_with('\t') {
             // Code, or the going on of a paragraph: it neither begins nor ends one.
         } else if let Some(open) = opens(trimmed) {
             (self.fence, self.paragraph) = (Some(open), None);
+            self.end_paragraph_of_item(indent);
         } else if let Some((level, title)) = atx(trimmed) {
-            self.paragraph = None;
+            (self.paragraph, self.within) = (None, Within::Nothing);
             self.found.push(Heading { title, level, start: at, body, line });
         } else if let (Some((start, first)), Some(level)) = (self.paragraph, underline(trimmed)) {
             self.paragraph = None;
-            let title = fold_spaces(&text[start..at]);
+            let title = fold_spaces(text.get(start..at).unwrap_or_default());
             self.found.push(Heading { title, level, start, body, line: first });
         } else if begins_other(trimmed) {
             self.paragraph = None;
+            self.within = match text_of_other(trimmed) {
+                Some(own) => Within::Paragraph(if own > 0 { indent + own } else { 0 }),
+                None => Within::Nothing,
+            };
         } else {
-            self.paragraph.get_or_insert((at, line));
+            match self.within {
+                Within::Paragraph(_) => {}
+                Within::Item(own) if indent >= own => self.within = Within::Paragraph(own),
+                _ => {
+                    self.within = Within::Nothing;
+                    self.paragraph.get_or_insert((at, line));
+                }
+            }
         }
+    }
+
+    /// What is no text ends a paragraph; an item goes on as long as what follows is indented as its text is.
+    fn end_paragraph_of_item(&mut self, indent: usize) {
+        self.within = match self.within {
+            Within::Paragraph(own) | Within::Item(own) if own > 0 && indent >= own => {
+                Within::Item(own)
+            }
+            _ => Within::Nothing,
+        };
     }
 }
 
-/// Bytes of the front matter, which is between two lines of `---` at the very beginning.
+/// The lines of a text with their ends: a line feed, a carriage return, or both.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = match rest.find(['\n', '\r']) {
+            Some(at) if rest[at..].starts_with("\r\n") => at + 2,
+            Some(at) => at + 1,
+            None => rest.len(),
+        };
+        let (line, after) = rest.split_at(end);
+        rest = after;
+        (!line.is_empty()).then_some(line)
+    })
+}
+
+/// A line without the byte order mark that some programs begin a file with.
+fn without_mark(line: &str) -> &str {
+    line.strip_prefix('\u{feff}').unwrap_or(line)
+}
+
+/// Bytes of the front matter, which is between two lines of `---` at the very beginning. Where there is a
+/// heading or an empty line between them they are rules, and what is between them is the document's.
 fn front_matter(text: &str) -> usize {
-    let mut lines = text.split_inclusive('\n');
+    let mut lines = lines(text);
     let is_rule = |line: &str| line.trim_end() == "---";
-    let Some(first) = lines.next().filter(|line| is_rule(line)) else { return 0 };
+    let Some(first) = lines.next().filter(|line| is_rule(without_mark(line))) else { return 0 };
     let mut at = first.len();
     for line in lines {
         at += line.len();
+        let line = line.trim();
         if is_rule(line) {
             return at;
+        }
+        if line.is_empty() || atx(line).is_some() {
+            return 0;
         }
     }
     0
@@ -248,9 +364,29 @@ fn begins_other(line: &str) -> bool {
         Some('>' | '|') => true,
         Some('-' | '*' | '+') if second.is_none_or(char::is_whitespace) => true,
         Some('-' | '*' | '_') => line.chars().all(|c| Some(c) == first || c.is_whitespace()),
-        Some('0'..='9') => line[digits..].starts_with(['.', ')']),
+        Some('0'..='9') => {
+            let rest = line[digits..].strip_prefix(['.', ')']);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+        }
         _ => false,
     }
+}
+
+/// Of a line that begins a list's item with text, where in it the text begins; 0 for a quotation, of which
+/// only a paragraph goes on without a mark. None of a rule, a table, or what has no text in it.
+fn text_of_other(line: &str) -> Option<usize> {
+    let is_rule = |c: char| line.chars().all(|other| other == c || other.is_whitespace());
+    let marker = match line.chars().next()? {
+        '>' => 1,
+        '|' => return None,
+        c @ ('-' | '*' | '+' | '_') if line.len() > 1 && is_rule(c) => return None,
+        '-' | '*' | '+' => 1,
+        _ => 1 + line.find(['.', ')'])?,
+    };
+    let rest = line[marker..].trim_start();
+    let plain = !rest.is_empty() && atx(rest).is_none() && opens(rest).is_none();
+    let at = if line.starts_with('>') { 0 } else { line.len() - rest.len() };
+    plain.then_some(at)
 }
 
 #[cfg(test)]
@@ -286,6 +422,29 @@ mod tests {
                 &[(1, "facts", 1), (1, "facts-1", 2), (1, "facts-1-1", 3), (1, "facts-2", 4)],
             ),
             ("# \n# Ünïcode & more!\r\n", &[(1, "preamble", 1), (1, "ünïcode-more", 2)]),
+            // A byte order mark is no text; lines may end with a carriage return.
+            ("\u{feff}# Facts\n- a\n", &[(1, "facts", 1)]),
+            ("\u{feff}---\na: b\n---\n# A", &[(0, "preamble", 1), (1, "a", 4)]),
+            (
+                "# Facts\r- a\r# Next\r\n- b\r\r# Third",
+                &[(1, "facts", 1), (1, "next", 3), (1, "third", 6)],
+            ),
+            // Rules around what is of the document are no front matter.
+            (
+                "---\n# Facts\n- a\n---\n# Timeline",
+                &[(0, "preamble", 1), (1, "facts", 2), (1, "timeline", 5)],
+            ),
+            ("---\n\nTitle\n---\n", &[(0, "preamble", 1), (2, "title", 3)]),
+            // What goes on with an item or a quotation is no heading.
+            ("- one\n  two\n---\n", &[(0, "preamble", 1)]),
+            ("- one\ntwo\n===\nthree\n---\n", &[(0, "preamble", 1)]),
+            ("> one\ntwo\n---\n", &[(0, "preamble", 1)]),
+            ("10. one\n\n    two\n---\n", &[(0, "preamble", 1)]),
+            ("- one\n\n  two\n---\n", &[(0, "preamble", 1)]),
+            ("- one\n\ntwo\n---\n", &[(0, "preamble", 1), (2, "two", 3)]),
+            ("> one\n\n  two\n---\n", &[(0, "preamble", 1), (2, "two", 3)]),
+            ("***\ntwo\n---\n", &[(0, "preamble", 1), (2, "two", 2)]),
+            ("1.5 metres\n---\n", &[(2, "1-5-metres", 1)]),
         ];
         for (text, expected) in table {
             let expected: Vec<_> = expected
@@ -294,6 +453,40 @@ mod tests {
                 .collect();
             assert_eq!(outline(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_name_stands_for_the_section_that_bears_it() {
+        let table = [
+            ("# C\nx\n# C++\ny", "C++", Some(1)),
+            ("# C\nx\n# C++\ny", " c++ ", Some(1)),
+            ("# C++\ny\n# C\nx", "C", Some(1)),
+            ("# C\nx\n# C++\ny", "c-1", Some(1)),
+            ("# Facts\n# Facts\n# Facts-1", "Facts-1", Some(2)),
+            ("# Facts\n# Facts\n# Facts-1", "facts-1", Some(1)),
+            ("# Facts\n# Facts\n# Facts-1", "FACTS", Some(0)),
+            ("# Active   Context\n", "active context", Some(0)),
+            ("# Active Context\n", "Active-Context!", Some(0)),
+            ("# a\n# 🚀", "🚀", Some(1)),
+            ("# 🚀\n# 🚀", "🚀", Some(0)),
+            ("x\n# a", " ", None),
+        ];
+        for (text, name, expected) in table {
+            let found = sections(text);
+            let at = find_section(&found, name)
+                .map(|of| found.iter().position(|section| section == of).unwrap());
+            assert_eq!(at, expected, "{name:?} in {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_heading_has_a_short_name() {
+        let text = format!("# {}\nx", "é b".repeat(9_000));
+        let found = sections(&text);
+        assert!(found[0].title.len() > 30_000 && found[0].slug.len() <= MOST_TITLE_BYTES);
+        assert_eq!(find_section(&found, &found[0].title), Some(&found[0]));
+        assert_eq!(short_title(&"é".repeat(150)), "é".repeat(100));
+        assert_eq!(short_title(&format!("x{}", "é".repeat(150))).len(), 199);
     }
 
     #[test]
@@ -318,7 +511,8 @@ mod tests {
                 prop_oneof![
                     Just("# A\n".to_owned()), Just("## B ##\r\n".to_owned()), Just("===\n".to_owned()),
                     Just("---\n".to_owned()), Just("```\n".to_owned()), Just("\n".to_owned()),
-                    Just("- x\n".to_owned()), "\\PC{0,12}\n?", "[ #`~=-]{0,6}\n",
+                    Just("- x\n".to_owned()), Just("\r".to_owned()), Just("  two\n".to_owned()),
+                    "\\PC{0,12}\n?", "[ #`~=-]{0,6}\n",
                 ],
                 0..40,
             )
@@ -334,7 +528,7 @@ mod tests {
                 prop_assert!((section.own.start..=section.own.end).contains(&section.body));
                 prop_assert!(text.is_char_boundary(section.own.end));
                 prop_assert!(slugs.insert(section.slug.clone()));
-                prop_assert_eq!(section.line, 1 + text[..at].matches('\n').count());
+                prop_assert_eq!(section.line, 1 + lines(&text[..at]).count());
                 at = section.own.end;
             }
             prop_assert_eq!(at, text.len());

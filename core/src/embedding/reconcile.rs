@@ -47,6 +47,31 @@ impl EmbeddingService {
         Ok(done)
     }
 
+    /// Removes vectors of snapshots that are no document's latest any more. They are removed when they are
+    /// replaced; this is for those where that failed, or the process ended before.
+    pub(crate) async fn forget_dead_documents(&self, scope: &Scope) -> Result<()> {
+        let (index, space) = (&self.index, self.space());
+        let mut held = BTreeSet::new();
+        loop {
+            let after = held.last().copied();
+            let keys = index.keys(scope, Namespace::Document, space, after, KEYS_COMPARED).await?;
+            let more = keys.len() == KEYS_COMPARED;
+            held.extend(keys);
+            if !more {
+                break;
+            }
+        }
+        // Read after the keys: what is put meanwhile is not among them.
+        let latest: BTreeSet<u32> =
+            self.store.latest_numbers(scope, None).await?.into_iter().collect();
+        let dead: Vec<UnitKey> =
+            held.into_iter().filter(|key| !latest.contains(&key.session_number())).collect();
+        for keys in dead.chunks(SLICE) {
+            index.remove(scope, Namespace::Document, keys).await?;
+        }
+        Ok(())
+    }
+
     /// Compares what the index holds with the texts up to its watermark.
     async fn compare(
         &self,

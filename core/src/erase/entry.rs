@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::MessageId;
-use crate::ports::LedgerEntry;
+use crate::ports::{LedgerEntry, ScopeEnd};
 
 impl LedgerEntry {
     /// For a ledger to keep.
@@ -37,9 +37,10 @@ impl LedgerEntry {
             }
             Self::User { user, scopes } => {
                 bytes.extend(user);
-                for (scope, through) in scopes {
-                    bytes.extend(scope);
-                    bytes.extend(through.to_le_bytes());
+                for end in scopes {
+                    bytes.extend(end.scope);
+                    bytes.extend(end.through.to_le_bytes());
+                    bytes.extend(end.documents.to_le_bytes());
                 }
             }
             Self::Rejected { scope, keys } | Self::AllowedAgain { scope, keys } => {
@@ -75,7 +76,7 @@ impl LedgerEntry {
                     Self::Session { scope: first, session, through }
                 }
                 3 => {
-                    let scopes = rest.chunks(24).map(hash_and_number).collect::<Option<_>>()?;
+                    let scopes = rest.chunks(32).map(scope_end).collect::<Option<_>>()?;
                     Self::User { user: first, scopes }
                 }
                 4 => Self::Rejected { scope: first, keys: hashes(rest)?.collect() },
@@ -102,6 +103,12 @@ fn hash_and_number(bytes: &[u8]) -> Option<([u8; 16], u64)> {
     Some((*hash, u64::from_le_bytes(number.try_into().ok()?)))
 }
 
+fn scope_end(bytes: &[u8]) -> Option<ScopeEnd> {
+    let (rest, documents) = bytes.split_last_chunk::<8>()?;
+    let (scope, through) = hash_and_number(rest)?;
+    Some(ScopeEnd { scope, through, documents: u64::from_le_bytes(*documents) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +120,13 @@ mod tests {
             LedgerEntry::Messages { scope: [1; 16], ids: vec![id(7), id(9)] },
             LedgerEntry::Session { scope: [2; 16], session: [3; 16], through: 77 },
             LedgerEntry::Document { scope: [2; 16], document: [9; 16], through: 3 },
-            LedgerEntry::User { user: [4; 16], scopes: vec![([5; 16], 8), ([6; 16], u64::MAX)] },
+            LedgerEntry::User {
+                user: [4; 16],
+                scopes: vec![
+                    ScopeEnd { scope: [5; 16], through: 8, documents: 3 },
+                    ScopeEnd { scope: [6; 16], through: u64::MAX, documents: 0 },
+                ],
+            },
             LedgerEntry::User { user: [4; 16], scopes: Vec::new() },
             LedgerEntry::Rejected { scope: [7; 16], keys: vec![[8; 16]] },
             LedgerEntry::AllowedAgain { scope: [7; 16], keys: vec![[8; 16], [9; 16]] },

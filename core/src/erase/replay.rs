@@ -10,7 +10,7 @@ use crate::ids::{MemoryId, SessionId, VaultId};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
     Erased, Erasure, ErasureLedger, ErasureState, LedgerEntry, LedgerIdentity, NameHash, Recorded,
-    Write, WriteBatch,
+    ScopeEnd, Write, WriteBatch,
 };
 use crate::scope::Scope;
 
@@ -147,8 +147,9 @@ impl EraseService {
                 if let Some(scope) = of {
                     self.remove_user(&scope.tenant, &scope.user).await?;
                 }
-                let erasure = |(scope, through): &(NameHash, u64)| {
-                    Some((known.get(scope)?.clone(), Erasure::Scope { through: *through }))
+                let erasure = |end: &ScopeEnd| {
+                    let (through, documents) = (end.through, end.documents);
+                    Some((known.get(&end.scope)?.clone(), Erasure::Scope { through, documents }))
                 };
                 (scopes.iter().filter_map(erasure).collect(), true)
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::document::no_document;
+use crate::document::{Expected, check_expected, no_document};
 use crate::embedding::EmbeddingService;
 use crate::error::{Error, Result};
 use crate::fact::FactService;
@@ -12,7 +12,7 @@ use crate::job::{Job, NewJob, Outcome, backoff};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
     Cache, Clock, Erased, Erasure, ErasureLedger, HotHeads, IdGen, LedgerEntry, NameHash,
-    Namespace, Store, TenantBatch, TenantWrite, UnitKey, VectorIndex, Write, WriteBatch,
+    Namespace, ScopeEnd, Store, TenantBatch, TenantWrite, UnitKey, VectorIndex, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::session::SessionService;
@@ -165,7 +165,24 @@ impl EraseService {
         vault: &VaultId,
         memory: &MemoryId,
     ) -> Result<Erased> {
+        self.document_if(scope, vault, memory, &Expected::Anything).await
+    }
+
+    /// The same where the latest snapshot is what was expected: it goes with all before it. One that is put
+    /// meanwhile stays, for it is none of what the caller has seen.
+    ///
+    /// # Errors
+    /// `PreconditionFailed` when the latest snapshot is another: nothing is recorded then; as
+    /// [`Self::document`].
+    pub async fn document_if(
+        &self,
+        scope: &Scope,
+        vault: &VaultId,
+        memory: &MemoryId,
+        expected: &Expected,
+    ) -> Result<Erased> {
         let held = self.store.document(scope, vault, memory).await?.ok_or_else(no_document)?;
+        check_expected(expected, Some(&held))?;
         let through = u64::from(held.info.number);
         let identity = self.ledger.identity().await?;
         let document = identity.document(scope, vault, memory);
@@ -185,12 +202,17 @@ impl EraseService {
     pub async fn user(&self, tenant: &TenantId, user: &UserId) -> Result<Erased> {
         let scopes = self.store.scopes_of(tenant, user).await?;
         let identity = self.ledger.identity().await?;
-        let hashed = scopes.iter().map(|(scope, totals)| (identity.scope(scope), totals.last_seq));
+        let hashed = scopes.iter().map(|(scope, held)| ScopeEnd {
+            scope: identity.scope(scope),
+            through: held.last_seq,
+            documents: held.documents,
+        });
         let entry =
             LedgerEntry::User { user: identity.user(tenant, user), scopes: hashed.collect() };
         let number = self.ledger.record(&entry, self.clock.now()).await?;
-        let erasure = |through| Erasure::Scope { through };
-        let targets = scopes.into_iter().map(|(scope, held)| (scope, erasure(held.last_seq)));
+        let targets = scopes.into_iter().map(|(scope, held)| {
+            (scope, Erasure::Scope { through: held.last_seq, documents: held.documents })
+        });
         self.remove_user(tenant, user).await?;
         let erased = self.carry_out(number, targets.collect(), true).await?;
         self.store.purge().await?;
@@ -329,6 +351,11 @@ impl EraseService {
                         index.remove(scope, namespace, &keys).await?;
                     }
                 }
+                let of_documents = erased.units.iter().any(|(of, _)| *of == Namespace::Document);
+                // Snapshots that others replaced since, and the history let go, are known by no key any more.
+                if let Some(embeddings) = self.embeddings.as_ref().filter(|_| of_documents) {
+                    embeddings.forget_dead_documents(scope).await?;
+                }
             }
         }
         self.forget_cached(scope).await
@@ -378,6 +405,16 @@ impl EraseService {
         Ok(done)
     }
 
+    /// Whether nothing is left of a scope that an index could hold.
+    async fn holds_no_text(&self, scope: &Scope) -> Result<bool> {
+        for namespace in Namespace::ALL {
+            if !self.store.texts_after(scope, namespace, 0, 1).await?.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Does what follows from an erasure without knowing what it took. Returns whether the scope is to go
     /// if it holds nothing.
     async fn attempt(&self, job: &Job) -> Result<bool> {
@@ -395,7 +432,7 @@ impl EraseService {
         }
         if let Some(index) = &self.index {
             match &self.embeddings {
-                _ if self.store.totals(scope).await?.messages == 0 => index.forget(scope).await?,
+                _ if self.holds_no_text(scope).await? => index.forget(scope).await?,
                 Some(embeddings) => drop(embeddings.reconcile(scope).await?),
                 None => {
                     return Err(Error::invalid(

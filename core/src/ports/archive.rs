@@ -270,7 +270,6 @@ pub const TABLES: &[Table] = &[
         columns: &[
             ("number", Int),
             ("document_id", Int),
-            ("seq", Int),
             ("created_at", Int),
             ("etag", Bytes),
             ("context", Text),

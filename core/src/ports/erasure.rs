@@ -31,12 +31,13 @@ pub enum Erasure {
         /// Number of the last snapshot that goes.
         through: u64,
     },
-    /// All that the scope holds, up to a sequence number; its counters stay, so that no number is given
-    /// twice.
+    /// All that the scope holds, up to a sequence number and a snapshot's number; its counters stay, so that
+    /// no number is given twice.
     Scope {
-        /// Sequence number of the last message that goes; snapshots of documents go that were written
-        /// before the next one.
+        /// Sequence number of the last message that goes.
         through: u64,
+        /// Number of the last snapshot of a document that goes. They have an order of their own.
+        documents: u64,
     },
 }
 

@@ -74,6 +74,17 @@ impl LedgerIdentity {
     }
 }
 
+/// A scope that was erased, and up to where: what came later is another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScopeEnd {
+    /// The scope.
+    pub scope: NameHash,
+    /// Sequence number of its last message then.
+    pub through: u64,
+    /// Number of its last snapshot of a document then.
+    pub documents: u64,
+}
+
 /// What was erased.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LedgerEntry {
@@ -106,8 +117,8 @@ pub enum LedgerEntry {
     User {
         /// The user.
         user: NameHash,
-        /// The scopes that there were, each with the sequence number of its last message.
-        scopes: Vec<(NameHash, u64)>,
+        /// The scopes that there were.
+        scopes: Vec<ScopeEnd>,
     },
     /// Statements that must not be extracted again.
     Rejected {

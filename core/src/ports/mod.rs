@@ -31,7 +31,7 @@ pub use cache::{
 pub use clock::{Clock, IdGen, SecretGen};
 pub use erasure::{Erased, Erasure, ErasureRepo, ErasureState};
 pub use heads::HotHeads;
-pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded};
+pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded, ScopeEnd};
 pub use lexical::{
     IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
 };

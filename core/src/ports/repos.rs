@@ -239,8 +239,17 @@ pub trait DocumentRepo: Send + Sync {
         page: &PageRequest,
     ) -> Result<Page<SnapshotInfo>>;
 
-    /// Those of the snapshots with these numbers that are the latest of their memory, in the order asked.
-    async fn latest_documents(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Snapshot>>;
+    /// Those of the snapshots with these numbers that are the latest of their memory, in the order asked, up
+    /// to the one with which their texts have `most_bytes` together.
+    async fn latest_documents(
+        &self,
+        scope: &Scope,
+        numbers: &[u32],
+        most_bytes: u64,
+    ) -> Result<Vec<Snapshot>>;
+
+    /// The numbers of the snapshots that are the latest of their memory, of a vault or of all, in order.
+    async fn latest_numbers(&self, scope: &Scope, vault: Option<&VaultId>) -> Result<Vec<u32>>;
 
     /// The vaults that have a memory, in the order in which they got their first one.
     async fn vaults(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Vault>>;

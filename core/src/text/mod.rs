@@ -14,7 +14,7 @@ pub use analyze::{
     value_key,
 };
 pub use compress::{Squeeze, squeeze};
-pub use fences::{guarded, without_fenced};
+pub use fences::{guarded, guarded_whole, without_fenced};
 pub use passages::{PASSAGE_BYTES, is_question, passages, sentences};
 pub use postings::{
     FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, Thinned, decode_postings,

@@ -2,9 +2,12 @@
 
 use throughline_core::ErrorKind;
 use throughline_core::persona::{ChatRequest, NewPersona, Overrides, PersonaChange, PersonaLimits};
-use throughline_core::ports::{PersonaRepo, SessionRepo};
+use throughline_core::ports::{
+    PersonaRepo, SessionRepo, Store, TenantBatch, TenantRepo, TenantWrite, Write,
+};
+use throughline_core::scope::{Flag, TenantSettings};
 use throughline_core::session::{NewMessage, Role};
-use throughline_testkit::build::{scope, session};
+use throughline_testkit::build::{batch, document, scope, session};
 use throughline_testkit::memory::{Answering, ScriptedModel};
 
 use crate::{HOUR, World, repeat};
@@ -119,6 +122,30 @@ async fn what_a_turn_is_told() {
         assert_eq!(error.kind(), kind, "{error}");
     }
     assert!(world.said(&persona.session).await.is_empty());
+}
+
+#[tokio::test]
+async fn documents_are_recalled_as_messages_are_and_can_be_off() {
+    let world = World::new();
+    let put = Write::PutDocument(Box::new(document("v1", "m1", "c1", "# Facts\n- CEO = Bob")));
+    world.store.apply(batch(&world.scope).with(put)).await.unwrap();
+    let persona = world.persona("Keeper").await;
+    let shown = async |settings: &TenantSettings| {
+        let write = TenantWrite::PutSettings(Box::new(settings.clone()));
+        let batch = TenantBatch::new(world.scope.tenant.clone()).with(write);
+        world.store.apply_tenant(batch).await.unwrap();
+        let turn = world.prepare(persona.id, "Who is the CEO?").await;
+        let recalled =
+            turn.messages.iter().find(|message| message.content.starts_with("<recalled>"));
+        assert!(turn.receipt.tokens.used <= turn.receipt.tokens.limit);
+        recalled.is_some_and(|block| {
+            block.content.contains("[from documents]\n- v1/m1: # Facts\n  - CEO = Bob\n")
+        })
+    };
+    let mut settings = TenantSettings::default();
+    assert!(shown(&settings).await);
+    settings.flags.insert(Flag::RecallDocuments, false);
+    assert!(!shown(&settings).await);
 }
 
 #[tokio::test]

@@ -161,7 +161,8 @@ measured!(DocumentRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn snapshots(
         scope: &Scope, vault: &VaultId, memory: &MemoryId, page: &PageRequest
     ) -> Page<SnapshotInfo>;
-    fn latest_documents(scope: &Scope, numbers: &[u32]) -> Vec<Snapshot>;
+    fn latest_documents(scope: &Scope, numbers: &[u32], most_bytes: u64) -> Vec<Snapshot>;
+    fn latest_numbers(scope: &Scope, vault: Option<&VaultId>) -> Vec<u32>;
     fn vaults(scope: &Scope, page: &PageRequest) -> Page<Vault>;
     fn memories(scope: &Scope, vault: Option<&VaultId>, page: &PageRequest) -> Page<Memory>;
 });

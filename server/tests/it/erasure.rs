@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use throughline_core::Scope;
-use throughline_core::ids::{ExternalId, SessionId};
+use throughline_core::document::{Expected, PutDocument};
+use throughline_core::ids::{ActorId, ExternalId, MemoryId, SessionId, VaultId};
 use throughline_core::session::{NewMessage, Role};
 use throughline_server::compose::Engine;
 use throughline_server::config::{Config, EmbedderKind};
@@ -154,6 +155,50 @@ fn a_restored_backup_does_not_serve_what_was_erased_since() {
     std::fs::copy(&away, &ledger).unwrap();
     let said = throughline.fails(&["facts"], 5);
     assert!(said.contains("another ledger"), "{said}");
+}
+
+/// The latest, those that it replaced, and those that the history let go; also in a backup from before.
+#[tokio::test]
+async fn nothing_of_a_document_is_left_and_no_backup_brings_it_back() {
+    let throughline = Throughline::new();
+    let config = Config { data_dir: data(&throughline), ..Config::default() };
+    let scope = Scope::new("acme", "ana", None).unwrap();
+    let (vault, told) = (VaultId::new("v1").unwrap(), MemoryId::new("told").unwrap());
+    let kept = MemoryId::new("kept").unwrap();
+    let engine = Engine::open(&config).await.unwrap();
+    let put = async |memory: &MemoryId, text: String| {
+        let put = PutDocument {
+            vault: vault.clone(),
+            memory: memory.clone(),
+            context: None,
+            actor: ActorId::new("agent").unwrap(),
+            text,
+            expected: Expected::Anything,
+        };
+        engine.documents.put(&scope, put).await.unwrap();
+    };
+    for n in 0..120 {
+        put(&told, format!("# Facts\n- CEO = {CANARY}{n}\n{}", "more of it\n".repeat(n))).await;
+        put(&kept, format!("# Facts\n- The walnut harbor has {n} ships.\n")).await;
+    }
+    drop(engine);
+    assert!(!holders(&data(&throughline)).is_empty(), "the canary is where it can be found");
+    let backup = throughline.folder().join("older.db");
+    throughline.json(&["backup", backup.to_str().unwrap()]);
+    let engine = Engine::open(&config).await.unwrap();
+    let erased = engine.erase.document(&scope, &vault, &told).await.unwrap();
+    assert_eq!((erased.documents, erased.waiting), (1, false));
+    drop(engine);
+    assert_eq!(holders(&data(&throughline)), Vec::<String>::new());
+    let restored = throughline.json(&["restore", backup.to_str().unwrap(), "--replace"]);
+    assert_eq!(restored["erasures"], 1);
+    assert_eq!(holders(&data(&throughline)), Vec::<String>::new());
+    let engine = Engine::open(&config).await.unwrap();
+    assert!(engine.documents.latest(&scope, &vault, &told).await.is_err());
+    let left = engine.documents.latest(&scope, &vault, &kept).await.unwrap();
+    assert!(left.text.contains("119 ships"), "{}", left.text);
+    let found = engine.documents.search(&scope, None, "walnut harbor CEO", 9).await.unwrap();
+    assert!(found.iter().all(|hit| hit.snapshot.info.memory == kept) && !found.is_empty());
 }
 
 /// Many messages, of which hundreds are erased in turns, while rows move between pages.

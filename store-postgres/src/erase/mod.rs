@@ -91,8 +91,9 @@ pub(crate) async fn erase(
     seed: Uuid,
     now: Timestamp,
 ) -> sqlx::Result<Erased> {
-    if let Erasure::Scope { through } = erasure
+    if let Erasure::Scope { through, documents } = erasure
         && *through >= scope.last_seq
+        && *documents >= scope.documents
     {
         return erase_scope(connection, key, scope).await;
     }
@@ -101,7 +102,7 @@ pub(crate) async fn erase(
     let gone = messages(connection, key, erasure).await?;
     let uuids: Vec<Uuid> = gone.iter().map(|message| message.id.as_uuid()).collect();
     let mut ids: HashSet<MessageId> = gone.iter().map(|message| message.id).collect();
-    if let Erasure::Scope { through } = erasure {
+    if let Erasure::Scope { through, .. } = erasure {
         ids.extend(told(connection, key, *through).await?);
     }
     erased.messages = gone.len() as u64;
@@ -173,7 +174,7 @@ async fn messages(connection: &mut Timed, key: Uuid, erasure: &Erasure) -> sqlx:
                 .fetch_all(connection)
                 .await?
         }
-        Erasure::Scope { through } => {
+        Erasure::Scope { through, .. } => {
             let select = over(COLUMNS, "seq <= $2", ORDER);
             sqlx::query(select).bind(key).bind(bounded(*through)).fetch_all(connection).await?
         }

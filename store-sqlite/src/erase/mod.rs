@@ -118,8 +118,9 @@ pub(crate) fn erase(
     seed: Uuid,
     now: Timestamp,
 ) -> rusqlite::Result<Erased> {
-    if let Erasure::Scope { through } = erasure
+    if let Erasure::Scope { through, documents } = erasure
         && *through >= scope.last_seq
+        && *documents >= scope.documents
     {
         return erase_scope(connection, scope);
     }
@@ -127,7 +128,7 @@ pub(crate) fn erase(
     documents::erase(connection, scope.id, erasure, &mut erased)?;
     let gone = messages(connection, scope.id, erasure)?;
     let mut ids: HashSet<MessageId> = gone.iter().map(|message| message.id).collect();
-    if let Erasure::Scope { through } = erasure {
+    if let Erasure::Scope { through, .. } = erasure {
         ids.extend(told(connection, scope.id, *through)?);
     }
     erased.messages = gone.len() as u64;
@@ -200,7 +201,7 @@ fn messages(
                 .query_map(params![scope_id, number, bounded(*through)], read_gone)?
                 .collect()
         }
-        Erasure::Scope { through } => select("seq <= ?2")?
+        Erasure::Scope { through, .. } => select("seq <= ?2")?
             .query_map(params![scope_id, bounded(*through)], read_gone)?
             .collect(),
     }

@@ -12,7 +12,7 @@ use throughline_core::session::PreparedMessage;
 
 use super::EmbeddedIndex;
 use super::runner::{Scenario, scenarios};
-use crate::build::{append, at, batch, fact, id, say, scope, session};
+use crate::build::{append, at, batch, document, fact, id, memory, say, scope, session, vault};
 
 pub(super) const TABLE: &[Scenario<dyn EmbeddedIndex>] = scenarios!["embedded":
     vectors_go_in_with_their_batch,
@@ -24,6 +24,8 @@ pub(super) const TABLE: &[Scenario<dyn EmbeddedIndex>] = scenarios!["embedded":
     other_dimensions_are_refused_with_the_batch,
     what_is_erased_leaves_every_space,
     a_scope_erased_whole_leaves_no_vector_and_no_gap,
+    vectors_of_documents_are_those_of_the_latest,
+    an_erased_document_leaves_every_space,
 ];
 
 type Port = Arc<dyn EmbeddedIndex>;
@@ -160,9 +162,68 @@ async fn what_is_erased_leaves_every_space(port: Port) {
 
 async fn a_scope_erased_whole_leaves_no_vector_and_no_gap(port: Port) {
     port.apply(with_vectors("s1", vec![embedded("x", [1.0, 0.0])])).await.unwrap();
-    erase(&port, Erasure::Scope { through: 1 }).await;
+    erase(&port, Erasure::Scope { through: 1, documents: 1 }).await;
     assert!(held(&port, &flat()).await.is_empty());
     port.apply(with_vectors("s1", vec![embedded("y", [1.0, 0.0])])).await.unwrap();
     assert_eq!(watermark(&port, Namespace::Message).await, 2);
     assert_eq!(found(&port, Namespace::Message).await, [UnitKey::message(2, 0)]);
+}
+
+/// Puts a document whose passages all have this vector.
+async fn put_document(port: &Port, of: &str, id: &str, text: &str, vector: Option<[f32; 2]>) {
+    let mut new = document("v1", of, id, text);
+    for unit in &mut new.units {
+        unit.vector = vector.map(Vec::from);
+    }
+    let space = vector.map(|_| flat());
+    let put = batch(&scope("a")).with(Write::PutDocument(Box::new(new)));
+    port.apply(WriteBatch { space, ..put }).await.unwrap();
+}
+
+async fn vectors_of_documents_are_those_of_the_latest(port: Port) {
+    put_document(&port, "m1", "c1", "# One\nkettle\n# Two\nferry", Some([1.0, 0.0])).await;
+    put_document(&port, "m2", "c1", "harbor", Some([0.1, 1.0])).await;
+    let both = [(1, 0), (1, 1), (2, 0)].map(|(number, at)| UnitKey::document(number, at));
+    assert_eq!(found(&port, Namespace::Document).await, both);
+    assert_eq!(watermark(&port, Namespace::Document).await, 2);
+    put_document(&port, "m1", "c2", "# One\nkettle", Some([1.0, 0.0])).await;
+    let both = [(3, 0), (2, 0)].map(|(number, at)| UnitKey::document(number, at));
+    assert_eq!(found(&port, Namespace::Document).await, both);
+    assert_eq!(watermark(&port, Namespace::Document).await, 3);
+    assert_eq!(found(&port, Namespace::Message).await, []);
+    // Without vectors: what was there goes, and what is there waits.
+    put_document(&port, "m2", "c2", "ferry", None).await;
+    assert_eq!(found(&port, Namespace::Document).await, [UnitKey::document(3, 0)]);
+    assert_eq!(watermark(&port, Namespace::Document).await, 3);
+}
+
+/// So many that some are in blocks; of documents and of a scope.
+async fn an_erased_document_leaves_every_space(port: Port) {
+    let long: String = (0..300).map(|n| format!("# Part {n}\nkettle\n")).collect();
+    for (of, id) in [("m1", "c1"), ("m2", "c1"), ("m1", "c2")] {
+        put_document(&port, of, id, &long, Some([1.0, 0.0])).await;
+    }
+    let other = VectorSpace { id: "other".to_owned(), dimensions: 1 };
+    let keys = |number| (0..300).map(move |at| UnitKey::document(number, at));
+    let items: Vec<VectorItem> =
+        keys(2).chain(keys(3)).map(|key| VectorItem { key, vector: vec![1.0] }).collect();
+    port.upsert(&scope("a"), Namespace::Document, &other, &items, 3).await.unwrap();
+    let (vault, memory) = (vault("v1"), memory("m1"));
+    erase(&port, Erasure::Document { vault, memory, through: 3 }).await;
+    let expected: Vec<UnitKey> = keys(2).collect();
+    for space in [flat(), other.clone()] {
+        let of = (&scope("a"), Namespace::Document);
+        let left = VectorIndex::keys(&*port, of.0, of.1, &space, None, 10_000).await.unwrap();
+        assert_eq!(left, expected, "{}", space.id);
+    }
+    assert_eq!(watermark(&port, Namespace::Document).await, 3);
+    erase(&port, Erasure::Scope { through: 0, documents: 3 }).await;
+    for space in [flat(), other] {
+        let of = (&scope("a"), Namespace::Document);
+        let left = VectorIndex::keys(&*port, of.0, of.1, &space, None, 10_000).await.unwrap();
+        assert!(left.is_empty(), "{}", space.id);
+    }
+    put_document(&port, "m1", "c1", "ferry", Some([1.0, 0.0])).await;
+    assert_eq!(found(&port, Namespace::Document).await, [UnitKey::document(4, 0)]);
+    assert_eq!(watermark(&port, Namespace::Document).await, 4);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use throughline_core::ErrorKind;
 use throughline_core::ids::MessageId;
-use throughline_core::ports::{ErasureLedger, LedgerEntry, LedgerIdentity, Recorded};
+use throughline_core::ports::{ErasureLedger, LedgerEntry, LedgerIdentity, Recorded, ScopeEnd};
 use uuid::Uuid;
 
 use super::runner::{Scenario, scenarios};
@@ -45,7 +45,10 @@ async fn entries_come_back_as_they_were(ledger: Port) {
     let entries = [
         entry(7),
         LedgerEntry::Session { scope: [1; 16], session: [2; 16], through: 5 },
-        LedgerEntry::User { user: [4; 16], scopes: vec![([5; 16], 6)] },
+        LedgerEntry::User {
+            user: [4; 16],
+            scopes: vec![ScopeEnd { scope: [5; 16], through: 6, documents: 2 }],
+        },
         LedgerEntry::Rejected { scope: [7; 16], keys: vec![[8; 16]] },
         LedgerEntry::AllowedAgain { scope: [7; 16], keys: Vec::new() },
     ];

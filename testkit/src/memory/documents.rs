@@ -23,14 +23,7 @@ pub(super) struct Document {
     /// Number of the first snapshot that it ever had.
     first: u32,
     /// By number; never empty.
-    snapshots: Vec<Held>,
-}
-
-#[derive(Debug, Clone)]
-struct Held {
-    snapshot: Snapshot,
-    /// Sequence number of the last message then.
-    seq: u64,
+    snapshots: Vec<Snapshot>,
 }
 
 impl Document {
@@ -39,7 +32,7 @@ impl Document {
     }
 
     pub(super) fn latest(&self) -> &Snapshot {
-        &self.snapshots.last().expect("a document has a snapshot").snapshot
+        self.snapshots.last().expect("a document has a snapshot")
     }
 }
 
@@ -50,11 +43,10 @@ impl ScopeState {
 
     /// Adds a snapshot; returns the keys of the one that it replaces.
     pub(super) fn put_document(&mut self, new: &NewSnapshot) -> Result<Vec<UnitKey>> {
-        let last_seq = self.last_seq;
         let place = self.documents.iter().position(|held| held.is(&new.vault, &new.memory));
         let taken = place.is_some_and(|place| {
             let mut held = self.documents[place].snapshots.iter();
-            held.any(|held| held.snapshot.info.context == new.context)
+            held.any(|held| held.info.context == new.context)
         });
         if taken {
             return Err(Error::conflict("this context_id already stands for another text"));
@@ -79,7 +71,7 @@ impl ScopeState {
             bytes: new.text.len() as u64,
             created_at: new.created_at,
         };
-        let held = Held { snapshot: Snapshot { info, text: new.text.clone() }, seq: last_seq };
+        let held = Snapshot { info, text: new.text.clone() };
         match place {
             Some(place) => {
                 let snapshots = &mut self.documents[place].snapshots;
@@ -98,18 +90,18 @@ impl ScopeState {
     }
 
     pub(super) fn erase_documents(&mut self, erasure: &Erasure, erased: &mut Erased) {
-        let goes = |document: &Document, held: &Held| match erasure {
+        let goes = |document: &Document, held: &Snapshot| match erasure {
             Erasure::Document { vault, memory, through } => {
-                document.is(vault, memory) && u64::from(held.snapshot.info.number) <= *through
+                document.is(vault, memory) && u64::from(held.info.number) <= *through
             }
-            Erasure::Scope { through } => held.seq <= *through,
+            Erasure::Scope { documents, .. } => u64::from(held.info.number) <= *documents,
             Erasure::Messages(_) | Erasure::Session { .. } => false,
         };
         let mut units = Vec::new();
         self.documents.retain_mut(|document| {
             let (gone, kept): (Vec<_>, Vec<_>) =
                 document.snapshots.iter().cloned().partition(|held| goes(document, held));
-            units.extend(gone.iter().flat_map(|held| held.snapshot.keys()));
+            units.extend(gone.iter().flat_map(Snapshot::keys));
             document.snapshots = kept;
             !document.snapshots.is_empty() || {
                 erased.documents += 1;
@@ -181,8 +173,7 @@ impl DocumentRepo for MemoryStore {
     ) -> Result<Option<Snapshot>> {
         Ok(self.read(scope, |held| {
             let mut all = held.document_of(vault, memory)?.snapshots.iter();
-            let found = all.find(|held| held.snapshot.info.context == *context)?;
-            Some(found.snapshot.clone())
+            all.find(|held| held.info.context == *context).cloned()
         }))
     }
 
@@ -198,19 +189,40 @@ impl DocumentRepo for MemoryStore {
             let all = all.flat_map(|document| document.snapshots.iter().rev());
             let before = request.position().unwrap_or(u64::MAX);
             let rows = all
-                .map(|held| (u64::from(held.snapshot.info.number), held.snapshot.info.clone()))
+                .map(|held| (u64::from(held.info.number), held.info.clone()))
                 .filter(|(number, _)| *number < before);
             Page::from_rows(rows.take(request.limit() + 1).collect(), request.limit())
         }))
     }
 
-    async fn latest_documents(&self, scope: &Scope, numbers: &[u32]) -> Result<Vec<Snapshot>> {
+    async fn latest_documents(
+        &self,
+        scope: &Scope,
+        numbers: &[u32],
+        most_bytes: u64,
+    ) -> Result<Vec<Snapshot>> {
         Ok(self.read(scope, |held| {
             let find = |number: &u32| {
                 let mut latest = held.documents.iter().map(Document::latest);
                 latest.find(|snapshot| snapshot.info.number == *number).cloned()
             };
-            numbers.iter().filter_map(find).collect()
+            let mut before = 0;
+            let found = numbers.iter().filter_map(find).take_while(|snapshot| {
+                let within = before < most_bytes;
+                before += snapshot.info.bytes;
+                within
+            });
+            found.collect()
+        }))
+    }
+
+    async fn latest_numbers(&self, scope: &Scope, vault: Option<&VaultId>) -> Result<Vec<u32>> {
+        Ok(self.read(scope, |held| {
+            let all = held.documents.iter();
+            let all = all.filter(|held| vault.is_none_or(|vault| held.vault == *vault));
+            let mut numbers: Vec<u32> = all.map(|held| held.latest().info.number).collect();
+            numbers.sort_unstable();
+            numbers
         }))
     }
 

@@ -33,13 +33,13 @@ impl ScopeState {
         let hit = |message: &Message| match erasure {
             Erasure::Messages(ids) => ids.contains(&message.id),
             Erasure::Session { id, through } => message.session == *id && message.seq <= *through,
-            Erasure::Scope { through } => message.seq <= *through,
+            Erasure::Scope { through, .. } => message.seq <= *through,
             Erasure::Document { .. } => false,
         };
         let all = all.map(|stored| &stored.message);
         let gone: Vec<Message> = all.filter(|message| hit(message)).cloned().collect();
         let mut ids: HashSet<MessageId> = gone.iter().map(|message| message.id).collect();
-        if let Erasure::Scope { through } = erasure {
+        if let Erasure::Scope { through, .. } = erasure {
             // What was told directly bears its own id as its source.
             let told =
                 self.facts.iter().filter(|held| held.told_at.is_some_and(|at| at <= *through));
@@ -66,7 +66,9 @@ impl ScopeState {
         self.erase_sessions(&whole, &mut erased);
         self.forget_personas(&erased);
         let emptied = self.sessions.is_empty() && self.documents.is_empty();
-        if matches!(erasure, Erasure::Scope { .. }) && emptied {
+        let ends = matches!(erasure, Erasure::Scope { documents, .. }
+            if *documents >= u64::from(self.last_document));
+        if ends && emptied {
             (self.profile, erased.whole_scope) = (None, true);
             self.usage.clear();
             self.rejected.clear();

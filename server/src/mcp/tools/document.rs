@@ -168,7 +168,7 @@ async fn search(call: Call, asked: SearchArgs) -> Result<Outcome> {
         .map(|found| FoundPassage {
             vault: found.snapshot.info.vault.to_string(),
             memory: found.snapshot.info.memory.to_string(),
-            section: found.passage.title.clone(),
+            section: found.passage.title.to_string(),
             text: found.text().to_owned(),
             score: found.score,
         })

@@ -101,6 +101,41 @@ async fn a_stale_writer_is_told_and_nothing_is_lost() {
 }
 
 #[tokio::test]
+async fn whoever_expects_nothing_is_never_turned_away() {
+    let data = Throughline::new();
+    let world = World::new(&data);
+    let texts: Vec<String> = (0..30).map(|n| format!("by writer {n}")).collect();
+    let puts = texts.iter().map(|text| world.put("", text));
+    for answer in futures_util::future::join_all(puts).await {
+        assert!(answer.status.is_success(), "{answer:?}");
+    }
+    let history = world.0.get("/v1/vaults/projects/memories/alfred/contexts").await.ok();
+    let held: Vec<&Value> = history["items"].as_array().unwrap().iter().collect();
+    assert_eq!(held.len(), 30);
+    assert!(texts.contains(&world.text().await));
+}
+
+#[tokio::test]
+async fn a_document_is_erased_only_as_the_caller_knows_it() {
+    let data = Throughline::new();
+    let world = World::new(&data);
+    let of = "/v1/vaults/projects/memories/alfred";
+    let erase = async |tag: &str| {
+        Answer::of(world.0.request(Method::DELETE, of).header("if-match", tag)).await
+    };
+    let first = etag(&world.put("", "one").await);
+    let second = etag(&world.put("", "two").await);
+    for stale in [first.as_str(), "\"no etag\""] {
+        let detail = erase(stale).await.problem(412, "precondition_failed");
+        assert!(detail.contains(&second), "{detail}");
+    }
+    assert_eq!(world.text().await, "two");
+    assert_eq!(erase(&second).await.ok()["documents"], 1);
+    world.0.get(PATH).await.problem(404, "not_found");
+    erase("*").await.problem(404, "not_found");
+}
+
+#[tokio::test]
 async fn what_is_no_document_is_refused_and_leaves_nothing() {
     let data = Throughline::new();
     let world = World::new(&data);
@@ -154,6 +189,17 @@ async fn old_documents_become_text() {
     assert_eq!(world.text().await, text);
     let again = world.0.request(Method::PUT, &format!("{PATH}?migrate=true")).json(&old);
     assert_eq!(Answer::of(again).await.ok()["outcome"], "unchanged");
+    let putting = |body: &str| {
+        let put = world.0.request(Method::PUT, &format!("{PATH}?migrate=true"));
+        Answer::of(put.header("content-type", "application/json").body(body.to_owned()))
+    };
+    let numbers = r##"{"b": [12345678901234567890123, 1.10], "a": "# X\n```\nopen"}"##;
+    assert_eq!(putting(numbers).await.ok()["outcome"], "added");
+    let text = "# A\n\\# X\n```\nopen\n```\n\n# B\n- 12345678901234567890123\n- 1.10\n";
+    assert_eq!(world.text().await, text);
+    let twice = putting(r#"{"a": 1, "a": 2}"#).await.problem(400, "invalid_input");
+    assert!(twice.contains("twice"), "{twice}");
+    assert_eq!(world.text().await, text);
 }
 
 #[tokio::test]

@@ -22,12 +22,14 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["documents":
     of_two_writers_one_wins,
     vaults_and_memories_are_listed_in_their_order,
     only_latest_snapshots_are_found_by_number,
+    latest_numbers_are_of_a_vault_or_of_all,
     passages_of_the_latest_are_indexed,
     passages_wait_to_be_embedded,
     a_long_document_leaves_nothing_in_blocks,
     a_document_leaves_everything_else_as_it_is,
     a_document_is_erased_with_its_history,
     what_came_after_an_erasure_stays,
+    an_erased_scope_keeps_the_documents_put_afterwards,
     a_scope_is_erased_with_its_documents,
     an_erased_document_begins_anew,
 ];
@@ -202,9 +204,31 @@ async fn only_latest_snapshots_are_found_by_number(store: Port) {
     for (of, id) in [("m1", "c1"), ("m2", "c2"), ("m1", "c3")] {
         put(&store, "a", document("v1", of, id, id)).await;
     }
-    let found = store.latest_documents(&scope("a"), &[3, 1, 9, 2]).await.unwrap();
-    let texts: Vec<&str> = found.iter().map(|snapshot| snapshot.text.as_str()).collect();
-    assert_eq!(texts, ["c3", "c2"]);
+    // Up to the one with which there are so many bytes.
+    for (most, expected) in [(99, &["c3", "c2"][..]), (3, &["c3", "c2"]), (2, &["c3"]), (0, &[])] {
+        let found = store.latest_documents(&scope("a"), &[3, 1, 9, 2], most).await.unwrap();
+        let texts: Vec<&str> = found.iter().map(|snapshot| snapshot.text.as_str()).collect();
+        assert_eq!(texts, expected, "{most}");
+    }
+}
+
+async fn latest_numbers_are_of_a_vault_or_of_all(store: Port) {
+    for (within, of, id) in
+        [("v1", "m1", "c1"), ("v2", "m1", "c1"), ("v1", "m2", "c1"), ("v1", "m1", "c2")]
+    {
+        put(&store, "a", document(within, of, id, id)).await;
+    }
+    let none: &[u32] = &[];
+    for (within, expected) in
+        [(Some("v1"), &[3, 4][..]), (Some("v2"), &[2]), (Some("v3"), none), (None, &[2, 3, 4])]
+    {
+        let within = within.map(vault);
+        let found = store.latest_numbers(&scope("a"), within.as_ref()).await.unwrap();
+        assert_eq!(found, expected);
+        assert_eq!(store.latest_numbers(&scope("b"), within.as_ref()).await.unwrap(), none);
+    }
+    erase_document(&store, "m1", 9).await;
+    assert_eq!(store.latest_numbers(&scope("a"), None).await.unwrap(), [2, 3]);
 }
 
 async fn passages_of_the_latest_are_indexed(store: Port) {
@@ -317,9 +341,24 @@ async fn what_came_after_an_erasure_stays(store: Port) {
     put_one(&store, &scope("a"), "s1", message("hello")).await;
     put(&store, "a", document("v1", "m1", "c3", "later kettle")).await;
     put_one(&store, &scope("a"), "s1", message("hello")).await;
-    let erased = erase(&store, &scope("a"), Erasure::Scope { through: 0 }).await;
+    let erasure = Erasure::Scope { through: 0, documents: 2 };
+    let erased = erase(&store, &scope("a"), erasure).await;
     assert_eq!((erased.documents, erased.whole_scope), (0, false));
     assert_eq!(history(&store, "m1").await, [("c3".to_owned(), 3)]);
+}
+
+/// A put leaves the counter of messages alone: only the snapshot's number tells what came after.
+async fn an_erased_scope_keeps_the_documents_put_afterwards(store: Port) {
+    put(&store, "a", document("v1", "m1", "c1", "kettle")).await;
+    let erasure = || Erasure::Scope { through: 0, documents: 1 };
+    let erased = erase(&store, &scope("a"), erasure()).await;
+    assert_eq!((erased.documents, erased.whole_scope), (1, true));
+    put(&store, "a", document("v1", "m1", "c1", "another kettle")).await;
+    let before = Shown::of(&store, &scope("a")).await;
+    let again = erase(&store, &scope("a"), erasure()).await;
+    assert_eq!((again.documents, again.whole_scope), (0, false));
+    assert_eq!(Shown::of(&store, &scope("a")).await, before);
+    assert_eq!(indexed(&store, "kettl").await, [UnitKey::document(2, 0)]);
 }
 
 async fn a_scope_is_erased_with_its_documents(store: Port) {
@@ -330,7 +369,7 @@ async fn a_scope_is_erased_with_its_documents(store: Port) {
     let of_other = Shown::of(&store, &scope("b")).await;
     store.apply(batch(&scope("a")).with(Write::DropScope)).await.unwrap();
     assert_eq!(documents(&store, &scope("a")).await.len(), 2, "it holds something");
-    let erased = erase(&store, &scope("a"), Erasure::Scope { through: 1 }).await;
+    let erased = erase(&store, &scope("a"), Erasure::Scope { through: 1, documents: 2 }).await;
     assert_eq!((erased.documents, erased.whole_scope), (2, true));
     assert_eq!(documents(&store, &scope("a")).await, []);
     assert_eq!(indexed(&store, "kettl").await, []);

@@ -98,7 +98,7 @@ async fn another_scope_loses_nothing(store: Port) {
     let before = Snapshot::of(&store, &other).await;
     assert_eq!(erase_messages(&store, &mine, &[of_other.id]).await.messages, 0);
     erase(&store, &mine, Erasure::Session { id: session("s1"), through: 9 }).await;
-    erase(&store, &mine, Erasure::Scope { through: 9 }).await;
+    erase(&store, &mine, Erasure::Scope { through: 9, documents: 9 }).await;
     store.apply(batch(&mine).with(Write::DropScope)).await.unwrap();
     assert_eq!(Snapshot::of(&store, &other).await, before);
 }
@@ -304,7 +304,7 @@ async fn a_scope_goes_whole_and_keeps_its_numbers(store: Port) {
     let profile = Profile { rules: "be brief".to_owned(), version: 1, ..Profile::default() };
     store.apply(batch(&scope).with(Write::PutProfile(profile))).await.unwrap();
     store.apply(batch(&scope).with(Write::EnqueueJob(job("embed", "x")))).await.unwrap();
-    let erased = erase(&store, &scope, Erasure::Scope { through: 2 }).await;
+    let erased = erase(&store, &scope, Erasure::Scope { through: 2, documents: 2 }).await;
     assert_eq!((erased.messages, erased.sessions, erased.whole_scope), (2, 2, true));
     assert_eq!(erased.touched, [session("s1"), session("s2")]);
     let left = Snapshot::of(&store, &scope).await;
@@ -314,7 +314,7 @@ async fn a_scope_goes_whole_and_keeps_its_numbers(store: Port) {
     let next = put_one(&store, &scope, "s1", message("three")).await;
     assert_eq!((next.seq, head(&store, &scope, "s1").await.number), (3, 3));
     // Applied again, it takes nothing that came later.
-    let again = erase(&store, &scope, Erasure::Scope { through: 2 }).await;
+    let again = erase(&store, &scope, Erasure::Scope { through: 2, documents: 2 }).await;
     assert_eq!((again.messages, again.whole_scope), (0, false));
     assert_eq!(contents(&messages(&store, &scope, "s1").await), ["three"]);
 }
@@ -326,7 +326,7 @@ async fn a_scope_that_holds_something_is_not_dropped(store: Port) {
     let before = Snapshot::of(&store, &scope).await;
     store.apply(batch(&scope).with(Write::DropScope)).await.unwrap();
     assert_eq!(Snapshot::of(&store, &scope).await, before);
-    erase(&store, &scope, Erasure::Scope { through: 1 }).await;
+    erase(&store, &scope, Erasure::Scope { through: 1, documents: 1 }).await;
     store.apply(batch(&scope).with(Write::DropScope)).await.unwrap();
     assert!(Snapshot::of(&store, &scope).await.is_empty());
     let all = store.scopes(&super::support::whole()).await.unwrap();
@@ -336,7 +336,7 @@ async fn a_scope_that_holds_something_is_not_dropped(store: Port) {
 
 async fn a_batch_that_erases_adds_nothing(store: Port) {
     let scope = scope("a");
-    let erasure = Write::Erase { erasure: Erasure::Scope { through: 9 }, seed: id() };
+    let erasure = Write::Erase { erasure: Erasure::Scope { through: 9, documents: 9 }, seed: id() };
     let both = batch(&scope).with(append("s1", message("one"))).with(erasure);
     let error = store.apply(both).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);

@@ -166,7 +166,8 @@ async fn ids_of_another_scope_find_nothing(store: Port) {
         assert_eq!(store.document(other, &vault, &memory).await.unwrap(), None);
         assert_eq!(store.snapshot(other, &vault, &memory, &context("c1")).await.unwrap(), None);
         assert_eq!(store.snapshots(other, &vault, &memory, &page).await.unwrap().items, []);
-        assert_eq!(store.latest_documents(other, &[1]).await.unwrap(), []);
+        assert_eq!(store.latest_documents(other, &[1], 99).await.unwrap(), []);
+        assert_eq!(store.latest_numbers(other, None).await.unwrap(), Vec::<u32>::new());
         assert_eq!(store.vaults(other, &page).await.unwrap().items, []);
         assert_eq!(store.memories(other, Some(&vault), &page).await.unwrap().items, []);
         assert_eq!(store.memories(other, None, &page).await.unwrap().items, []);

@@ -400,7 +400,7 @@ async fn a_scope_takes_everything_along(store: Port) {
     }
     store.apply(batch(&mine).with(Write::DropScope)).await.unwrap();
     assert_eq!(held(&store, &mine, &one).await, [1; 5], "it holds something");
-    erase(&store, &mine, Erasure::Scope { through: 9 }).await;
+    erase(&store, &mine, Erasure::Scope { through: 9, documents: 9 }).await;
     assert_eq!(held(&store, &mine, &one).await, [0; 5]);
     store.apply(batch(&mine).with(Write::DropScope)).await.unwrap();
     let of_user = store.scopes_of(&mine.tenant, &mine.user).await.unwrap();

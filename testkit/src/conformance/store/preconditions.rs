@@ -162,7 +162,7 @@ async fn erasures_hold_until_something_is_erased(store: Port) {
     let erasures = [
         Erasure::Messages(vec![said.id]),
         Erasure::Session { id: session("s1"), through: 1 },
-        Erasure::Scope { through: 9 },
+        Erasure::Scope { through: 9, documents: 9 },
     ];
     for erasure in erasures {
         let before = store.erasures(&mine).await.unwrap().unwrap();
@@ -184,7 +184,10 @@ async fn erasures_never_come_again(store: Port) {
         store.apply(one_more(&scope)).await.unwrap();
         let before = store.erasures(&scope).await.unwrap().unwrap();
         assert!(seen.insert(before), "{before} came again: {seen:?}");
-        let write = Write::Erase { erasure: Erasure::Scope { through: u64::MAX }, seed: id() };
+        let write = Write::Erase {
+            erasure: Erasure::Scope { through: u64::MAX, documents: u64::MAX },
+            seed: id(),
+        };
         store.apply(batch(&scope).with(write).with(Write::DropScope)).await.unwrap();
         assert_eq!(store.erasures(&scope).await.unwrap(), None);
         let read = || one_more(&scope).with_precondition(Precondition::IfErasures(before));

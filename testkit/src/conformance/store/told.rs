@@ -167,7 +167,7 @@ async fn erasing_does_not_bring_a_rejected_value_back(store: Port) {
 async fn erasing_a_scope_takes_what_was_told(store: Port) {
     tell(&store, "a", town("Oslo", 1)).await;
     write(&store, "a", Write::Reject(vec![OSLO])).await;
-    erase(&store, &scope("a"), Erasure::Scope { through: 0 }).await;
+    erase(&store, &scope("a"), Erasure::Scope { through: 0, documents: 0 }).await;
     assert_eq!(facts(&store, &scope("a")).await, []);
     state(&store, "a", keyed(town("Oslo", 1))).await;
     assert_eq!(holding(&store, "a").await.len(), 1, "nothing is rejected any more");

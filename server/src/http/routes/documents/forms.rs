@@ -6,12 +6,12 @@ use axum::http::header::{CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::Value;
 use throughline_core::document::{Facet, PutOutcome, Snapshot, SnapshotInfo, text_of_bytes};
 use throughline_core::{Error, Result};
 use utoipa::ToSchema;
 
 use super::conditions::{etag, wants_json};
+use super::facets;
 use crate::http::app::App;
 use crate::http::extract::read_body;
 use crate::http::problem::Failure;
@@ -169,27 +169,10 @@ impl FromRequest<App> for DocumentBody {
         if is_text {
             return Ok(Self::Text(text_of_bytes(bytes.into())?));
         }
-        let value: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| Error::invalid(format!("the body is not JSON: {error}")))?;
-        match value {
-            Value::String(text) => Ok(Self::Text(text)),
-            Value::Object(fields) => Ok(Self::Facets(
-                fields.into_iter().map(|(name, value)| (name, facet(value))).collect(),
-            )),
+        match facets::parse(&bytes)? {
+            Facet::Text(text) => Ok(Self::Text(text)),
+            Facet::Object(fields) => Ok(Self::Facets(fields)),
             _ => Err(Error::invalid("the body must be a JSON string: the whole document").into()),
-        }
-    }
-}
-
-fn facet(value: Value) -> Facet {
-    match value {
-        Value::Null => Facet::Null,
-        Value::Bool(truth) => Facet::Scalar(truth.to_string()),
-        Value::Number(number) => Facet::Scalar(number.to_string()),
-        Value::String(text) => Facet::Text(text),
-        Value::Array(items) => Facet::List(items.into_iter().map(facet).collect()),
-        Value::Object(fields) => {
-            Facet::Object(fields.into_iter().map(|(name, value)| (name, facet(value))).collect())
         }
     }
 }

@@ -166,18 +166,26 @@ async fn show(
     tag = "documents",
     params(
         ("vault" = String, Path, description = "The vault"),
-        ("memory" = String, Path, description = "The memory")
+        ("memory" = String, Path, description = "The memory"),
+        ("If-Match" = Option<String>, Header, description = "Erase only if the latest snapshot has one of \
+            these etags: what is put meanwhile stays")
     ),
-    responses((status = 200, body = ErasedJson, description = "What was removed"))
+    responses(
+        (status = 200, body = ErasedJson, description = "What was removed"),
+        (status = 412, body = crate::http::problem::Problem, content_type = "application/problem+json",
+            description = "The latest snapshot is another: nothing was removed")
+    )
 )]
 async fn erase(
     State(app): State<App>,
     caller: Caller<Write>,
     Named(of): Named<OfMemory>,
+    headers: HeaderMap,
 ) -> Result<Json<ErasedJson>, Failure> {
     let scope = caller.scope()?;
     let (vault, memory) = of.ids()?;
-    let erased = app.engine.erase.document(&scope, &vault, &memory).await?;
+    let erased =
+        app.engine.erase.document_if(&scope, &vault, &memory, &expected(&headers)?).await?;
     let what = hex(&app.engine.names.document(&scope, &vault, &memory));
     app.audit(&caller, "document.erase", what).await;
     Ok(Json(ErasedJson::from(&erased)))

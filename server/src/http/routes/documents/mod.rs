@@ -1,6 +1,7 @@
 //! The documents of memories (seed 003): put and read whole, with history, sections and search.
 
 mod conditions;
+mod facets;
 mod forms;
 mod history;
 mod latest;

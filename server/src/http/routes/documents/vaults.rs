@@ -158,8 +158,8 @@ impl From<DocumentCandidate> for FoundJson {
             source: found.source(),
             memory_id: found.snapshot.info.memory.to_string(),
             context_id: found.snapshot.info.context.to_string(),
-            section: found.passage.slug,
-            title: found.passage.title,
+            section: found.passage.slug.to_string(),
+            title: found.passage.title.to_string(),
             offset: found.passage.range.start,
             score: found.score,
         }
