@@ -266,7 +266,13 @@ pub(super) async fn complete(
             Some(vault) => {
                 let page = PageRequest::first(MAX_PAGE)?;
                 let vault = VaultId::new(vault)?;
-                let found = server.engine.documents.memories(&scope, &vault, &page).await?;
+                // A vault that is not there has no memories.
+                let found = match server.engine.documents.memories(&scope, &vault, &page).await {
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        return completion(Vec::new());
+                    }
+                    found => found?,
+                };
                 found.items.into_iter().map(|memory| memory.latest.memory.to_string()).collect()
             }
             None => Vec::new(),
@@ -274,7 +280,11 @@ pub(super) async fn complete(
         _ => Vec::new(),
     };
     let fitting = all.into_iter().filter(|value| value.starts_with(&request.argument.value));
-    let fitting: Vec<String> = fitting.collect();
+    completion(fitting.collect())
+}
+
+/// The first of the values that fit, and how many there are.
+fn completion(fitting: Vec<String>) -> Result<CompleteResult> {
     let total = u32::try_from(fitting.len()).ok();
     let more = fitting.len() > COMPLETIONS;
     let shown = fitting.into_iter().take(COMPLETIONS).collect();

@@ -9,6 +9,7 @@ mod frames;
 #[cfg(feature = "live-tests")]
 mod live;
 mod persona;
+mod reads;
 mod refusals;
 mod sampling;
 mod sessions;

@@ -1,12 +1,12 @@
 //! Standard input: what is no message is passed over or refused, and the next one is answered.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
 use super::client::{alone, initialize, is_done, message};
-use crate::support::Throughline;
+use crate::support::{Throughline, stderr};
 
 const SETS: &str = "memory,files,admin";
 
@@ -24,8 +24,10 @@ impl Process {
 
     /// The same, with more flags.
     pub(super) fn start_with(data: &Throughline, sets: &str, flags: &[&str]) -> Self {
-        let mut command = data.command(&["mcp", "--tool-sets", sets]);
-        command.args(flags);
+        Self::spawn(data.command(&["mcp", "--tool-sets", sets]).args(flags))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take();
@@ -119,4 +121,46 @@ fn a_client_that_says_nothing_or_half_of_something_is_no_failure() {
     process.ask(&initialize());
     process.input.as_mut().unwrap().write_all(b"{\"jsonrpc\": \"2.0\", \"id\": 2").unwrap();
     assert!(process.end());
+}
+
+/// There is no worker beside it: what is due is done after its calls.
+#[test]
+fn due_work_is_done_after_a_call() {
+    let data = Throughline::new();
+    let line = json!({"role": "user", "content": "My locker is at the harbour.", "session": "s"});
+    let file = data.file("said.jsonl", line.to_string());
+    data.json(&["import", file.to_str().unwrap(), "--set", "embedder=none"]);
+    let mut process = Process::start(&data, SETS);
+    is_done(&process.ask(&whoami(1, alone))["result"]);
+    assert!(process.end());
+    let left = data.json(&["worker", "--once"]);
+    assert_eq!((&left["enqueued"], &left["texts"]), (&json!(0), &json!(0)), "{left}");
+}
+
+/// A client starts what `mcp install` wrote into its file, from anywhere.
+#[test]
+fn an_installed_server_starts_with_the_configuration_in_force() {
+    let data = Throughline::new();
+    data.file("throughline.toml", "[identity]\nuser = \"ana\"\n");
+    let client = data.file("client.json", r#"{"theme": "dark"}"#);
+    let client = client.to_str().unwrap();
+    let tool_sets = r#"mcp.tool_sets=["admin"]"#;
+    let args =
+        ["mcp", "install", "--client", "cursor", "--write", "--file", client, "--set", tool_sets];
+    assert_eq!(data.json(&args)["written"], true);
+    let written: Value = serde_json::from_str(&std::fs::read_to_string(client).unwrap()).unwrap();
+    assert_eq!(written["theme"], "dark");
+    let entry = &written["mcpServers"]["throughline"];
+    let elsewhere = Throughline::new();
+    let mut command = Command::new(entry["command"].as_str().unwrap());
+    command.args(entry["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()));
+    let mut process = Process::spawn(command.current_dir(elsewhere.folder()));
+    let told = process.ask(&whoami(1, alone));
+    assert_eq!(told["result"]["structuredContent"]["user"], "ana", "{told}");
+    assert!(process.end());
+    assert!(!elsewhere.folder().join("data").exists());
+
+    let said = data.run(&["mcp", "install", "--client", "fridge"]);
+    assert_eq!(said.status.code(), Some(2));
+    assert!(stderr(&said).contains("claude-code"), "{said:?}");
 }
