@@ -15,7 +15,7 @@ const LIVE: &str = "live-tests";
 
 /// The tests that this feature adds: those of the adapters of servers, and of engines on them.
 const LIVE_TESTS: &str = "(package(throughline-store-postgres) | package(throughline-store-qdrant) \
-    | package(throughline-store-redis) | test(/^(clocks|combinations|erasing|http::live|kills|moving|replicas)::/))";
+    | package(throughline-store-redis) | test(/^(clocks|combinations|erasing|http::live|kills|mcp::live|moving|replicas)::/))";
 /// Modules of these tests that take too long for every change.
 const FULL_TESTS: &str = "test(/(^|::)full::/)";
 
