@@ -93,7 +93,7 @@ async fn clients_hear_of_what_others_did() {
     let data = Throughline::new();
     let service = Service::start_with(&data, &["--set", r#"mcp.tool_sets=["memory","persona"]"#]);
     let caller = Caller::local(&service);
-    let document = "throughline://vault/work/memory/harbour";
+    let document = "throughline://vault/port/memory/harbour";
 
     let wanted = json!({"notifications": {
         "resourceSubscriptions": [document], "resourcesListChanged": true,
@@ -114,7 +114,7 @@ async fn clients_hear_of_what_others_did() {
     hears(&mut open, &["throughline://contexts", lists]).await;
     hears(&mut listening, &[lists]).await;
 
-    let put = service.request(Method::PUT, "/v1/vaults/work/memories/harbour/context");
+    let put = service.request(Method::PUT, "/v1/vaults/port/memories/harbour/context");
     let put = put.header("content-type", "text/plain").body("The ferry has berth seven.");
     assert!(Answer::of(put).await.status.is_success());
     hears(&mut open, &[document]).await;
