@@ -142,10 +142,13 @@ pub(super) fn run(args: &Args, layers: &Layers, output: &Output) -> Result<()> {
     })
 }
 
-/// Variables that set something here, and do not where a client starts the server.
+/// Variables that set something here, and do not where a client starts the server. The data directory is in its
+/// arguments.
 fn variables() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let mut names: Vec<_> = names.filter(|name| name.starts_with(ENV_PREFIX)).collect();
+    let is_left_out =
+        |name: &String| name.strip_prefix(ENV_PREFIX).is_some_and(|setting| setting != "DATA_DIR");
+    let mut names: Vec<_> = names.filter(is_left_out).collect();
     names.sort();
     names
 }
@@ -177,24 +180,35 @@ fn entry(program: &Path, start: &Start) -> Value {
     json!({"type": "stdio", "command": program.display().to_string(), "args": args})
 }
 
-/// The text of a client's file with the server in it; all else stays, its keys sorted.
-fn merged(held: Option<&str>, key: &str, entry: Value) -> std::result::Result<String, String> {
+/// The text of a client's file with the server in it; all else stays, its keys sorted, and so does what a user added
+/// to the server's own entry, such as `env`.
+fn merged(held: Option<&str>, key: &str, mut entry: Value) -> std::result::Result<String, String> {
     let held = held.filter(|held| !held.trim().is_empty()).unwrap_or("{}");
     let mut whole: Map<String, Value> = serde_json::from_str(held).map_err(|error| {
         format!("no JSON object ({error}): mend it, or add what is printed without --write")
     })?;
     let servers = whole.entry(key).or_insert_with(|| Value::Object(Map::new()));
     let servers = servers.as_object_mut().ok_or_else(|| format!("`{key}` is no object"))?;
+    if let (Some(Value::Object(former)), Some(entry)) =
+        (servers.remove(NAME), entry.as_object_mut())
+    {
+        for (key, value) in former {
+            entry.entry(key).or_insert(value);
+        }
+    }
     servers.insert(NAME.to_owned(), entry);
     Ok(format!("{:#}\n", Value::Object(whole)))
 }
 
-/// Writes beside the file and renames, so that no client reads half of it.
+/// Writes beside the file and renames, so that no client reads half of it. A link stays one, and who may read the file
+/// may read it afterwards.
 fn write(file: &Path, text: &str) -> Result<()> {
     let failed = |error: std::io::Error| {
         let what = format!("{} cannot be written ({error})", file.display());
         Error::new(ErrorKind::InvalidInput, what)
     };
+    let linked = std::fs::canonicalize(file);
+    let file = linked.as_deref().unwrap_or(file);
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -202,6 +216,9 @@ fn write(file: &Path, text: &str) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(failed)?;
     let mut beside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     beside.write_all(text.as_bytes()).map_err(failed)?;
+    if let Ok(held) = std::fs::metadata(file) {
+        beside.as_file().set_permissions(held.permissions()).map_err(failed)?;
+    }
     beside.persist(file).map_err(|error| failed(error.error)).map(drop)
 }
 
@@ -225,8 +242,8 @@ mod tests {
                     "other": {"command": "o"}, "throughline": {"command": "new"}}}),
             ),
             (
-                Some(r#"{"mcpServers": {"throughline": {"command": "old", "env": {}}}}"#),
-                json!({"mcpServers": {"throughline": {"command": "new"}}}),
+                Some(r#"{"mcpServers": {"throughline": {"command": "old", "env": {"A": "b"}}}}"#),
+                json!({"mcpServers": {"throughline": {"command": "new", "env": {"A": "b"}}}}),
             ),
         ];
         for (held, expected) in table {
@@ -236,6 +253,22 @@ mod tests {
         for bad in ["[]", "{", "{\"mcpServers\": 1}", "// a comment\n{}"] {
             assert!(merged(Some(bad), "mcpServers", entry()).is_err(), "{bad}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_one_and_who_may_read_may_read() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link] = ["kept.json", "mcp.json"].map(|name| folder.path().join(name));
+        std::fs::write(&file, "{}").unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+        symlink(&file, &link).unwrap();
+        write(&link, "{\"a\": 1}").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"a\": 1}");
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
     }
 
     #[test]
