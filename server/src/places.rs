@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use throughline_core::{Error, ErrorKind, Result};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 /// The places of a service, whatever the interface.
 #[derive(Clone)]
@@ -12,6 +15,8 @@ pub(crate) struct Places {
     at_work: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     limit: Duration,
+    /// Work that is seen through.
+    begun: TaskTracker,
 }
 
 impl Places {
@@ -21,18 +26,21 @@ impl Places {
             at_work: Arc::new(Semaphore::new(most)),
             waiting: Arc::new(Semaphore::new(2 * most)),
             limit,
+            begun: TaskTracker::new(),
         }
     }
 
-    /// Waits for a place, then works for as long as a request may take.
+    /// As many as anyone wants, for as long as it takes: for a process with one caller.
+    pub(crate) fn boundless() -> Self {
+        Self::new(Semaphore::MAX_PERMITS / 2, Duration::MAX)
+    }
+
+    /// Waits for a place, then works for as long as a request may take. It ends with whoever waits for it.
     ///
     /// # Errors
     /// `Unavailable` where there are too many, or it took too long.
     pub(crate) async fn work<T>(&self, work: impl Future<Output = T>) -> Result<T> {
-        let unavailable = |why: &str| Error::new(ErrorKind::Unavailable, why);
-        let Ok(_waiting) = self.waiting.try_acquire() else {
-            return Err(unavailable("the service is at its limit: come again"));
-        };
+        let _waiting = self.waiting.try_acquire().map_err(|_| full())?;
         let work = async {
             let _at_work = self.at_work.acquire().await;
             work.await
@@ -43,5 +51,132 @@ impl Places {
                  repeat it, over HTTP with the same Idempotency-Key",
             )
         })
+    }
+
+    /// Waits for a place as [`Self::work`] does, then sees the work through: whoever waits for it may leave, or be
+    /// told that it takes too long, and what it does last is done all the same.
+    ///
+    /// # Errors
+    /// As [`Self::work`]; `Internal` where it panicked.
+    pub(crate) async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T> {
+        let waiting = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| full())?;
+        let begun = Instant::now();
+        let place = tokio::time::timeout(self.limit, Arc::clone(&self.at_work).acquire_owned());
+        let place = place.await.map_err(|_| {
+            unavailable("the service is at its limit: nothing was done, come again")
+        })?;
+        let work = async move {
+            let _places = (waiting, place);
+            work.await
+        };
+        let done = self.begun.spawn(work.in_current_span());
+        let left = self.limit.saturating_sub(begun.elapsed());
+        match tokio::time::timeout(left, done).await {
+            Ok(done) => done.map_err(|panic| Error::internal("a call panicked").with_source(panic)),
+            Err(_) => Err(unavailable(
+                "the request takes too long to wait for: it goes on; look later at what it did",
+            )),
+        }
+    }
+
+    /// Waits for work that is to be seen through, at the end of the process.
+    pub(crate) async fn finish(&self) {
+        self.begun.close();
+        self.begun.wait().await;
+    }
+}
+
+fn full() -> Error {
+    unavailable("the service is at its limit: come again")
+}
+
+fn unavailable(why: &str) -> Error {
+    Error::new(ErrorKind::Unavailable, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// What waits longer than this waits for something that does not come.
+    const LIMIT: Duration = Duration::from_millis(20);
+
+    /// Work that is done when it is told so, and says that it is.
+    fn work() -> (oneshot::Sender<()>, Arc<AtomicBool>, impl Future<Output = u8> + Send + 'static) {
+        let (go, told) = oneshot::channel();
+        let done = Arc::new(AtomicBool::new(false));
+        let says = Arc::clone(&done);
+        let work = async move {
+            told.await.unwrap();
+            says.store(true, Ordering::Relaxed);
+            7
+        };
+        (go, done, work)
+    }
+
+    #[tokio::test]
+    async fn what_is_seen_through_needs_nobody_who_waits() {
+        for leaves in [true, false] {
+            let places = Places::new(1, LIMIT);
+            let (go, done, work) = work();
+            let mut call = Box::pin(places.see_through(work));
+            if leaves {
+                assert!(futures_util::poll!(&mut call).is_pending());
+            } else {
+                let told = call.as_mut().await.unwrap_err();
+                assert!(told.message().contains("it goes on"), "{told}");
+            }
+            drop(call);
+            // Its place is taken until it is done.
+            let refused = places.work(async {}).await.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Unavailable);
+            assert!(!done.load(Ordering::Relaxed));
+            go.send(()).unwrap();
+            places.finish().await;
+            assert!(done.load(Ordering::Relaxed));
+            places.work(async {}).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_only_reads_ends_with_its_caller() {
+        let places = Places::new(1, LIMIT);
+        let (go, _, work) = work();
+        let told = places.work(work).await.unwrap_err();
+        assert!(told.message().contains("given up"), "{told}");
+        assert!(go.is_closed());
+        places.finish().await;
+    }
+
+    #[tokio::test]
+    async fn what_finds_no_place_does_not_begin() {
+        let places = Places::new(1, LIMIT);
+        let (go, _, first) = work();
+        let (_second_go, second_done, second) = work();
+        let mut held = Box::pin(places.see_through(first));
+        assert!(futures_util::poll!(&mut held).is_pending());
+        let refused = places.see_through(second).await.unwrap_err();
+        assert!(refused.message().contains("nothing was done"), "{refused}");
+        assert!(!second_done.load(Ordering::Relaxed));
+        go.send(()).unwrap();
+        drop(held);
+        places.finish().await;
+        assert_eq!(Places::boundless().see_through(async { 7 }).await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_panics_is_told_so() {
+        let places = Places::boundless();
+        let told = places.see_through(async { panic!("on purpose") }).await;
+        let told: Error = told.map(|()| ()).unwrap_err();
+        assert_eq!(told.kind(), ErrorKind::Internal);
+        places.finish().await;
     }
 }

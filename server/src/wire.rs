@@ -7,6 +7,9 @@ use serde::Serialize;
 use throughline_core::context::{AssembledContext, ContextMessage, Item};
 use utoipa::ToSchema;
 
+/// Most messages that one call erases by id.
+pub(crate) const MAX_ERASED_IDS: usize = 100;
+
 /// What one turn sends, with the account of it (seed 002, 4.1).
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AssembledContextJson {

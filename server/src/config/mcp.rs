@@ -1,7 +1,9 @@
 //! What MCP clients are shown.
 
+use axum::http::uri::Authority;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throughline_core::{Error, Result};
 
 use crate::mcp::ToolSet;
 
@@ -13,12 +15,38 @@ pub struct McpConfig {
     pub tool_sets: Vec<ToolSet>,
     /// How long a client's model may take to answer within a call, in milliseconds.
     pub answer_timeout_ms: u64,
-    /// Origins of web pages that may call `/mcp`, beside those of this machine, such as `https://app.example`.
+    /// Origins of web pages that may call `/mcp`, beside those of this machine, as browsers write them: such as
+    /// `https://app.example` or `https://app.example:8443`.
     pub allowed_origins: Vec<String>,
     /// Whether what the conformance suite asks for is served too: by a flag, and by no setting.
     #[cfg(feature = "mcp-fixtures")]
     #[serde(skip)]
     pub fixtures: bool,
+}
+
+impl McpConfig {
+    /// Limits that a type does not tell.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.allowed_origins.iter().find(|origin| !is_origin(origin)) {
+            None => Ok(()),
+            Some(other) => Err(Error::invalid(format!(
+                "configuration key `mcp.allowed_origins`: `{other}` is no origin: give scheme, host and \
+                 port as browsers do, without a path, such as `https://app.example`"
+            ))),
+        }
+    }
+}
+
+/// Whether it is an origin of the web as browsers write it (RFC 6454): a default port is left out.
+fn is_origin(text: &str) -> bool {
+    let default_port = if text.starts_with("https:") { ":443" } else { ":80" };
+    let Some(host) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
+        return false;
+    };
+    let is_authority = host.parse::<Authority>().is_ok_and(|all| !all.as_str().contains('@'));
+    is_authority
+        && !text.ends_with(default_port)
+        && !text.contains(|c: char| c.is_ascii_uppercase())
 }
 
 impl Default for McpConfig {
@@ -29,6 +57,33 @@ impl Default for McpConfig {
             allowed_origins: Vec::new(),
             #[cfg(feature = "mcp-fixtures")]
             fixtures: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_as_browsers_write_them() {
+        let table = [
+            ("https://app.example", true),
+            ("http://localhost:6274", true),
+            ("http://[2001:db8::1]:81", true),
+            ("https://app.example:443", false),
+            ("https://app.example/", false),
+            ("https://App.example", false),
+            ("https://me@app.example", false),
+            ("app.example", false),
+            ("https://", false),
+            ("null", false),
+            ("*", false),
+        ];
+        for (origin, expected) in table {
+            let config =
+                McpConfig { allowed_origins: vec![origin.to_owned()], ..McpConfig::default() };
+            assert_eq!(config.check().is_ok(), expected, "{origin}");
         }
     }
 }

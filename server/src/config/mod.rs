@@ -391,6 +391,7 @@ impl Config {
         ] {
             secret.resolve(key)?;
         }
+        self.mcp.check()?;
         self.otel.check()?;
         self.persona.check()?;
         if self.store == StoreKind::Postgres {

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
@@ -29,7 +29,7 @@ pub(super) fn request_id() -> String {
 }
 
 /// Gives the request an id, a span, a line in the log and a place in the metrics.
-pub(super) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let given = request.headers().get(&REQUEST_ID).and_then(|id| id.to_str().ok());
     let safe = |id: &&str| {
         !id.is_empty()
@@ -55,6 +55,7 @@ pub(super) async fn observe(State(app): State<App>, request: Request, next: Next
     telemetry::set_parent(&span, |name| {
         request.headers().get(name).and_then(|value| value.to_str().ok())
     });
+    request.extensions_mut().insert(span.clone());
     let work = CURRENT.scope(id.clone(), async {
         let response = next.run(request).await;
         let took = begun.elapsed();
@@ -71,8 +72,14 @@ pub(super) async fn observe(State(app): State<App>, request: Request, next: Next
     response
 }
 
-/// Works in one of the service's places.
+/// Works in one of the service's places. What is erased is erased to the end, with its entry in the audit log.
 pub(super) async fn bound(State(app): State<App>, request: Request, next: Next) -> Response {
-    let worked = app.places.work(next.run(request)).await;
+    let worked = match *request.method() {
+        Method::DELETE => {
+            let work = async move { next.run(request).await };
+            app.places.see_through(CURRENT.scope(request_id(), work)).await
+        }
+        _ => app.places.work(next.run(request)).await,
+    };
     worked.unwrap_or_else(|error| Failure::from(error).into_response())
 }

@@ -13,8 +13,7 @@ use crate::mcp::{self, Server};
 
 /// `/mcp`. A stream may stay open for as long as its client wants, so calls take places, and not requests.
 pub(super) fn router(app: &App) -> Result<Router<App>> {
-    let around =
-        mcp::Around { local: None, places: Some(app.places.clone()), leaving: app.stopping() };
+    let around = mcp::Around { local: None, places: app.places.clone(), leaving: app.stopping() };
     let server = Server::new(app.engine.clone(), app.usage.clone(), &app.mcp, around)?;
     let options = mcp::Options {
         max_body_bytes: app.config.max_body_bytes(),
@@ -23,7 +22,8 @@ pub(super) fn router(app: &App) -> Result<Router<App>> {
         fixtures: app.mcp.fixtures,
     };
     let router = mcp::routes(server, options);
-    Ok(router.layer(from_fn_with_state(app.clone(), prove)).with_state(()))
+    let router = router.layer(from_fn_with_state(app.clone(), prove));
+    Ok(router.layer(mcp::cors(&app.mcp.allowed_origins)).with_state(()))
 }
 
 async fn prove(State(app): State<App>, mut request: Request, next: Next) -> Response {

@@ -181,8 +181,14 @@ impl Served {
             let _ = late.wait_for(|stopping| *stopping).await;
             tokio::time::sleep(drain).await;
         };
+        let finished = async {
+            let served = axum::serve(listener, router).with_graceful_shutdown(signalled).await;
+            // What its caller did not wait for.
+            app.places.finish().await;
+            served
+        };
         let served = tokio::select! {
-            served = axum::serve(listener, router).with_graceful_shutdown(signalled) => served,
+            served = finished => served,
             () = deadline => {
                 tracing::warn!("requests were still at work after http.drain_ms: they were given up");
                 Ok(())

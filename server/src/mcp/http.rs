@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::Method;
+use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use futures_util::StreamExt;
@@ -16,6 +16,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::Server;
 #[cfg(feature = "mcp-fixtures")]
@@ -24,6 +25,10 @@ use super::sessions::{Records, guard};
 
 /// Pages of this machine.
 const LOCAL_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
+
+/// Headers of answers that pages read, beside those that every page may.
+const SHOWN: [HeaderName; 2] =
+    [HeaderName::from_static("mcp-session-id"), HeaderName::from_static("x-request-id")];
 
 /// How long a session may be idle before what it needs here is let go: its next request takes it up again.
 const IDLE: Duration = Duration::from_secs(3_600);
@@ -48,7 +53,8 @@ pub(crate) fn routes(server: Server, options: Options) -> Router {
     let running = Running { calls: TaskTracker::new(), over: config.cancellation_token.clone() };
     tokio::spawn(running.clone().end(server.leaving.clone()));
     // The host is checked with the credential: it has to be this machine only where nobody has a key.
-    let origins = LOCAL_ORIGINS.map(str::to_owned).into_iter().chain(options.allowed_origins);
+    let named = options.allowed_origins.into_iter().map(with_port);
+    let origins = LOCAL_ORIGINS.map(str::to_owned).into_iter().chain(named);
     let config =
         config.disable_allowed_hosts().with_allowed_origins(origins).enforce_origin_validation();
     #[cfg(feature = "mcp-fixtures")]
@@ -62,6 +68,40 @@ pub(crate) fn routes(server: Server, options: Options) -> Router {
     sessions.session_config.keep_alive = Some(IDLE.max(2 * server.patience));
     let records = server.records.clone();
     mount(move || server.session(), sessions, config, running, records)
+}
+
+/// What browsers are told, before they prove who they are: pages of this machine and of `allowed` may call, and read
+/// what they are answered.
+pub(crate) fn cors(allowed: &[String]) -> CorsLayer {
+    let allowed: Vec<_> =
+        LOCAL_ORIGINS.map(str::to_owned).into_iter().chain(allowed.iter().cloned()).collect();
+    let may = move |origin: &HeaderValue| {
+        let origin = origin.to_str().unwrap_or_default();
+        allowed.iter().any(|allowed| covers(allowed, origin))
+    };
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::predicate(move |origin, _| may(origin)))
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(SHOWN)
+}
+
+/// An origin with the port that browsers leave out: without one, rmcp takes it for every port.
+fn with_port(origin: String) -> String {
+    let (scheme, host) = origin.split_once("://").unwrap_or_default();
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    match (has_port, scheme) {
+        (false, "https") => format!("{origin}:443"),
+        (false, "http") => format!("{origin}:80"),
+        _ => origin,
+    }
+}
+
+/// Whether an origin as browsers write it is one that is allowed; `:*` stands for any port.
+fn covers(allowed: &str, origin: &str) -> bool {
+    let Some(base) = allowed.strip_suffix(":*") else { return allowed == origin };
+    let port = origin.strip_prefix(base).map(|rest| rest.strip_prefix(':').unwrap_or(rest));
+    port.is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// What is at work, so that it is finished where the service stops.
@@ -108,4 +148,36 @@ fn mount<H: ServerHandler>(
         .route_service("/mcp", service)
         .layer(from_fn_with_state(running, Running::hold))
         .layer(from_fn_with_state(records, guard))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_the_one_that_is_allowed() {
+        let table = [
+            ("https://app.example", "https://app.example", true),
+            ("https://app.example", "https://app.example:8443", false),
+            ("https://app.example", "http://app.example", false),
+            ("https://app.example", "https://app.example.evil.example", false),
+            ("http://localhost:*", "http://localhost", true),
+            ("http://localhost:*", "http://localhost:6274", true),
+            ("http://localhost:*", "http://localhost.evil.example", false),
+            ("http://localhost:*", "http://localhost:80.evil.example", false),
+            ("http://localhost:*", "null", false),
+        ];
+        for (allowed, origin, expected) in table {
+            assert_eq!(covers(allowed, origin), expected, "{allowed} {origin}");
+        }
+        for (origin, expected) in [
+            ("https://app.example", "https://app.example:443"),
+            ("http://app.example", "http://app.example:80"),
+            ("http://app.example:8080", "http://app.example:8080"),
+            ("http://[2001:db8::1]", "http://[2001:db8::1]:80"),
+            ("http://[2001:db8::1]:81", "http://[2001:db8::1]:81"),
+        ] {
+            assert_eq!(with_port(origin.to_owned()), expected);
+        }
+    }
 }

@@ -40,7 +40,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use throughline_core::access::{Permission, Permissions, Principal};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::compose::Engine;
 use crate::config::McpConfig;
@@ -53,7 +53,7 @@ use changes::{Changes, Listener, Lists, Watched};
 use sessions::Records;
 use tool::{Call, Outcome, Tool};
 
-pub(crate) use http::{Options, routes};
+pub(crate) use http::{Options, cors, routes};
 pub use sets::ToolSet;
 pub use stdio::serve_stdio;
 
@@ -109,7 +109,7 @@ pub(crate) struct Inner {
     /// Who calls, where the transport does not tell: the user of the process.
     local: Option<Identity>,
     /// See [`Around`].
-    places: Option<Places>,
+    places: Places,
     /// See [`Around`].
     leaving: CancellationToken,
     /// Held while due work is done beside calls.
@@ -120,8 +120,8 @@ pub(crate) struct Inner {
 pub(crate) struct Around {
     /// The user of the process, where the transport does not tell who calls.
     pub local: Option<Scope>,
-    /// Places for calls, where many clients share them.
-    pub places: Option<Places>,
+    /// Places for calls.
+    pub places: Places,
     /// Says that nobody waits for a client any more: it has hung up, or the service stops.
     pub leaving: CancellationToken,
 }
@@ -231,7 +231,6 @@ impl Server {
             Ok(who) => who,
             Err(error) => return Ok(refused(&error).into()),
         };
-        let scope = who.scope();
         let call = Call {
             server: self.clone(),
             who,
@@ -242,14 +241,13 @@ impl Server {
         };
         let arguments = request.arguments.unwrap_or_default();
         let done = tokio::select! {
-            done = self.run(tool.clone(), call, arguments) => done,
+            // First: an answer that comes after it counts no more.
+            biased;
             () = cancelled.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
+            done = self.run(tool.clone(), call, arguments) => done,
         };
-        if let (false, Ok(scope)) = (tool.reads(), scope) {
-            self.changes.announce(scope);
-        }
         match done {
             Ok(outcome) => Ok(outcome.into()),
             Err(error) => match ask::protocol_error(&error) {
@@ -259,35 +257,52 @@ impl Server {
         }
     }
 
-    /// Runs a tool. One that is called off is finished nevertheless, with its entry in the audit log, but for one
-    /// that waits for its client: it keeps nothing before it has the answer.
+    /// Runs a tool. One that waits for its client takes its places itself.
     async fn run(&self, tool: Tool, call: Call, arguments: JsonObject) -> Result<Outcome> {
         if tool.asks {
-            let done = tool.call(call, arguments).await;
+            return tool.call(call, arguments).await;
+        }
+        if tool.reads() {
+            let done = self.bounded(tool.call(call, arguments)).await;
             self.after_a_call();
             return done;
         }
+        let scope = call.who.scope().ok();
+        self.written(scope, async move { tool.call(call, arguments).await }).await
+    }
+
+    /// Works in one of the places, and ends with its caller.
+    async fn bounded<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.places.work(work).await?
+    }
+
+    /// Writes in one of the places: to the end, with its entry in the audit log, though its caller leaves. Those who
+    /// listen to the scope are told.
+    async fn written<T: Send + 'static>(
+        &self,
+        scope: Option<Scope>,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
         let server = self.clone();
         let work = async move {
-            let done = server.bounded(tool.call(call, arguments)).await;
+            let done = work.await;
+            if let Some(scope) = scope {
+                server.changes.announce(scope);
+            }
             server.after_a_call();
             done
         };
-        let done = tokio::spawn(work.in_current_span()).await;
-        done.unwrap_or_else(|panic| Err(Error::internal("a tool panicked").with_source(panic)))
-    }
-
-    /// Works in one of the places, where there are such.
-    async fn bounded<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        match &self.places {
-            Some(places) => places.work(work).await?,
-            None => work.await,
-        }
+        self.places.see_through(work).await?
     }
 
     /// Answers what is no call of a tool.
-    async fn answered<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T, ErrorData> {
-        shielded(async { self.bounded(work).await.map_err(|error| protocol(&error)) }).await
+    async fn answered<T>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T, ErrorData> {
+        let done = async { self.bounded(work).await.map_err(|error| protocol(&error)) };
+        shielded(done).instrument(span_of(&context.extensions)).await
     }
 
     /// Does a little of what is due, where nobody else does it: beside the next call, and not before its answer.
@@ -310,8 +325,9 @@ impl Server {
         });
     }
 
-    /// Waits for due work that has begun.
+    /// Waits for work that has begun.
     async fn finish(&self) {
+        self.places.finish().await;
         drop(self.slice.lock().await);
         self.usage.write().await;
     }
@@ -322,6 +338,13 @@ impl Server {
         let session = parts.and_then(|parts| self.records.watched(&parts.headers));
         session.unwrap_or_else(|| self.watched.clone())
     }
+}
+
+/// What the log tells of a request, where it came over HTTP: rmcp runs the calls of a session elsewhere.
+fn span_of(extensions: &Extensions) -> Span {
+    let parts = extensions.get::<axum::http::request::Parts>();
+    let span = parts.and_then(|parts| parts.extensions.get::<Span>());
+    span.cloned().unwrap_or_else(Span::current)
 }
 
 /// A failure that the model behind the client may read and act on.
@@ -407,7 +430,8 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        shielded(self.call(request, context)).await
+        let span = span_of(&context.extensions);
+        shielded(self.call(request, context)).instrument(span).await
     }
 
     async fn list_prompts(
@@ -426,7 +450,7 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.answered(async {
+        self.answered(&context, async {
             let who = self.permitted(&context, Permission::Read, "mcp prompts/get").await?;
             prompts::get(self, &who, &request).await.map(Into::into)
         })
@@ -439,7 +463,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        self.answered(async {
+        self.answered(&context, async {
             let who = self.permitted(&context, Permission::Read, "mcp resources/list").await?;
             resources::list(self, &who, cursor.as_deref()).await
         })
@@ -462,7 +486,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = self.answered(async {
+        let read = self.answered(&context, async {
             let who = self.permitted(&context, Permission::Read, "mcp resources/read").await?;
             resources::read(self, &who, &request.uri).await.map(Into::into)
         });
@@ -474,7 +498,7 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered(async {
+        self.answered(&context, async {
             let who = self.permitted(&context, Permission::Read, "mcp resources/subscribe").await?;
             let path = resources::path_of(&request.uri).ok_or_else(resources::unknown)?;
             let mark = resources::mark(self, &who, &path).await?;
@@ -542,7 +566,7 @@ impl ServerHandler for Server {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.answered(async {
+        self.answered(&context, async {
             let who = self.permitted(&context, Permission::Read, "mcp completion/complete").await?;
             resources::complete(self, &who, &request).await
         })

@@ -164,8 +164,8 @@ pub(super) async fn sample(call: &Call, scope: &Scope, turn: ChatTurn) -> Result
     }
 }
 
-/// The answer that a client brings when it calls again, to the turn that it was asked: what became of the persona
-/// meanwhile is no matter. `None` for a first call, and for an answer that is none.
+/// The answer that a client brings when it calls again, to the turn that it was asked: whether the persona
+/// expired meanwhile is no matter. `None` for a first call, and for an answer that is none.
 ///
 /// # Errors
 /// `InvalidInput` for a state that is not of this call.

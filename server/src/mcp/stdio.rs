@@ -10,6 +10,7 @@ use super::{Around, Server};
 use crate::compose::Engine;
 use crate::config::Config;
 use crate::metering::UsageMeter;
+use crate::places::Places;
 
 /// Serves the configured user over standard input and output, until the client hangs up. Nothing runs beside it but a
 /// little due work after each call.
@@ -19,7 +20,11 @@ use crate::metering::UsageMeter;
 pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
     let usage = UsageMeter::new(&engine).await?;
     let leaving = CancellationToken::new();
-    let around = Around { local: Some(config.scope()?), places: None, leaving: leaving.clone() };
+    let around = Around {
+        local: Some(config.scope()?),
+        places: Places::boundless(),
+        leaving: leaving.clone(),
+    };
     let server = Server::new(engine, usage, &config.mcp, around)?;
     #[cfg(feature = "mcp-fixtures")]
     if config.mcp.fixtures {

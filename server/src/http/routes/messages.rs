@@ -19,9 +19,7 @@ use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat, objects};
 use crate::http::problem::Failure;
 use crate::identity::thread::Thread;
-
-/// Most messages that one call erases by id.
-const MAX_ERASED_IDS: usize = 100;
+use crate::wire::MAX_ERASED_IDS;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(append, list, erase))

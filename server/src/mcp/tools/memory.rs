@@ -16,6 +16,7 @@ use crate::identity::thread::Thread;
 use crate::identity::{hex, pseudonym};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+use crate::wire::MAX_ERASED_IDS;
 
 /// Tokens of a recall that names no limit.
 const RECALL_TOKENS: u32 = 1_500;
@@ -327,16 +328,17 @@ struct Forgotten {
 
 async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
     let engine = &call.server.engine;
-    let document = asked.vault.zip(asked.memory);
-    match (asked.fact, asked.session, asked.message_ids, document) {
-        (Some(fact), None, None, None) => {
+    let ForgetArgs { fact, session, message_ids, vault, memory } = asked;
+    // All of them: what is named beside is no less than what is meant.
+    match (fact, session, message_ids, vault, memory) {
+        (Some(fact), None, None, None, None) => {
             let id: FactId = fact.parse()?;
             engine.facts.retract(&call.scope()?, id).await?;
             call.who.audit(engine, "fact.retract", id.to_string()).await;
             let forgotten = Forgotten { facts: 1, ..Forgotten::default() };
             Outcome::done("The fact holds no more; its value stays rejected.", &forgotten)
         }
-        (None, Some(session), ids, None) => {
+        (None, Some(session), ids, None, None) => {
             let (scope, session) = Thread::own(&call.who, &session)?;
             engine.sessions.get(&scope, &session).await?;
             call.progress(0, 1, "erasing").await;
@@ -354,7 +356,7 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
             );
             Outcome::done(text, &forgotten)
         }
-        (None, None, None, Some((vault, memory))) => {
+        (None, None, None, Some(vault), Some(memory)) => {
             let (scope, vault, memory) =
                 (call.scope()?, VaultId::new(vault)?, MemoryId::new(memory)?);
             engine.erase.document(&scope, &vault, &memory).await?;
@@ -378,6 +380,10 @@ async fn erase(
     let engine = &call.server.engine;
     let (action, erased) = match ids {
         Some(ids) => {
+            if ids.len() > MAX_ERASED_IDS {
+                let most = format!("message_ids: at most {MAX_ERASED_IDS} at once");
+                return Err(Error::invalid(most));
+            }
             let ids = ids.iter().map(|id| id.parse()).collect::<Result<Vec<MessageId>>>()?;
             ("messages.erase", engine.erase.messages(scope, session, &ids).await?)
         }

@@ -72,6 +72,17 @@ impl Service {
         self.log.lock().unwrap().clone()
     }
 
+    /// The line of the log that has this; it may come after the answer.
+    pub(crate) async fn logged(&self, what: &str) -> String {
+        for _ in 0..1_000 {
+            if let Some(line) = self.log().lines().find(|line| line.contains(what)) {
+                return line.to_owned();
+            }
+            self.get("/healthz").await;
+        }
+        panic!("no {what} in the log: {}", self.log());
+    }
+
     /// A request without a credential.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.base))

@@ -155,6 +155,25 @@ fn a_state_is_of_one_turn() {
     assert_eq!(client.kept(&other), 0);
 }
 
+/// A session's calls are made away from the requests that bring them.
+#[tokio::test]
+async fn what_fails_in_a_session_is_in_the_log_under_its_request() {
+    let data = Throughline::new();
+    let soon = ["--set", r#"mcp.tool_sets=["persona"]"#, "--set", "mcp.answer_timeout_ms=100"];
+    let service = Service::start_with(&data, &soon);
+    let caller = Caller::local(&service);
+    let made = caller.call("context-manage", &create()).await;
+    let context = made["structuredContent"]["context"]["id"].as_str().unwrap();
+    let session = caller.begin_with(&json!({"sampling": {}})).await;
+    let arguments = json!({"contextId": context, "message": "Where is the ferry?"});
+    let chat = json!({"name": "context-chat", "arguments": arguments});
+    let request = caller.within(&session, "tools/call", chat).header("x-request-id", "asked-17");
+    let told = told(&Answer::of(request).await);
+    assert!(refusal(&told).contains("did not answer"), "{told}");
+    let line = service.logged("request failed").await;
+    assert!(line.contains("asked-17"), "{line}");
+}
+
 /// The stream of a call breaks in mid-answer, and its client ends the session.
 #[tokio::test]
 async fn a_client_that_goes_away_over_http_keeps_nothing() {
@@ -170,10 +189,17 @@ async fn a_client_that_goes_away_over_http_keeps_nothing() {
     let sampling = json!({"sampling": {}});
     let session = caller.begin_with(&sampling).await;
     let mut open = caller.within(&session, "tools/call", chat.clone()).send().await.unwrap();
-    hears(&mut open, &["sampling/createMessage"]).await;
+    let asked = hears(&mut open, &["sampling/createMessage", "\n\n"]).await;
     drop(open);
     let ended = caller.request(reqwest::Method::DELETE).header("mcp-session-id", &session);
     assert_eq!(Answer::of(ended).await.status, 204);
+    // Too late.
+    let asked = asked.lines().filter_map(|line| line.strip_prefix("data: {"));
+    let asked = asked.map(|rest| serde_json::from_str::<Value>(&format!("{{{rest}")).unwrap());
+    let asked = asked.last().unwrap();
+    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": says("At berth seven.")});
+    let late = Answer::of(caller.post(&answer).header("mcp-session-id", &session)).await;
+    assert_eq!(late.status, 404, "{late:?}");
 
     let session = caller.begin_with(&sampling).await;
     let list = json!({

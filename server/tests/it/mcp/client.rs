@@ -200,12 +200,13 @@ pub(super) fn alone(params: Value) -> Value {
 }
 
 /// Reads a stream of events until it has told all of this.
-pub(super) async fn hears(stream: &mut Response, all: &[&str]) {
+pub(super) async fn hears(stream: &mut Response, all: &[&str]) -> String {
     let mut heard = String::new();
     while !all.iter().all(|one| heard.contains(one)) {
         let chunk = stream.chunk().await.unwrap();
         heard.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
     }
+    heard
 }
 
 /// The message that an answer ends with, alone or as an event.

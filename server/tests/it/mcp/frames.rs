@@ -118,13 +118,35 @@ async fn pages_of_other_sites_are_refused() {
     let allowed = ["--set", r#"mcp.allowed_origins=["https://app.example"]"#];
     let service = Service::start_with(&data, &allowed);
     let caller = Caller::with_key(&service, &key);
-    for (origin, expected) in
-        [("https://evil.example", 403), ("null", 403), ("https://app.example", 200)]
-    {
-        let caller = caller.clone().with("origin", origin);
-        for request in [caller.post(&initialize()), caller.alone("tools/list", json!({}))] {
-            assert_eq!(Answer::of(request).await.status, expected, "{origin}");
+    for (origin, expected) in [
+        ("https://evil.example", 403),
+        ("https://app.example:8443", 403),
+        ("null", 403),
+        ("https://app.example", 200),
+        ("http://localhost:6274", 200),
+    ] {
+        let shown = |answer: &Answer| {
+            answer
+                .headers
+                .get("access-control-allow-origin")
+                .map(|of| of.to_str().unwrap().to_owned())
+        };
+        let expected_shown = (expected == 200).then(|| origin.to_owned());
+        let page = caller.clone().with("origin", origin);
+        for request in [page.post(&initialize()), page.alone("tools/list", json!({}))] {
+            let answer = Answer::of(request).await;
+            assert_eq!(answer.status, expected, "{origin}");
+            assert_eq!(shown(&answer), expected_shown, "{origin}");
         }
+        // What a browser asks first, without the key.
+        let asked = Caller::local(&service).with("origin", origin).request(Method::OPTIONS);
+        let asked = asked
+            .header("access-control-request-method", "POST")
+            .header("access-control-request-headers", "authorization,content-type,mcp-method");
+        let answer = Answer::of(asked).await;
+        assert_eq!(shown(&answer), expected_shown, "{origin}");
+        let headers = answer.headers["access-control-allow-headers"].to_str().unwrap();
+        assert!(headers.contains("authorization") && headers.contains("mcp-method"), "{headers}");
     }
 }
 

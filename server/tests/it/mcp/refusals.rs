@@ -18,6 +18,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// Calls with what is wrong in them: the beginning of what is said, and a word that it names.
 fn table(context: &str) -> Vec<(&'static str, Value, &'static str, &'static str)> {
     let unknown = "01a00000-0000-7000-8000-000000000000";
+    let session = format!("context-{context}");
     let with = |mut said: Value| {
         said["contextId"] = json!(context);
         said
@@ -182,6 +183,19 @@ fn table(context: &str) -> Vec<(&'static str, Value, &'static str, &'static str)
         ),
         ("get_latest_context", json!({"vault": "v", "memory": "m"}), "not_found", ""),
         ("forget", json!({"vault": "v", "memory": "m"}), "not_found", ""),
+        // What is left out is not guessed.
+        ("forget", json!({}), "invalid_input", "fact"),
+        ("forget", json!({"vault": "v"}), "invalid_input", "memory"),
+        ("forget", json!({"session": session, "vault": "v"}), "invalid_input", "memory"),
+        ("forget", json!({"session": session, "memory": "m"}), "invalid_input", "vault"),
+        ("forget", json!({"fact": unknown, "memory": "m"}), "invalid_input", "vault"),
+        ("forget", json!({"fact": unknown, "message_ids": [unknown]}), "invalid_input", "session"),
+        (
+            "forget",
+            json!({"session": session, "message_ids": vec![unknown; 101]}),
+            "invalid_input",
+            "message_ids",
+        ),
     ]
 }
 
@@ -195,6 +209,8 @@ async fn what_is_wrong_is_named_and_nothing_is_kept() {
         json!({"action": "create", "name": "Guide", "systemPrompt": "You are a calm guide."});
     let made = caller.call("context-manage", &create).await;
     let context = made["structuredContent"]["context"]["id"].as_str().unwrap();
+    let chat = json!({"contextId": context, "message": "Where is the ferry?"});
+    is_done(&caller.call("context-chat", &chat).await);
     let everything = async || {
         let mut all = Vec::new();
         for (tool, arguments) in [

@@ -84,8 +84,11 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
     };
     call.progress(2, 3, "keeping the answer").await;
     let Answered { receipt, answer, mut warnings } = answered;
-    let kept = call.server.bounded(personas.commit(&scope, &receipt, &answer.text)).await;
-    let kept = kept.map_err(in_seeds_words)?;
+    let (keeps, text) = (personas.clone(), answer.text.clone());
+    let kept = call
+        .server
+        .written(Some(scope.clone()), async move { keeps.commit(&scope, &receipt, &text).await });
+    let kept = kept.await.map_err(in_seeds_words)?;
     if answer.stop_reason.as_deref() == Some(CUT) {
         warnings.push("the answer was cut at maxTokens".to_owned());
     }
