@@ -72,10 +72,10 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     response
 }
 
-/// Works in one of the service's places. What is erased is erased to the end, with its entry in the audit log.
+/// Works in one of the service's places. What erases or corrects does so to the end, with its entry in the audit log.
 pub(super) async fn bound(State(app): State<App>, request: Request, next: Next) -> Response {
     let worked = match *request.method() {
-        Method::DELETE => {
+        Method::DELETE | Method::PATCH => {
             let work = async move { next.run(request).await };
             app.places.see_through(CURRENT.scope(request_id(), work)).await
         }
