@@ -174,9 +174,13 @@ impl ApiKey {
         let held = blake3::Hash::from(self.hash);
         let before = self.previous.map(|(hash, until)| (blake3::Hash::from(hash), until));
         let old = before.is_some_and(|(before, until)| before == hash && now < until);
-        if held != hash && !old {
-            Usable::WrongSecret
-        } else if self.revoked_at.is_some() {
+        if held != hash && !old { Usable::WrongSecret } else { self.in_force(now) }
+    }
+
+    /// Whether it is in force, whoever presents it.
+    #[must_use]
+    pub fn in_force(&self, now: Timestamp) -> Usable {
+        if self.revoked_at.is_some() {
             Usable::Revoked
         } else if self.expires_at.is_some_and(|at| at <= now) {
             Usable::Expired
