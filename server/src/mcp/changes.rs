@@ -93,7 +93,8 @@ impl Watched {
         }
     }
 
-    fn paths(&self) -> Vec<String> {
+    /// Their paths.
+    pub(super) fn paths(&self) -> Vec<String> {
         self.all().keys().cloned().collect()
     }
 

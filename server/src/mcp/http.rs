@@ -1,7 +1,6 @@
 //! MCP over streamable HTTP, at `/mcp`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -21,7 +20,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use super::Server;
 #[cfg(feature = "mcp-fixtures")]
 use super::fixtures;
-use super::sessions::{Records, guard};
+use super::sessions::{KEPT, Records, guard};
 
 /// Pages of this machine.
 const LOCAL_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
@@ -29,9 +28,6 @@ const LOCAL_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "h
 /// Headers of answers that pages read, beside those that every page may.
 const SHOWN: [HeaderName; 2] =
     [HeaderName::from_static("mcp-session-id"), HeaderName::from_static("x-request-id")];
-
-/// How long a session may be idle before what it needs here is let go: its next request takes it up again.
-const IDLE: Duration = Duration::from_secs(3_600);
 
 /// What is not the server's own.
 pub(crate) struct Options {
@@ -57,17 +53,16 @@ pub(crate) fn routes(server: Server, options: Options) -> Router {
     let origins = LOCAL_ORIGINS.map(str::to_owned).into_iter().chain(named);
     let config =
         config.disable_allowed_hosts().with_allowed_origins(origins).enforce_origin_validation();
+    let around = (running, server.records.clone(), server.leaving.clone());
     #[cfg(feature = "mcp-fixtures")]
     if options.fixtures {
-        let records = server.records.clone();
         let beside = fixtures::Beside::factory(server);
-        return mount(beside, fixtures::Sessions::default(), config, running, records);
+        return mount(beside, fixtures::Sessions::default(), config, around);
     }
     let mut sessions = LocalSessionManager::default();
-    // A call of it may wait for its client.
-    sessions.session_config.keep_alive = Some(IDLE.max(2 * server.patience));
-    let records = server.records.clone();
-    mount(move || server.session(), sessions, config, running, records)
+    // Records end them: to rmcp one is in use that is told of changes, though nobody hears it.
+    sessions.session_config.keep_alive = Some(KEPT);
+    mount(move || server.session(), sessions, config, around)
 }
 
 /// What browsers are told, before they prove who they are: pages of this machine and of `allowed` may call, and read
@@ -126,13 +121,17 @@ impl Running {
             return next.run(request).await;
         }
         let call = running.calls.token();
-        let response = next.run(request).await;
-        response.map(|body| {
-            Body::from_stream(body.into_data_stream().inspect(move |_| {
-                let _ = &call;
-            }))
-        })
+        held(next.run(request).await, call)
     }
+}
+
+/// A response that holds something until it was read.
+pub(super) fn held<T: Send + 'static>(response: Response, thing: T) -> Response {
+    response.map(|body| {
+        Body::from_stream(body.into_data_stream().inspect(move |_| {
+            let _ = &thing;
+        }))
+    })
 }
 
 /// The route of what `handler` makes for each session, and for each request that stands alone.
@@ -140,10 +139,17 @@ fn mount<H: ServerHandler>(
     handler: impl Fn() -> H + Send + Sync + 'static,
     sessions: impl SessionManager,
     config: StreamableHttpServerConfig,
-    running: Running,
-    records: Records,
+    (running, records, leaving): (Running, Records, CancellationToken),
 ) -> Router {
-    let service = StreamableHttpService::new(move || Ok(handler()), Arc::new(sessions), config);
+    let sessions = Arc::new(sessions);
+    let open = Arc::clone(&sessions);
+    let close = move |id: &str| {
+        let (open, id) = (Arc::clone(&open), id.into());
+        // One whose client reads nothing may take its time.
+        tokio::spawn(async move { open.close_session(&id).await });
+    };
+    records.serve(close, leaving);
+    let service = StreamableHttpService::new(move || Ok(handler()), sessions, config);
     Router::new()
         .route_service("/mcp", service)
         .layer(from_fn_with_state(running, Running::hold))

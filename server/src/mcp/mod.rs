@@ -30,10 +30,10 @@ use std::time::Duration;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams,
     CompleteResult, ContentBlock, Extensions, GetPromptRequestParams, GetPromptResponse,
-    Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -50,7 +50,7 @@ use crate::metering::UsageMeter;
 use crate::places::Places;
 use ask::{Sealed, shielded};
 use changes::{Changes, Listener, Lists, Watched};
-use sessions::Records;
+use sessions::{Records, Session};
 use tool::{Call, Outcome, Tool};
 
 pub(crate) use http::{Options, cors, routes};
@@ -159,14 +159,15 @@ impl Server {
             },
             key: None,
         });
-        let records = Records::new(engine.beside.cache.clone(), Arc::clone(&engine.clock));
+        let patience = Duration::from_millis(config.answer_timeout_ms);
+        let records = Records::new(engine.beside.cache.clone(), engine.clock.clone(), patience);
         let shared = Arc::new(Inner {
             engine,
             usage,
             sets: config.tool_sets.clone(),
             tools: tools::of_sets(&config.tool_sets),
             sealed: Sealed::new(&key).map_err(unsigned)?,
-            patience: Duration::from_millis(config.answer_timeout_ms),
+            patience,
             changes: Changes::new(),
             records,
             local,
@@ -332,11 +333,15 @@ impl Server {
         self.usage.write().await;
     }
 
+    /// The session of a request, where records know it.
+    fn recorded(&self, extensions: &Extensions) -> Option<Session> {
+        self.records.session(&extensions.get::<axum::http::request::Parts>()?.headers)
+    }
+
     /// What the session of a request watches.
     fn watched(&self, extensions: &Extensions) -> Watched {
-        let parts = extensions.get::<axum::http::request::Parts>();
-        let session = parts.and_then(|parts| self.records.watched(&parts.headers));
-        session.unwrap_or_else(|| self.watched.clone())
+        let session = self.recorded(extensions);
+        session.map_or_else(|| self.watched.clone(), |session| session.watched)
     }
 }
 
@@ -387,6 +392,15 @@ fn first_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData>
 }
 
 impl ServerHandler for Server {
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        sessions::check(&request).map_err(|error| protocol(&error))?;
+        self.negotiate_initialize(&request)
+    }
+
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()

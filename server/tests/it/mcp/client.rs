@@ -1,6 +1,7 @@
 //! A client of MCP that says exactly what a test says, and every tool with good and bad arguments.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, Response};
 use serde::Deserialize;
@@ -12,6 +13,9 @@ pub(super) const EVERYTHING: &str = "read,write,chat,admin";
 /// Flags of a service of every tool.
 pub(super) const ALL_TOOLS: [&str; 2] =
     ["--set", r#"mcp.tool_sets=["memory","persona","files","admin"]"#];
+
+/// A stream that has not ended after this time does not end.
+const SOON: Duration = Duration::from_secs(20);
 
 /// A call of a tool, as the clients of `e2e/mcp` make it.
 #[derive(Debug, Deserialize)]
@@ -161,6 +165,12 @@ impl<'s> Caller<'s> {
         id
     }
 
+    /// The stream of a session.
+    pub(super) async fn stream(&self, session: &str) -> Response {
+        let open = self.request(Method::GET).header("mcp-session-id", session);
+        open.header("accept", "text/event-stream").send().await.unwrap()
+    }
+
     /// Within a session of 2025-11-25.
     pub(super) fn within(&self, session: &str, method: &str, params: Value) -> RequestBuilder {
         self.post(&message(method, params)).header("mcp-session-id", session)
@@ -206,6 +216,19 @@ pub(super) async fn hears(stream: &mut Response, all: &[&str]) -> String {
         let chunk = stream.chunk().await.unwrap();
         heard.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
     }
+    heard
+}
+
+/// Reads a stream of events until the service ends it.
+pub(super) async fn ended(mut stream: Response) -> String {
+    let mut heard = String::new();
+    let read = async {
+        while let Some(chunk) = stream.chunk().await.unwrap() {
+            heard.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    };
+    let read = tokio::time::timeout(SOON, read).await;
+    assert!(read.is_ok(), "the stream goes on: {heard}");
     heard
 }
 

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::{Caller, EVERYTHING, is_done, result, text};
+use super::client::{Caller, EVERYTHING, ended, initialize, is_done, result, text, told};
 use crate::http::service::{Answer, Service, key};
 use crate::support::Throughline;
 
@@ -117,4 +117,35 @@ async fn a_key_that_reads_does_not_write() {
     let facts = service.request(Method::GET, "/v1/facts").bearer_auth(&admin);
     let facts = Answer::of(facts).await.ok();
     assert!(!facts.to_string().contains("gate"), "{facts}");
+}
+
+#[tokio::test]
+async fn a_session_that_has_to_go_ends_with_its_stream() {
+    let data = Throughline::new();
+    let service = Service::start_with(&data, &TOOLS);
+    let caller = Caller::local(&service);
+    let mut open = Vec::new();
+    for _ in 0..65 {
+        let session = caller.begin().await;
+        open.push((caller.stream(&session).await, session));
+    }
+    let (stream, session) = open.remove(0);
+    ended(stream).await;
+    whose(&caller, &session).await.problem(404, "not_found");
+    is_done(&result(&whose(&caller, &open[0].1).await));
+}
+
+#[tokio::test]
+async fn a_session_that_begins_with_too_much_does_not_begin() {
+    let data = Throughline::new();
+    let service = Service::start_with(&data, &TOOLS);
+    let caller = Caller::local(&service);
+    let mut begin = initialize();
+    begin["params"]["clientInfo"]["title"] = json!("t".repeat(64 << 10));
+    let refused = Answer::of(caller.post(&begin)).await;
+    let error = told(&refused)["error"].clone();
+    assert_eq!(error["code"], -32602, "{error}");
+    assert!(error["message"].as_str().unwrap().contains("at most 65536 bytes"), "{error}");
+    let id = refused.headers["mcp-session-id"].to_str().unwrap();
+    whose(&caller, id).await.problem(404, "not_found");
 }
