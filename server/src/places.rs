@@ -87,6 +87,16 @@ impl Places {
         self.begun.close();
         self.begun.wait().await;
     }
+
+    /// Works where a place is free that nobody waits for, and not at all where there is none: for what may come again.
+    ///
+    /// # Errors
+    /// `Unavailable` where it took longer than a request may.
+    pub(crate) async fn spare<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>> {
+        let Ok(_at_work) = self.at_work.try_acquire() else { return Ok(None) };
+        let done = tokio::time::timeout(self.limit, work).await;
+        done.map(Some).map_err(|_| unavailable("it took too long and was given up"))
+    }
 }
 
 fn full() -> Error {
@@ -178,5 +188,15 @@ mod tests {
         let told: Error = told.map(|()| ()).unwrap_err();
         assert_eq!(told.kind(), ErrorKind::Internal);
         places.finish().await;
+    }
+
+    #[tokio::test]
+    async fn what_may_come_again_waits_for_no_place() {
+        let places = Places::new(1, Duration::from_secs(60));
+        assert_eq!(places.spare(async { 7 }).await.unwrap(), Some(7));
+        let within = async { places.spare(async { 7 }).await.unwrap() };
+        assert_eq!(places.work(within).await.unwrap(), None);
+        let never = Places::new(1, Duration::ZERO).spare(std::future::pending::<()>()).await;
+        assert_eq!(never.unwrap_err().kind(), ErrorKind::Unavailable);
     }
 }

@@ -8,19 +8,23 @@ use std::time::Duration;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::SubscriptionContext;
 use rmcp::{Peer, RoleServer};
+use throughline_core::access::{Permission, Usable, unauthenticated};
 use throughline_core::{Error, Result, Scope};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::Server;
 use super::resources::{self, path_of};
+use super::sessions::Session;
 use crate::identity::Identity;
 
 /// Calls that wait for a slow listener before it is told that there were some.
 const WAITING: usize = 256;
 /// How long a change of somebody else may go unseen.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often the key is looked at of one who is told nothing.
+const PROVE_EVERY: Duration = Duration::from_secs(30);
 /// Most resources that a session or a subscription watches: each is read to see whether it changed.
 const MOST_WATCHED: usize = 100;
 
@@ -119,6 +123,31 @@ enum What {
     List,
 }
 
+/// What was read, where there was a place for it.
+type Spared<T> = Result<Option<T>>;
+
+/// What a look saw.
+#[derive(Debug, Default)]
+struct Look {
+    told: Vec<What>,
+    /// Whether something was not seen.
+    is_part: bool,
+    /// The first failure.
+    failed: Option<Error>,
+}
+
+impl Look {
+    /// What there is, if it was seen: what cannot be read hides nothing else.
+    fn at<T>(&mut self, read: Spared<T>) -> Option<T> {
+        let seen = read.unwrap_or_else(|error| {
+            self.failed.get_or_insert(error);
+            None
+        });
+        self.is_part |= seen.is_none();
+        seen
+    }
+}
+
 /// Whether one who listens is told which resources there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lists {
@@ -141,6 +170,12 @@ pub(super) struct Listener {
     /// Which resources there were.
     listed: Seen,
     ticks: Interval,
+    /// Whether a call wrote since all was seen.
+    written: bool,
+    /// When the key was last in force.
+    proved: Instant,
+    /// Whether the last look failed.
+    is_failing: bool,
 }
 
 impl Listener {
@@ -160,26 +195,47 @@ impl Listener {
         let scope = who.scope()?;
         // Nobody is told that lists are watched who did not ask.
         let listed = Seen { is_sure: list != Lists::Asked, ..Seen::default() };
-        Ok(Self { server, who, scope, calls, watched, list, listed, ticks })
+        let (proved, written, is_failing) = (Instant::now(), false, false);
+        Ok(Self {
+            server,
+            who,
+            scope,
+            calls,
+            watched,
+            list,
+            listed,
+            ticks,
+            written,
+            proved,
+            is_failing,
+        })
     }
 
     /// What is to be told next, in their order; nothing when it is time to see whether anybody still listens. `None`
     /// when the server is gone.
-    async fn next(&mut self) -> Option<Vec<What>> {
+    ///
+    /// # Errors
+    /// `Unauthenticated` where the caller may listen no more.
+    async fn next(&mut self) -> Result<Option<Vec<What>>> {
         let written = tokio::select! {
             call = self.calls.recv() => match call {
                 Ok(scope) => self.concerns(scope),
                 Err(RecvError::Lagged(_)) => true,
-                Err(RecvError::Closed) => return None,
+                Err(RecvError::Closed) => return Ok(None),
             },
             _ = self.ticks.tick() => false,
         };
-        let told = self.look(written).await.unwrap_or_else(|error| {
+        self.written |= written;
+        let look = self.look().await?;
+        self.written &= look.is_part;
+        if let Some(error) = &look.failed
+            && !self.is_failing
+        {
             let code = error.kind().code();
             tracing::warn!(code, "what a client watches was not looked at: {}", error.message());
-            Vec::new()
-        });
-        Some(told)
+        }
+        self.is_failing = look.failed.is_some();
+        Ok(Some(look.told))
     }
 
     /// Whether this call or one that waits wrote to the listener's memory.
@@ -194,30 +250,72 @@ impl Listener {
         }
     }
 
-    async fn look(&mut self, written: bool) -> Result<Vec<What>> {
-        let mut told = Vec::new();
-        let paths = self.watched.paths();
-        let wanted = match self.list {
+    async fn look(&mut self) -> Result<Look> {
+        let mut look = Look::default();
+        let watches = !self.watched.all().is_empty();
+        let lists = match self.list {
             Lists::Unwanted => false,
-            Lists::Unasked => written || !paths.is_empty() || self.listed.mark.is_none(),
+            Lists::Unasked => self.written || watches || self.listed.mark.is_none(),
             Lists::Asked => true,
         };
-        if wanted {
-            let now = resources::mark_of_list(&self.server, &self.who).await?;
-            if self.listed.see(now, written) {
-                told.push(What::List);
+        if !lists && !watches && self.proved.elapsed() < PROVE_EVERY {
+            return Ok(look);
+        }
+        match look.at(self.spared(self.is_permitted()).await) {
+            Some(true) => self.proved = Instant::now(),
+            Some(false) => return Err(unauthenticated()),
+            None => return Ok(look),
+        }
+        if lists {
+            let now = self.spared(resources::mark_of_list(&self.server, &self.who)).await;
+            if look.at(now).is_some_and(|now| self.listed.see(now, self.written)) {
+                look.told.push(What::List);
             }
         }
-        for path in paths {
-            let now = resources::mark(&self.server, &self.who, &path).await?;
-            told.extend(self.watched.see(&path, now, written).map(What::Resource));
+        for path in self.watched.paths() {
+            let now = self.spared(resources::mark(&self.server, &self.who, &path)).await;
+            if let Some(now) = look.at(now) {
+                let told = self.watched.see(&path, now, self.written);
+                look.told.extend(told.map(What::Resource));
+            }
         }
-        Ok(told)
+        Ok(look)
     }
 
-    /// Tells a session, until it has ended.
-    pub(super) async fn tell(mut self, peer: Peer<RoleServer>) {
-        while let Some(told) = self.next().await {
+    /// Whether its key is still in force, and permits what it did. Without one, whether there are none.
+    async fn is_permitted(&self) -> Result<bool> {
+        let engine = &self.server.engine;
+        let Some(key) = &self.who.key else {
+            return Ok(self.server.local.is_some() || !engine.store.has_keys().await?);
+        };
+        let reads = self.who.principal.permissions.has(Permission::Read);
+        let key = engine.store.key(key.id).await?;
+        Ok(key.is_some_and(|key| {
+            key.in_force(engine.clock.now()) == Usable::Yes
+                && (key.permissions.has(Permission::Read) || !reads)
+        }))
+    }
+
+    /// Works in a place that nobody else needs: what is not seen now is seen later.
+    async fn spared<T>(&self, work: impl Future<Output = Result<T>>) -> Spared<T> {
+        self.server.places.spare(work).await?.transpose()
+    }
+
+    /// Tells a session, until it has ended. Its streams end where the caller may hear no more.
+    pub(super) async fn tell(self, peer: Peer<RoleServer>, session: Option<Session>) {
+        let Some(Session { id, life, .. }) = session else {
+            // The user of the process may.
+            let _ = self.tell_all(peer).await;
+            return;
+        };
+        let records = self.server.records.clone();
+        if let Some(Err(_)) = life.run_until_cancelled(self.tell_all(peer)).await {
+            records.let_go(&id);
+        }
+    }
+
+    async fn tell_all(mut self, peer: Peer<RoleServer>) -> Result<()> {
+        while let Some(told) = self.next().await? {
             for what in told {
                 let told = match what {
                     What::List => peer.notify_resource_list_changed().await,
@@ -227,30 +325,34 @@ impl Listener {
                     }
                 };
                 if told.is_err() {
-                    return;
+                    return Ok(());
                 }
             }
             if peer.is_transport_closed() {
-                return;
+                return Ok(());
             }
         }
+        Ok(())
     }
 
     /// Tells a subscription, until its client hangs up.
-    pub(super) async fn serve(mut self, subscription: &SubscriptionContext) {
+    ///
+    /// # Errors
+    /// `Unauthenticated` where the caller may hear no more.
+    pub(super) async fn serve(mut self, subscription: &SubscriptionContext) -> Result<()> {
         loop {
             let told = tokio::select! {
-                told = self.next() => told,
+                told = self.next() => told?,
                 () = subscription.cancelled() => None,
             };
-            let Some(told) = told else { return };
+            let Some(told) = told else { return Ok(()) };
             for what in told {
                 let told = match what {
                     What::List => subscription.sink().notify_resource_list_changed().await,
                     What::Resource(uri) => subscription.sink().notify_resource_updated(uri).await,
                 };
                 if told.is_err() {
-                    return;
+                    return Ok(());
                 }
             }
         }

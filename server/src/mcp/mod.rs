@@ -530,17 +530,21 @@ impl ServerHandler for Server {
         Ok(())
     }
 
-    /// A session hears of changes for as long as it lives.
+    /// A session hears of changes for as long as it lives and its key may read.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         if self.begun.swap(true, Ordering::Relaxed) {
             return;
         }
         let (calls, watched) = (self.changes.calls(), self.watched(&context.extensions));
-        let listener = self
-            .known(&context.extensions)
-            .and_then(|who| Listener::new(self.clone(), who, calls, watched, Lists::Unasked));
+        let listener = self.known(&context.extensions).and_then(|who| {
+            let lists = match who.principal.require(Permission::Read) {
+                Ok(()) => Lists::Unasked,
+                Err(_) => Lists::Unwanted,
+            };
+            Listener::new(self.clone(), who, calls, watched, lists)
+        });
         if let Ok(listener) = listener {
-            tokio::spawn(listener.tell(context.peer));
+            tokio::spawn(listener.tell(context.peer, self.recorded(&context.extensions)));
         }
     }
 
@@ -565,14 +569,12 @@ impl ServerHandler for Server {
                 Some(true) => Lists::Asked,
                 _ => Lists::Unwanted,
             };
-            Listener::new(self.clone(), who, calls, watched, list)
+            let stream = self.records.open_stream(&who)?;
+            Ok((stream, Listener::new(self.clone(), who, calls, watched, list)?))
         };
-        let listener = listener.await.map_err(|error: Error| protocol(&error))?;
-        tokio::select! {
-            () = listener.serve(&subscription) => {}
-            () = self.leaving.cancelled() => {}
-        }
-        Ok(())
+        let (_stream, listener) = listener.await.map_err(|error: Error| protocol(&error))?;
+        let served = self.leaving.run_until_cancelled(listener.serve(&subscription)).await;
+        served.unwrap_or(Ok(())).map_err(|error| protocol(&error))
     }
 
     async fn complete(

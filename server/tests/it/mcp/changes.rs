@@ -1,11 +1,13 @@
 //! Clients that listen hear of what changed, in both eras, under the URI that they gave.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::{Caller, alone, hears, initialize, is_done, message};
+use super::client::{Caller, EVERYTHING, alone, ended, hears, initialize, is_done, message};
 use super::stdio::Process;
-use crate::http::service::{Answer, Service};
+use crate::http::service::{Answer, Service, key};
 use crate::support::Throughline;
 
 fn request(id: u32, method: &str, params: Value) -> Value {
@@ -101,8 +103,7 @@ async fn clients_hear_of_what_others_did() {
     let mut listening = caller.alone("subscriptions/listen", wanted).send().await.unwrap();
     hears(&mut listening, &["subscriptions/acknowledged"]).await;
     let session = caller.begin().await;
-    let open = caller.request(Method::GET).header("mcp-session-id", &session);
-    let mut open = open.header("accept", "text/event-stream").send().await.unwrap();
+    let mut open = caller.stream(&session).await;
     for uri in ["throughline://contexts", document] {
         let watch = caller.within(&session, "resources/subscribe", json!({"uri": uri}));
         assert_eq!(Answer::of(watch).await.status, 200);
@@ -125,4 +126,115 @@ async fn clients_hear_of_what_others_did() {
     assert!(service.delete(&format!("/v1/sessions/{session}")).await.status.is_success());
     hears(&mut open, &["throughline://contexts", lists]).await;
     hears(&mut listening, &[lists]).await;
+}
+
+async fn put(service: &Service, memory: &str, text: &'static str) {
+    let path = format!("/v1/vaults/port/memories/{memory}/context");
+    let put = service.request(Method::PUT, &path).header("content-type", "text/plain").body(text);
+    assert!(Answer::of(put).await.status.is_success());
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_hides_nothing_else() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    for memory in ["berth", "harbour"] {
+        put(&service, memory, "The ferry has berth seven.").await;
+    }
+    let documents =
+        ["berth", "harbour"].map(|name| format!("throughline://vault/port/memory/{name}"));
+    let wanted = json!({"notifications": {"resourceSubscriptions": documents}});
+    let caller = Caller::local(&service);
+    let mut listening = caller.alone("subscriptions/listen", wanted).send().await.unwrap();
+    put(&service, "harbour", "It has berth nine.").await;
+    hears(&mut listening, &[&documents[1]]).await;
+
+    let file = rusqlite::Connection::open(data.database()).unwrap();
+    let broken = "UPDATE document_snapshot SET etag = x'00' WHERE document_id = \
+                  (SELECT id FROM document WHERE memory = 'berth')";
+    assert_eq!(file.execute(broken, []).unwrap(), 1);
+    let text = "vaults/port/memories/berth/context";
+    assert_eq!(service.get(&format!("/v1/{text}")).await.status, 500);
+    put(&service, "harbour", "It has berth ten.").await;
+    let told = [documents[1].as_str()];
+    let heard = hears(&mut listening, &told);
+    tokio::time::timeout(Duration::from_secs(20), heard).await.expect("one hides the other");
+    assert_eq!(service.log().matches("not looked at").count(), 1, "{}", service.log());
+}
+
+#[tokio::test]
+async fn streams_end_with_their_key() {
+    let data = Throughline::new();
+    let admin = key(&data, "acme", &["--user", "ana"], EVERYTHING);
+    let made =
+        data.json(&["keys", "create", "--tenant", "acme", "--user", "bo", "--permissions", "read"]);
+    let service = Service::start(&data);
+    let caller = Caller::with_key(&service, made["key"].as_str().unwrap());
+    let uri = "throughline://vault/port/memory/harbour";
+    let wanted = json!({"notifications": {"resourceSubscriptions": [uri]}});
+    let mut listening = caller.alone("subscriptions/listen", wanted).send().await.unwrap();
+    hears(&mut listening, &["subscriptions/acknowledged"]).await;
+    let session = caller.begin().await;
+    let open = caller.stream(&session).await;
+    let watch = caller.within(&session, "resources/subscribe", json!({"uri": uri}));
+    assert_eq!(Answer::of(watch).await.status, 200);
+
+    let path = format!("/v1/keys/{}", made["id"].as_str().unwrap());
+    let revoked = Answer::of(service.request(Method::DELETE, &path).bearer_auth(&admin)).await;
+    assert!(revoked.status.is_success(), "{revoked:?}");
+    ended(open).await;
+    let said = ended(listening).await;
+    assert!(said.contains("unauthenticated"), "{said}");
+}
+
+#[tokio::test]
+async fn a_key_that_does_not_read_hears_nothing() {
+    let data = Throughline::new();
+    let keys = ["read", "write", "read,write"]
+        .map(|permissions| key(&data, "acme", &["--user", "ana"], permissions));
+    let service = Service::start_with(&data, &["--set", r#"mcp.tool_sets=["persona"]"#]);
+    let [reads, writes, both] = keys.map(|key| Caller::with_key(&service, &key));
+    let (heard, silent) = (reads.begin().await, writes.begin().await);
+    let (mut heard, open) = (reads.stream(&heard).await, writes.stream(&silent).await);
+    for _ in 0..2 {
+        let create = json!({"action": "create_from_preset", "presetId": "preset-calm-counselor"});
+        is_done(&both.call("context-manage", &create).await);
+        hears(&mut heard, &["notifications/resources/list_changed"]).await;
+    }
+    let end = writes.request(Method::DELETE).header("mcp-session-id", &silent);
+    assert_eq!(Answer::of(end).await.status, 204);
+    let said = ended(open).await;
+    assert!(!said.contains("list_changed"), "{said}");
+}
+
+#[tokio::test]
+async fn one_opens_so_many_streams_and_no_more() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    let caller = Caller::local(&service);
+    let listen = || caller.alone("subscriptions/listen", json!({"notifications": {}}));
+    let mut open = Vec::new();
+    for _ in 0..64 {
+        let mut stream = listen().send().await.unwrap();
+        hears(&mut stream, &["subscriptions/acknowledged"]).await;
+        open.push(stream);
+    }
+    let refused = ended(listen().send().await.unwrap()).await;
+    assert!(refused.contains("too many streams"), "{refused}");
+    assert!(refused.contains("-32600"), "{refused}");
+    // Somebody else's are counted by themselves.
+    let other = caller.clone().with("throughline-workspace", "other");
+    let other = other.alone("subscriptions/listen", json!({"notifications": {}}));
+    hears(&mut other.send().await.unwrap(), &["subscriptions/acknowledged"]).await;
+    drop(open);
+    let again = async {
+        loop {
+            let mut stream = listen().send().await.unwrap();
+            let first = stream.chunk().await.unwrap().unwrap();
+            if tokio::time::timeout(Duration::from_secs(1), stream.chunk()).await.is_err() {
+                return first;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), again).await.expect("none comes free");
 }
