@@ -194,9 +194,8 @@ async fn a_client_that_goes_away_over_http_keeps_nothing() {
     let ended = caller.request(reqwest::Method::DELETE).header("mcp-session-id", &session);
     assert_eq!(Answer::of(ended).await.status, 204);
     // Too late.
-    let asked = asked.lines().filter_map(|line| line.strip_prefix("data: {"));
-    let asked = asked.map(|rest| serde_json::from_str::<Value>(&format!("{{{rest}")).unwrap());
-    let asked = asked.last().unwrap();
+    let asked = asked.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    let asked: Value = serde_json::from_str(asked).unwrap();
     let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": says("At berth seven.")});
     let late = Answer::of(caller.post(&answer).header("mcp-session-id", &session)).await;
     assert_eq!(late.status, 404, "{late:?}");
