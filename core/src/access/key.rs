@@ -169,18 +169,24 @@ impl ApiKey {
     /// Whether the presented secret is this key's, and the key in force.
     #[must_use]
     pub fn usable(&self, presented: &Presented, now: Timestamp) -> Usable {
+        self.usable_by(presented.secret.hash(), now)
+    }
+
+    /// The same for whoever came in by the key as it was `then`.
+    #[must_use]
+    pub fn still_usable(&self, then: &Self, now: Timestamp) -> Usable {
+        self.usable_by(then.hash, now)
+    }
+
+    fn usable_by(&self, hash: [u8; 32], now: Timestamp) -> Usable {
         // Compared as `blake3::Hash`, which takes the same time wherever they differ.
-        let hash = blake3::Hash::from(presented.secret.hash());
+        let hash = blake3::Hash::from(hash);
         let held = blake3::Hash::from(self.hash);
         let before = self.previous.map(|(hash, until)| (blake3::Hash::from(hash), until));
         let old = before.is_some_and(|(before, until)| before == hash && now < until);
-        if held != hash && !old { Usable::WrongSecret } else { self.in_force(now) }
-    }
-
-    /// Whether it is in force, whoever presents it.
-    #[must_use]
-    pub fn in_force(&self, now: Timestamp) -> Usable {
-        if self.revoked_at.is_some() {
+        if held != hash && !old {
+            Usable::WrongSecret
+        } else if self.revoked_at.is_some() {
             Usable::Revoked
         } else if self.expires_at.is_some_and(|at| at <= now) {
             Usable::Expired
@@ -304,6 +310,11 @@ mod tests {
         ];
         for (n, (key, secret, now, expected)) in table.into_iter().enumerate() {
             assert_eq!(key.usable(&with(secret), at(now)), expected, "{n}");
+        }
+        // Who came in by the first secret may go on as long as it is good.
+        for (now, expected) in [(29, Usable::Yes), (30, Usable::WrongSecret)] {
+            assert_eq!(rotated.still_usable(&key, at(now)), expected);
+            assert_eq!(rotated.still_usable(&rotated, at(now)), Usable::Yes);
         }
     }
 

@@ -217,15 +217,14 @@ impl Listener {
     /// # Errors
     /// `Unauthenticated` where the caller may listen no more.
     async fn next(&mut self) -> Result<Option<Vec<What>>> {
-        let written = tokio::select! {
+        tokio::select! {
             call = self.calls.recv() => match call {
-                Ok(scope) => self.concerns(scope),
-                Err(RecvError::Lagged(_)) => true,
+                Ok(scope) if !self.concerns(&scope) => return Ok(Some(Vec::new())),
+                Ok(_) | Err(RecvError::Lagged(_)) => self.written = true,
                 Err(RecvError::Closed) => return Ok(None),
             },
-            _ = self.ticks.tick() => false,
-        };
-        self.written |= written;
+            _ = self.ticks.tick() => {}
+        }
         let look = self.look().await?;
         self.written &= look.is_part;
         if let Some(error) = &look.failed
@@ -239,8 +238,8 @@ impl Listener {
     }
 
     /// Whether this call or one that waits wrote to the listener's memory.
-    fn concerns(&mut self, scope: Scope) -> bool {
-        let mut written = scope == self.scope;
+    fn concerns(&mut self, scope: &Scope) -> bool {
+        let mut written = *scope == self.scope;
         loop {
             match self.calls.try_recv() {
                 Ok(scope) => written |= scope == self.scope,
@@ -289,9 +288,10 @@ impl Listener {
             return Ok(self.server.local.is_some() || !engine.store.has_keys().await?);
         };
         let reads = self.who.principal.permissions.has(Permission::Read);
-        let key = engine.store.key(key.id).await?;
+        let (then, now) = (key, engine.clock.now());
+        let key = engine.store.key(then.id).await?;
         Ok(key.is_some_and(|key| {
-            key.in_force(engine.clock.now()) == Usable::Yes
+            key.still_usable(then, now) == Usable::Yes
                 && (key.permissions.has(Permission::Read) || !reads)
         }))
     }
