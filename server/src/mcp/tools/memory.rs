@@ -307,11 +307,11 @@ async fn assemble(call: Call, asked: AssembleArgs) -> Result<Outcome> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForgetArgs {
-    /// Id of a fact to take back.
+    /// Id of a fact to take back, or its source.
     fact: Option<String>,
     /// A session to erase, or whose messages to erase.
     session: Option<String>,
-    /// Only these messages of it.
+    /// Only these messages of it, by id or source.
     message_ids: Option<Vec<String>>,
     /// With memory: whose context document to erase.
     vault: Option<String>,
@@ -332,7 +332,7 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
     // All of them: what is named beside is no less than what is meant.
     match (fact, session, message_ids, vault, memory) {
         (Some(fact), None, None, None, None) => {
-            let id: FactId = fact.parse()?;
+            let id: FactId = fact.strip_prefix("fact:").unwrap_or(&fact).parse()?;
             engine.facts.retract(&call.scope()?, id).await?;
             call.who.audit(engine, "fact.retract", id.to_string()).await;
             let forgotten = Forgotten { facts: 1, ..Forgotten::default() };
@@ -384,7 +384,8 @@ async fn erase(
                 let most = format!("message_ids: at most {MAX_ERASED_IDS} at once");
                 return Err(Error::invalid(most));
             }
-            let ids = ids.iter().map(|id| id.parse()).collect::<Result<Vec<MessageId>>>()?;
+            let ids = ids.iter().map(|id| id.strip_prefix("msg:").unwrap_or(id).parse());
+            let ids = ids.collect::<Result<Vec<MessageId>>>()?;
             ("messages.erase", engine.erase.messages(scope, session, &ids).await?)
         }
         None => ("session.erase", engine.erase.session(scope, session).await?),
