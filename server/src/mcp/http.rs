@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -145,8 +145,7 @@ fn mount<H: ServerHandler>(
     let open = Arc::clone(&sessions);
     let close = move |id: &str| {
         let (open, id) = (Arc::clone(&open), id.into());
-        // One whose client reads nothing may take its time.
-        tokio::spawn(async move { open.close_session(&id).await });
+        async move { drop(open.close_session(&id).await) }.boxed()
     };
     records.serve(close, leaving);
     let service = StreamableHttpService::new(move || Ok(handler()), sessions, config);

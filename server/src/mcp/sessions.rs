@@ -13,6 +13,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures_util::future::BoxFuture;
 use rmcp::model::InitializeRequestParams;
 use rmcp::transport::streamable_http_server::session::store::{
     SessionState, SessionStore, SessionStoreError,
@@ -22,6 +23,7 @@ use throughline_core::ports::{Cache, Clock};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Scope};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::changes::Watched;
 use super::http::held;
@@ -80,6 +82,8 @@ struct Record {
     open: Arc<()>,
     /// Ends what works for the session; cancelled where that was let go.
     life: CancellationToken,
+    /// Closes what rmcp holds of it.
+    closing: TaskTracker,
     /// Whether its owner ended it and the shared cache was not told yet.
     is_over: bool,
 }
@@ -95,8 +99,14 @@ impl Record {
             watched: Watched::default(),
             open: Arc::default(),
             life: CancellationToken::new(),
+            closing: TaskTracker::new(),
             is_over: false,
         }
+    }
+
+    /// When it was last used or heard.
+    fn last(&self) -> Timestamp {
+        self.used.max(self.heard)
     }
 
     fn is_open(&self) -> bool {
@@ -105,7 +115,7 @@ impl Record {
 
     /// Whether it was left alone for so long.
     fn is_left(&self, time: Duration, now: Timestamp) -> bool {
-        self.used.max(self.heard).plus(time) <= now
+        self.last().plus(time) <= now
     }
 }
 
@@ -119,7 +129,7 @@ pub(super) struct Session {
 }
 
 /// Closes the session of rmcp that has this id.
-type Close = Box<dyn Fn(&str) + Send + Sync>;
+type Close = Box<dyn Fn(&str) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The sessions that were begun and not ended, and how many streams there are beside them.
 #[derive(Clone)]
@@ -147,7 +157,7 @@ impl Records {
     /// Has what rmcp holds of a session closed with it, and looks after them until the service stops.
     pub(super) fn serve(
         &self,
-        close: impl Fn(&str) + Send + Sync + 'static,
+        close: impl Fn(&str) -> BoxFuture<'static, ()> + Send + Sync + 'static,
         leaving: CancellationToken,
     ) {
         // A server has one route.
@@ -184,7 +194,8 @@ impl Records {
         if !record.life.is_cancelled() {
             record.life.cancel();
             if let Some(close) = self.close.get() {
-                close(id);
+                // One whose client reads nothing may take its time.
+                record.closing.spawn(close(id));
             }
         }
     }
@@ -206,20 +217,28 @@ impl Records {
     /// A session that is this owner's is used now, and held by what this gives.
     async fn used(&self, owner: &Owner, id: &str) -> Option<Arc<()>> {
         let now = self.clock.now();
-        match self.swept(now).get_mut(id) {
+        match self.lock().get_mut(id) {
             Some(record) if record.owner != *owner || record.is_over => return None,
-            Some(record) => record.used = now,
-            None => {}
+            // Before it is looked which ones were left alone.
+            Some(record) if !record.is_left(KEPT, now) => record.used = now,
+            _ => {}
         }
+        drop(self.swept(now));
         if !self.goes_on(owner, id, now).await {
             return None;
         }
-        let mut here = self.lock();
-        let record = here.get_mut(id).filter(|record| !record.is_over)?;
-        if record.life.is_cancelled() {
-            record.life = CancellationToken::new();
-        }
-        Some(Arc::clone(&record.open))
+        let (open, closing) = {
+            let mut here = self.lock();
+            let record = here.get_mut(id).filter(|record| !record.is_over)?;
+            if record.life.is_cancelled() {
+                record.life = CancellationToken::new();
+            }
+            (Arc::clone(&record.open), record.closing.clone())
+        };
+        // What rmcp held of it is gone before it is made anew.
+        closing.close();
+        closing.wait().await;
+        Some(open)
     }
 
     /// Whether a session of this owner goes on. The cache that replicas share has the last word: another one may have
@@ -233,6 +252,8 @@ impl Records {
                 let mut record = Record::new(owner.clone(), state, now);
                 record.shared_at = Some(now);
                 self.keep(id, record);
+                // Another one may have written it long ago.
+                let _ = self.share(owner, id, &bytes).await;
                 true
             }
             (Ok(Some(bytes)), Some(at)) => {
@@ -317,7 +338,8 @@ impl Records {
         }
         let of_owner = || here.iter().filter(|(_, held)| held.owner == record.owner);
         if of_owner().count() >= MOST_OF_AN_OWNER {
-            let oldest = of_owner().min_by_key(|(_, held)| (held.is_open(), held.used));
+            let oldest = of_owner()
+                .min_by_key(|(_, held)| (held.is_open() || held.is_over, held.last(), held.used));
             let oldest = oldest.map(|(id, _)| id.clone());
             if let Some((id, oldest)) = oldest.and_then(|id| here.remove_entry(&id)) {
                 self.rest(&id, &oldest);

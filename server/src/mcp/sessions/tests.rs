@@ -79,8 +79,13 @@ impl Replica {
         let records = Records::new(shared, Arc::clone(clock) as _, Duration::ZERO);
         let closed = Arc::<Mutex<Vec<String>>>::default();
         let closes = Arc::clone(&closed);
-        let close = move |id: &str| closes.lock().unwrap().push(id.to_owned());
-        records.serve(close, CancellationToken::new());
+        records.serve(
+            move |id| {
+                closes.lock().unwrap().push(id.to_owned());
+                Box::pin(std::future::ready(()))
+            },
+            CancellationToken::new(),
+        );
         let owner = Owner { scope: Scope::new("acme", "ana", None).unwrap(), key: None };
         Self { records, closed, owner }
     }
@@ -181,6 +186,32 @@ async fn a_session_that_another_replica_ended_ends_here_too() {
     here.records.tend().await;
     assert!(life.is_cancelled());
     assert_eq!(here.closed(), ["a"]);
+}
+
+#[tokio::test]
+async fn a_session_lives_as_long_as_any_replica_uses_it() {
+    let clock = Arc::new(FakeClock::default());
+    let remote = Remote::new(&clock);
+    let (here, other) = (Replica::new(&clock, Some(&remote)), Replica::new(&clock, Some(&remote)));
+    here.begin("a").await;
+    for _ in 0..6 {
+        clock.advance(hour(11));
+        assert!(other.uses("a").await.is_some());
+    }
+    assert!(here.uses("a").await.is_some());
+}
+
+#[tokio::test]
+async fn what_is_left_alone_is_heard_of_when_it_comes_back() {
+    let clock = Arc::new(FakeClock::default());
+    let here = Replica::new(&clock, None);
+    let life = here.begin("a").await;
+    clock.advance(hour(1) + Duration::from_secs(30));
+    // Nobody has looked yet.
+    assert!(here.uses("a").await.is_some());
+    assert!(!life.is_cancelled() && here.closed().is_empty());
+    clock.advance(hour(25));
+    assert!(here.uses("a").await.is_none());
 }
 
 #[tokio::test]
