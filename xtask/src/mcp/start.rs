@@ -108,11 +108,11 @@ impl Drop for Client {
 }
 
 fn start(data: &Path) -> Result<Start> {
-    let begun = Instant::now();
     let since = |begun: Instant| begun.elapsed().as_secs_f64() * 1e3;
     let mut command = throughline("release")?;
     command.arg("mcp").arg("--data-dir").arg(data);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let begun = Instant::now();
     let mut child = command.spawn()?;
     let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err("the server has no standard input and output".into());
