@@ -12,8 +12,8 @@ use crate::config::Config;
 use crate::metering::UsageMeter;
 use crate::places::Places;
 
-/// Serves the configured user over standard input and output, until the client hangs up. Nothing runs beside it but a
-/// little due work after each call.
+/// Serves the configured user over standard input and output, until the client hangs up. There is no worker: a little
+/// due work is done after calls, and what the client watches is looked at.
 ///
 /// # Errors
 /// `InvalidInput` for a client that does not begin as the protocol says.

@@ -329,7 +329,7 @@ struct Forgotten {
 async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
     let engine = &call.server.engine;
     let ForgetArgs { fact, session, message_ids, vault, memory } = asked;
-    // All of them: what is named beside is no less than what is meant.
+    // All are looked at: one that is named beside may be what is meant.
     match (fact, session, message_ids, vault, memory) {
         (Some(fact), None, None, None, None) => {
             let id: FactId = fact.strip_prefix("fact:").unwrap_or(&fact).parse()?;
