@@ -5,7 +5,6 @@
 #[path = "assembly/documents.rs"]
 mod documents;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -18,9 +17,9 @@ use throughline_core::fact::{Fact, FactKind, FactStatus};
 use throughline_core::ids::{EntityId, FactId, MessageId, SummaryId};
 use throughline_core::ports::{Tokenizer, UnitKey};
 use throughline_core::scope::Profile;
-use throughline_core::session::{Message, Role};
+use throughline_core::session::{Cuts, Message, Passage, Role};
 use throughline_core::summary::{Summary, SummaryLine};
-use throughline_core::text::{fold_spaces, holds_all, passages};
+use throughline_core::text::{fold_spaces, holds_all};
 use throughline_core::tokens::{PER_MESSAGE, PER_PAYLOAD};
 use throughline_core::{Error, ErrorKind};
 use throughline_testkit::WordTokenizer;
@@ -122,7 +121,8 @@ fn thread(number: u32, spoken: Vec<(Role, Option<String>, String)>) -> Vec<Messa
     let mut position = 0;
     let mut messages = Vec::new();
     for (ordinal, (role, name, content)) in (0..).zip(spoken) {
-        let units = u32::try_from(passages(&content).len()).unwrap();
+        let cuts = Cuts::of(&content, &WordTokenizer::exact());
+        let units = u32::try_from(cuts.len()).unwrap();
         messages.push(Message {
             id: MessageId::from_uuid(id()),
             session: session(&format!("s{number}")),
@@ -130,6 +130,7 @@ fn thread(number: u32, spoken: Vec<(Role, Option<String>, String)>) -> Vec<Messa
             seq: u64::from(number) * 1_000 + ordinal,
             position,
             units,
+            cuts,
             role,
             name,
             tokens: WordTokenizer::exact().count(&content),
@@ -146,17 +147,18 @@ fn thread(number: u32, spoken: Vec<(Role, Option<String>, String)>) -> Vec<Messa
 
 /// Passages of messages under scores, best first.
 fn ranked(messages: &[Message], picks: Vec<(prop::sample::Index, u32)>) -> Vec<MessageCandidate> {
-    let all: Vec<(UnitKey, Range<usize>, &Message)> = messages
+    let all: Vec<(UnitKey, Passage, &Message)> = messages
         .iter()
         .flat_map(|message| {
-            (message.position..).zip(passages(&message.content)).map(move |(position, range)| {
-                (UnitKey::message(message.session_number, position), range, message)
+            (message.position..message.position + message.units).map(move |position| {
+                let key = UnitKey::message(message.session_number, position);
+                (key, message.passage(key).unwrap(), message)
             })
         })
         .collect();
     let mut chosen: Vec<MessageCandidate> = Vec::new();
     for (pick, score) in picks {
-        let Some((key, range, message)) =
+        let Some((key, passage, message)) =
             (!all.is_empty()).then(|| all[pick.index(all.len())].clone())
         else {
             break;
@@ -165,7 +167,8 @@ fn ranked(messages: &[Message], picks: Vec<(prop::sample::Index, u32)>) -> Vec<M
             chosen.push(MessageCandidate {
                 key,
                 message: Arc::new(message.clone()),
-                range,
+                range: passage.range,
+                tokens: passage.tokens,
                 score: score as f32 / 10.0,
             });
         }
@@ -511,8 +514,7 @@ fn longer(case: &Case, next: (Role, Option<String>, String)) -> Vec<Message> {
     let mut more = thread(1, vec![next]).remove(0);
     more.seq = 1_000 + said.len() as u64;
     if let Some(last) = said.last() {
-        let units = u32::try_from(passages(&last.content).len()).unwrap();
-        more.position = last.position + units;
+        more.position = last.position + last.units;
         more.created_at = last.created_at;
     }
     said.push(more);

@@ -71,6 +71,8 @@ CREATE TABLE message (
   units            bigint NOT NULL,
   id               uuid NOT NULL,
   content_hash     bytea NOT NULL,
+  -- Bytes and tokens of each passage, of messages that have more than one.
+  cuts             bytea NOT NULL,
   role             text COLLATE "C" NOT NULL,
   name             text COLLATE "C",
   external_id      text COLLATE "C",

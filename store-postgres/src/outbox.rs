@@ -6,7 +6,7 @@ use sqlx::Row;
 use throughline_core::document::document_passages;
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{Namespace, OutboxRepo, OutboxText, ScopeTotals, UnitKey};
-use throughline_core::text::passages;
+use throughline_core::text::{PassageSizes, passages};
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
 
@@ -37,13 +37,13 @@ async fn messages_after(
         let seq = number(row.try_get(0)?)?;
         let (session, position): (u32, u32) = (number(row.try_get(1)?)?, number(row.try_get(2)?)?);
         let content: &str = row.try_get(3)?;
-        texts.extend(passages(content).into_iter().zip(position..).map(|(range, position)| {
-            OutboxText {
+        texts.extend(passages(content, PassageSizes::MESSAGE).into_iter().zip(position..).map(
+            |(range, position)| OutboxText {
                 key: UnitKey::message(session, position),
                 seq,
                 text: content[range].to_owned(),
-            }
-        }));
+            },
+        ));
     }
     Ok(texts)
 }

@@ -11,7 +11,7 @@ use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{
     AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo, UnitKey,
 };
-use throughline_core::session::{Message, PreparedMessage, Session};
+use throughline_core::session::{Cuts, Message, PreparedMessage, Session};
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
 
@@ -171,10 +171,10 @@ pub(crate) async fn insert(
     let messages = || placed.iter().map(|placed| placed.message);
     sqlx::query(
         "INSERT INTO message (scope, session_number, position, seq, created_at, tokens, units, id,
-           content_hash, role, name, external_id, content, parts, attachments)
+           content_hash, cuts, role, name, external_id, content, parts, attachments)
          SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-           $7::bigint[], $8::uuid[], $9::bytea[], $10::text[], $11::text[], $12::text[], $13::text[],
-           $14::text[], $15::text[])",
+           $7::bigint[], $8::uuid[], $9::bytea[], $10::bytea[], $11::text[], $12::text[], $13::text[],
+           $14::text[], $15::text[], $16::text[])",
     )
     .bind(scope)
     .bind(column(|p| p.session_number.into()))
@@ -185,6 +185,7 @@ pub(crate) async fn insert(
     .bind(column(|p| bounded(p.message.units.len())))
     .bind(messages().map(|m| m.id.as_uuid()).collect::<Vec<Uuid>>())
     .bind(messages().map(|m| m.content_hash.as_slice()).collect::<Vec<&[u8]>>())
+    .bind(messages().map(|m| m.cuts.encode()).collect::<Vec<Vec<u8>>>())
     .bind(messages().map(|m| m.role.as_str()).collect::<Vec<&str>>())
     .bind(messages().map(|m| m.name.as_deref()).collect::<Vec<Option<&str>>>())
     .bind(
@@ -203,7 +204,7 @@ pub(crate) async fn insert(
 macro_rules! message_columns {
     () => {
         "m.id, m.session_number, m.seq, m.position, m.role, m.name, m.content, m.external_id, \
-         m.created_at, m.tokens, m.parts, m.attachments, m.units"
+         m.created_at, m.tokens, m.parts, m.attachments, m.units, m.cuts"
     };
 }
 
@@ -224,6 +225,7 @@ fn read_message(row: &PgRow, session: &SessionId) -> sqlx::Result<Message> {
         parts: row.try_get(10)?,
         attachments: row.try_get(11)?,
         units: number(row.try_get(12)?)?,
+        cuts: Cuts::decode(row.try_get(13)?).map_err(stored_wrongly)?,
     })
 }
 

@@ -54,6 +54,8 @@ CREATE TABLE message (
   parts          TEXT,
   attachments    TEXT,
   units          INTEGER NOT NULL,
+  -- Bytes and tokens of each passage, of messages that have more than one.
+  cuts           BLOB NOT NULL,
   UNIQUE (scope_id, session_number, position)
 ) STRICT;
 

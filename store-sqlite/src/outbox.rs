@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use throughline_core::document::document_passages;
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{Namespace, OutboxRepo, OutboxText, ScopeTotals, UnitKey};
-use throughline_core::text::passages;
+use throughline_core::text::{PassageSizes, passages};
 use throughline_core::{Result, Scope};
 
 use crate::records::{bounded, mapped};
@@ -27,13 +27,13 @@ fn messages_after(
         let Some(row) = rows.next()? else { break };
         let (seq, session, position) = (row.get(0)?, row.get(1)?, row.get::<_, u32>(2)?);
         let content = row.get_ref(3)?.as_str()?;
-        texts.extend(passages(content).into_iter().zip(position..).map(|(range, position)| {
-            OutboxText {
+        texts.extend(passages(content, PassageSizes::MESSAGE).into_iter().zip(position..).map(
+            |(range, position)| OutboxText {
                 key: UnitKey::message(session, position),
                 seq,
                 text: content[range].to_owned(),
-            }
-        }));
+            },
+        ));
     }
     Ok(texts)
 }

@@ -9,7 +9,7 @@ use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{
     AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo, UnitKey,
 };
-use throughline_core::session::{Message, PreparedMessage, Session};
+use throughline_core::session::{Cuts, Message, PreparedMessage, Session};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
@@ -190,8 +190,9 @@ pub(crate) fn insert_message(
     connection
         .prepare_cached(
             "INSERT INTO message (scope_id, session_number, position, id, seq, role, name,
-               content, content_hash, external_id, created_at, tokens, parts, attachments, units)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+               content, content_hash, external_id, created_at, tokens, parts, attachments, units,
+               cuts)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         )?
         .execute(params![
             scope_id,
@@ -208,13 +209,14 @@ pub(crate) fn insert_message(
             message.tokens,
             message.parts,
             message.attachments,
-            message.units.len()
+            message.units.len(),
+            message.cuts.encode()
         ])
         .map(|_| ())
 }
 
 const MESSAGE_COLUMNS: &str = "m.id, m.session_number, m.seq, m.position, m.role, m.name, \
-    m.content, m.external_id, m.created_at, m.tokens, m.parts, m.attachments, m.units";
+    m.content, m.external_id, m.created_at, m.tokens, m.parts, m.attachments, m.units, m.cuts";
 
 fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message> {
     let external_id: Option<String> = row.get(7)?;
@@ -233,6 +235,7 @@ fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message>
         parts: row.get(10)?,
         attachments: row.get(11)?,
         units: row.get(12)?,
+        cuts: Cuts::decode(row.get_ref(13)?.as_blob()?).map_err(stored_wrongly)?,
     })
 }
 

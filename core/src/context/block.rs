@@ -9,6 +9,7 @@ use super::Intent;
 use super::assemble::LEAST_RECALL;
 use super::rank::{Bm25, Query, Ranking};
 use super::recall::{RecallOptions, select};
+use super::relevance::Weights;
 use super::service::{AssembleRequest, ContextService, MOST_POSTINGS, keep_session};
 use super::stale::Stale;
 use crate::error::Result;
@@ -87,8 +88,9 @@ impl ContextService {
         } else {
             keep_session(&mut found, Some(held.number));
         }
-        let best = Ranking::new(&query, found, &Bm25::SINGLE).best(limit.saturating_mul(4));
-        let candidates = self.hydrate(scope, &best, session, best.len()).await?;
+        let best = Ranking::new(&query, found, &Bm25::SINGLE, &Weights::NONE)
+            .best(limit.saturating_mul(4));
+        let candidates = self.hydrate(scope, &best, session).await?;
         let mut seen = HashSet::new();
         let each = candidates.into_iter().filter(|candidate| seen.insert(candidate.message.id));
         Ok(each
@@ -113,8 +115,12 @@ impl ContextService {
         loop {
             let found = self.store.messages(scope, &session.id, &page).await?;
             for message in &found.items {
-                let units =
-                    index_units(message.name.as_deref(), &message.content, message.created_at);
+                let units = index_units(
+                    message.role,
+                    message.name.as_deref(),
+                    &message.content,
+                    message.created_at,
+                );
                 for (unit, position) in units.iter().zip(message.position..) {
                     let key = UnitKey::message(session.number, position);
                     for (term, list) in terms.iter().zip(&mut lists) {

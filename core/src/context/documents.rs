@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::meaning::{Meaning, blend};
+use super::meaning::{Nearness, blend};
 use super::rank::{Bm25, Query, Ranked, Ranking};
 use super::recall::RecallOptions;
+use super::relevance::Weights;
 use super::service::{AssembleRequest, ContextService, MOST_POSTINGS};
 use crate::document::{DocumentPassage, Snapshot, document_passages};
 use crate::error::Result;
@@ -130,7 +131,7 @@ impl ContextService {
         }
         keep_snapshots(&mut found, only.as_deref());
         let words = query.without_marks();
-        let mut ranked = Ranking::new(&words, found, &Bm25::SINGLE).best(RANKED);
+        let mut ranked = Ranking::new(&words, found, &Bm25::SINGLE, &Weights::NONE).best(RANKED);
         let mut also: Vec<UnitKey> = ranked.iter().take(NEAREST).map(|ranked| ranked.key).collect();
         also.extend(first_passages(only.as_deref().unwrap_or_default()));
         let nearest = if only.is_some() { NEAREST_OF_VAULT } else { NEAREST };
@@ -138,7 +139,7 @@ impl ContextService {
             self.nearest(scope, Namespace::Document, query.text(), nearest, &also, options).await?;
         hits.retain(|hit| is_of(hit.key, only.as_deref()));
         if !hits.is_empty() {
-            ranked = blend(&ranked, &hits, &Meaning::DOCUMENTS, |_| 1.0);
+            ranked = blend(&ranked, &hits, Nearness::DOCUMENTS);
         }
         Ok((self.join_documents(scope, &ranked, limit).await?, warning))
     }

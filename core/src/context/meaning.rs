@@ -1,9 +1,9 @@
 //! Nearness in meaning beside words. Pure.
 //!
-//! A passage's cosine with the question is averaged with that of its window, as counts of words are:
-//! what answers a question is often said in the message after the one that is about it. Then words and
-//! meaning are put on one scale and added. Fusion by rank alone (reciprocal rank, Cormack et al. 2009)
-//! was measured a little lower, multiplying much lower.
+//! A passage's cosine with the question counts by itself and averaged with that of its window, as
+//! counts of words do: what answers a question is often said in the message after the one that is
+//! about it. Words and meaning are put on one scale and added. Fusion by rank alone (reciprocal rank,
+//! Cormack et al. 2009) was measured a little lower, multiplying much lower.
 
 use std::collections::HashMap;
 
@@ -11,65 +11,57 @@ use super::Intent;
 use super::rank::Ranked;
 use crate::ports::{UnitKey, VectorHit};
 
-/// How meaning is weighed; measured on conversations, and flat around these values.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Meaning {
-    /// Weight against words, the best of each being 1.
-    pub(super) weight: f32,
-    /// Cosines up to here mean nothing.
-    pub(super) least: f32,
-    /// Passages below this cosine have no share of meaning at all.
-    pub(super) gate: f32,
-    /// Share of the window in a passage's cosine.
-    pub(super) window: f32,
-    /// Weight of a neighbour at distance 1, 2, … in the window.
-    pub(super) neighbours: &'static [f32],
+/// Cosines up to here mean nothing.
+const LEAST: f32 = 0.05;
+/// Weight of meaning against words, the best of each being 1, where both are of single texts.
+const WEIGHT: f32 = 0.6;
+
+/// From which cosine on a text is near.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Nearness {
+    /// Below this cosine a text has no share of meaning at all.
+    gate: f32,
 }
 
-impl Meaning {
-    /// Messages, with neighbours. Who asks for what was said gets all that may bear on it; another
-    /// turn only what is near, since most of a long memory has nothing to do with it.
+impl Nearness {
+    /// Who asks for what was said gets all that may bear on it; another turn only what is near, since
+    /// most of a long memory has nothing to do with it.
     pub(super) fn messages(intent: Intent) -> Self {
-        let gate = if intent == Intent::ContextLookup { 0.0 } else { 0.2 };
-        Self { weight: 0.6, least: 0.05, gate, window: 0.5, neighbours: &[0.6, 0.4, 0.2, 0.1] }
+        Self { gate: if intent == Intent::ContextLookup { 0.0 } else { 0.2 } }
     }
 
-    /// Passages of documents: each by itself, and near or not at all, since what a document says otherwise
-    /// has nothing to do with most turns.
-    pub(super) const DOCUMENTS: Self =
-        Self { weight: 0.6, least: 0.05, gate: 0.2, window: 0.0, neighbours: &[] };
+    /// What a document says has nothing to do with most turns.
+    pub(super) const DOCUMENTS: Self = Self { gate: 0.2 };
 
-    /// Each text by itself.
-    pub(super) const SINGLE: Self =
-        Self { weight: 0.6, least: 0.05, gate: 0.0, window: 0.0, neighbours: &[] };
+    /// Every text.
+    pub(super) const ANY: Self = Self { gate: 0.0 };
+
+    /// How near each of `keys` is, half by itself and half with its window. `kernel` has the weight
+    /// of a neighbour at distance 1, 2, …; a neighbour whose cosine is not known counts for nothing.
+    pub(super) fn of(self, hits: &[VectorHit], keys: &[UnitKey], kernel: &[f32]) -> Vec<f32> {
+        let cosines = cosines(hits);
+        keys.iter()
+            .map(|key| {
+                let own = cosines.get(key).copied().unwrap_or(LEAST);
+                let near = (own + windowed(*key, own, &cosines, kernel)) / 2.0;
+                if near < self.gate { 0.0 } else { (near - LEAST).max(0.0) }
+            })
+            .collect()
+    }
 }
 
-/// The best of both rankings, best first, ties by key. `factor` is what is known of a passage
-/// beside its words.
-pub(super) fn blend(
-    ranked: &[Ranked],
-    hits: &[VectorHit],
-    meaning: &Meaning,
-    factor: impl Fn(UnitKey) -> f32,
-) -> Vec<Ranked> {
-    let cosines: HashMap<UnitKey, f32> =
-        hits.iter().map(|hit| (hit.key, 2.0 * hit.score - 1.0)).collect();
+/// The best of both rankings of single texts, best first, ties by key.
+pub(super) fn blend(ranked: &[Ranked], hits: &[VectorHit], nearness: Nearness) -> Vec<Ranked> {
     let mut keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
-    keys.extend(cosines.keys());
+    keys.extend(hits.iter().map(|hit| hit.key));
     keys.sort_unstable();
     keys.dedup();
-    let near: Vec<f32> = keys
-        .iter()
-        .map(|key| match windowed(*key, &cosines, meaning) {
-            cosine if cosine < meaning.gate => 0.0,
-            cosine => (cosine - meaning.least).max(0.0) * factor(*key),
-        })
-        .collect();
+    let near = nearness.of(hits, &keys, &[]);
     let words: HashMap<UnitKey, f32> =
         ranked.iter().map(|ranked| (ranked.key, ranked.score)).collect();
     let largest = |values: &mut dyn Iterator<Item = f32>| values.fold(f32::MIN_POSITIVE, f32::max);
     let by_words = 1.0 / largest(&mut ranked.iter().map(|ranked| ranked.score));
-    let by_meaning = meaning.weight / largest(&mut near.iter().copied());
+    let by_meaning = WEIGHT / largest(&mut near.iter().copied());
     let mut blended: Vec<Ranked> = keys
         .iter()
         .zip(&near)
@@ -83,15 +75,14 @@ pub(super) fn blend(
     blended
 }
 
-/// A passage's cosine, averaged with that of its window; a neighbour whose cosine is not known counts
-/// as one that means nothing.
-fn windowed(key: UnitKey, cosines: &HashMap<UnitKey, f32>, meaning: &Meaning) -> f32 {
-    let own = cosines.get(&key).copied().unwrap_or(meaning.least);
-    if meaning.window == 0.0 {
-        return own;
-    }
+fn cosines(hits: &[VectorHit]) -> HashMap<UnitKey, f32> {
+    hits.iter().map(|hit| (hit.key, 2.0 * hit.score - 1.0)).collect()
+}
+
+/// A passage's cosine, averaged with those of its neighbours that are known.
+fn windowed(key: UnitKey, own: f32, cosines: &HashMap<UnitKey, f32>, kernel: &[f32]) -> f32 {
     let (mut sum, mut weights) = (own, 1.0);
-    for (weight, distance) in meaning.neighbours.iter().zip(1..) {
+    for (weight, distance) in kernel.iter().zip(1..) {
         let position = key.position();
         for neighbour in [position.checked_sub(distance), position.checked_add(distance)] {
             let found =
@@ -102,5 +93,5 @@ fn windowed(key: UnitKey, cosines: &HashMap<UnitKey, f32>, meaning: &Meaning) ->
             }
         }
     }
-    (1.0 - meaning.window) * own + meaning.window * sum / weights
+    sum / weights
 }

@@ -15,7 +15,10 @@ const PAGE: u64 = 32;
 /// Scores and lengths of every passage that a question touches.
 pub(super) struct Pages {
     layout: Layout,
+    /// Scores of windows.
     scores: Vec<f32>,
+    /// Scores of passages by themselves.
+    own: Vec<f32>,
     /// Lengths in averages; a passage whose length no list told counts as an average one: within
     /// measurement that is as good as knowing it, and it keeps the cost with the postings.
     lengths: Vec<f32>,
@@ -46,6 +49,7 @@ impl Pages {
         Self {
             layout,
             scores: vec![0.0; slots],
+            own: vec![0.0; slots],
             lengths: vec![1.0; slots],
             norms: vec![0.0; slots],
             counts: vec![0.0; slots],
@@ -76,11 +80,11 @@ impl Pages {
     pub(super) fn add_term(&mut self, list: &[Posting], weight: f32, bm25: &Bm25) {
         let reach = self.reach();
         let mut windows: Vec<Range<usize>> = Vec::new();
-        let Self { layout, scores, lengths, norms, counts, kernel, .. } = self;
+        let Self { layout, scores, own: alone, lengths, norms, counts, kernel, .. } = self;
         layout.for_slots(list, |slot, posting| {
             let own = f32::from(posting.count);
             let norm = 1.0 - bm25.own_b + bm25.own_b * lengths[slot];
-            scores[slot] += weight * bm25.own * 2.0 * own / (own + norm);
+            alone[slot] += weight * 2.0 * own / (own + norm);
             let window = slot - reach..slot + reach + 1;
             for (count, share) in counts[window.clone()].iter_mut().zip(&*kernel) {
                 *count += share * own;
@@ -100,9 +104,15 @@ impl Pages {
         }
     }
 
-    /// The scores so far, to be adjusted and read.
-    pub(super) fn scores(&self) -> Scores<'_> {
-        Scores { layout: &self.layout, scores: self.scores.clone() }
+    /// The scores so far, to be adjusted and read: of windows, and a share `own` of the passages' own.
+    pub(super) fn scores(&self, own: f32) -> Scores<'_> {
+        let scores = self.scores.iter().zip(&self.own).map(|(score, alone)| score + own * alone);
+        Scores { layout: &self.layout, scores: scores.collect() }
+    }
+
+    /// A passage's score by itself, 0 where no word of the question is in it.
+    pub(super) fn own(&self, key: UnitKey) -> f32 {
+        self.layout.slot(key).map_or(0.0, |slot| self.own[slot])
     }
 
     fn reach(&self) -> usize {
@@ -151,6 +161,13 @@ impl Layout {
             })
             .collect();
         Self { ids, starts, slots: end + 2 * reach }
+    }
+
+    /// Where a passage lies, if its page is there.
+    fn slot(&self, key: UnitKey) -> Option<usize> {
+        let key = key.to_bits();
+        let page = self.ids.binary_search(&(key / PAGE)).ok()?;
+        Some(self.starts[page] + (key % PAGE) as usize)
     }
 
     /// Calls `each` with the slot of every posting whose page is there. Lists and pages are sorted.
@@ -211,6 +228,11 @@ impl Scores<'_> {
                 }
             }
         }
+    }
+
+    /// A passage's score.
+    pub(super) fn of(&self, key: UnitKey) -> f32 {
+        self.layout.slot(key).map_or(0.0, |slot| self.scores[slot])
     }
 
     /// The best `limit` passages, best first, ties by key.

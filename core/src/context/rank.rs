@@ -8,14 +8,16 @@
 
 use std::borrow::Cow;
 
-use super::pages::Pages;
+use super::pages::{Pages, Scores};
+use super::question::asks_for_both_sides;
+use super::relevance::{SIGNALS, Weights};
 use crate::ports::{Posting, PostingLists, UnitKey};
-use crate::text::{QUESTION_TERM, asked_dates, query_terms, terms};
+use crate::text::{QUESTION_TERM, USER_TERM, asked_dates, query_terms, terms};
 
 /// The constants of the ranking. Measured on conversations; none is critical by itself.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bm25 {
-    /// Weight of an occurrence at distance 1, 2, …; empty scores passages alone.
+    /// Weight of an occurrence at distance 1, 2, … at most; empty scores passages alone.
     pub(super) neighbours: &'static [f32],
     /// Saturation of smoothed counts.
     pub(super) k1: f32,
@@ -27,14 +29,8 @@ pub(super) struct Bm25 {
     pub(super) own_b: f32,
     /// Weight of a term that is also a speaker's name: it says who, not what.
     pub(super) name_weight: f32,
-    /// Factor for passages by the one speaker that the question names.
-    pub(super) speaker: f32,
-    /// Factor for sessions in which that speaker never speaks.
-    pub(super) absent: f32,
     /// Share of a question's score that its reply inherits.
     pub(super) reply: f32,
-    /// Factor for passages of a month or year that the question names.
-    pub(super) dated: f32,
 }
 
 impl Bm25 {
@@ -46,10 +42,7 @@ impl Bm25 {
         own: 0.3,
         own_b: 0.5,
         name_weight: 0.2,
-        speaker: 1.5,
-        absent: 0.4,
         reply: 0.15,
-        dated: 2.5,
     };
 
     /// Each passage by itself, with no signal of dialogue: plain BM25.
@@ -60,10 +53,7 @@ impl Bm25 {
         own: 0.0,
         own_b: 0.0,
         name_weight: 1.0,
-        speaker: 1.0,
-        absent: 1.0,
         reply: 0.0,
-        dated: 1.0,
     };
 }
 
@@ -76,6 +66,7 @@ pub(super) struct Query {
     terms: Vec<String>,
     content: usize,
     has_marks: bool,
+    both_sides: bool,
 }
 
 /// Most distinct content terms of a turn that are looked up; longer turns use their first ones and
@@ -94,8 +85,9 @@ impl Query {
         let mut terms = content;
         terms.extend((0..count).map(|at| format!("@by:{}", terms[at])).collect::<Vec<_>>());
         terms.extend(dates);
-        terms.push(QUESTION_TERM.to_owned());
-        Self { text: turn.into_owned(), terms, content: count, has_marks: true }
+        terms.extend([QUESTION_TERM, USER_TERM].map(str::to_owned));
+        let both_sides = asks_for_both_sides(&turn);
+        Self { text: turn.into_owned(), terms, content: count, has_marks: true, both_sides }
     }
 
     /// What was asked.
@@ -134,6 +126,7 @@ impl Query {
             terms: self.content().to_vec(),
             content: self.content,
             has_marks: false,
+            both_sides: true,
         }
     }
 
@@ -177,31 +170,82 @@ pub(super) struct Ranking<'b> {
     asked: Vec<Posting>,
     /// Passages of a month or year that the question names.
     dated: Vec<Posting>,
+    /// Passages that the user said, where it matters who did.
+    said: Vec<Posting>,
+    /// How rare text is that the user said, and text that others did.
+    voices: (f32, f32),
+    kernel: Vec<f32>,
+    weights: Weights,
+    /// The score of a passage that has every word of the question once.
+    whole: f32,
+}
+
+/// Terms over which what is said together thins out: a neighbour at this distance has 1 ÷ *e* of the
+/// weight of the passage itself, whatever number of messages lie between. Some sixty tokens.
+const NEAR_TERMS: f32 = 27.0;
+/// Neighbours with less weight are none.
+const LEAST_NEIGHBOUR: f32 = 0.02;
+
+/// The weights of neighbours in a scope whose passages have `average` terms.
+fn kernel(neighbours: &[f32], average: f32) -> Vec<f32> {
+    (1_u8..)
+        .zip(neighbours)
+        .map(|(distance, most)| most.min((-f32::from(distance) * average / NEAR_TERMS).exp()))
+        .take_while(|weight| *weight >= LEAST_NEIGHBOUR)
+        .collect()
 }
 
 impl<'b> Ranking<'b> {
     /// Ranks by the postings of `query.terms()`.
-    pub(super) fn new(query: &Query, found: PostingLists, bm25: &'b Bm25) -> Self {
+    pub(super) fn new(
+        query: &Query,
+        found: PostingLists,
+        bm25: &'b Bm25,
+        weights: &Weights,
+    ) -> Self {
         let PostingLists { stats, mut lists, unread } = found;
         let units = stats.units as f32;
         let average = (stats.length as f32 / units.max(1.0)).max(1.0);
         lists.resize_with(query.terms.len(), Vec::new);
         let mut marks = lists.split_off(query.content);
         let content = lists;
-        let mut pages = Pages::of(&content, bm25.neighbours, average);
+        let kernel = kernel(bm25.neighbours, average);
+        let mut pages = Pages::of(&content, &kernel, average);
         for list in content.iter().chain(&marks) {
             pages.learn_lengths(list);
         }
         pages.weigh_lengths(bm25);
+        let frequent = |at: usize| unread.get(at).copied().filter(|unread| *unread > 0);
+        let mut whole = 0.0;
         for (at, list) in content.iter().enumerate() {
-            let unread = unread.get(query.content + at).is_some_and(|unread| *unread > 0);
-            let is_name = query.has_marks && (unread || !marks[at].is_empty());
+            let is_name = query.has_marks
+                && (frequent(query.content + at).is_some() || !marks[at].is_empty());
             let weight = if is_name { bm25.name_weight } else { 1.0 };
+            let held =
+                frequent(at).map_or(list.len(), |n| usize::try_from(n).unwrap_or(usize::MAX));
+            whole += weight * idf(units, held);
             pages.add_term(list, weight * idf(units, list.len()), bm25);
         }
-        let mut ranking =
-            Self { bm25, units, pages, spoken: Vec::new(), asked: Vec::new(), dated: Vec::new() };
+        let mut ranking = Self {
+            bm25,
+            units,
+            pages,
+            spoken: Vec::new(),
+            asked: Vec::new(),
+            dated: Vec::new(),
+            said: Vec::new(),
+            voices: (0.0, 0.0),
+            kernel,
+            weights: *weights,
+            whole,
+        };
         if query.has_marks {
+            let said = marks.pop().unwrap_or_default();
+            if !query.both_sides && !said.is_empty() {
+                let share = (said.len() as f32 + 1.0) / (units + 2.0);
+                ranking.voices = ((0.5 / share).ln(), (0.5 / (1.0 - share)).ln());
+                ranking.said = said;
+            }
             ranking.asked = marks.pop().unwrap_or_default();
             let mut dated = marks.split_off(query.content).concat();
             dated.sort_unstable_by_key(|posting| posting.key);
@@ -223,36 +267,55 @@ impl<'b> Ranking<'b> {
         }
     }
 
-    /// The best `limit` passages, best first, ties by key.
+    /// The best `limit` passages by words and marks, best first, ties by key.
     pub(super) fn best(&self, limit: usize) -> Vec<Ranked> {
-        let bm25 = self.bm25;
-        let mut scores = self.pages.scores();
-        if bm25.reply > 0.0 {
-            scores.pass_to_next(&self.asked, bm25.reply);
-        }
+        let mut scores = self.scores();
+        let [speaker, absent, dated, voice] = self.weights.0;
         if !self.spoken.is_empty() {
-            scores.multiply(&self.spoken, bm25.speaker);
-            scores.multiply_sessions_without(&self.spoken, bm25.absent);
+            scores.multiply(&self.spoken, speaker.exp());
+            scores.multiply_sessions_without(&self.spoken, absent.exp());
         }
-        scores.multiply(&self.dated, bm25.dated);
+        scores.multiply(&self.dated, dated.exp());
+        let (user, others) = self.voices;
+        scores.multiply(&self.said, (voice * (user - others)).exp());
         scores.best(limit)
     }
 
-    /// What the signals of dialogue make of a passage, whatever its words: the product of their
-    /// factors.
-    pub(super) fn factor(&self, key: UnitKey) -> f32 {
-        let bm25 = self.bm25;
-        let holds = |list: &[Posting]| list.binary_search_by_key(&key, |held| held.key).is_ok();
-        let mut factor = if holds(&self.dated) { bm25.dated } else { 1.0 };
-        if !self.spoken.is_empty() {
-            let session = key.session_number();
-            let first = self.spoken.partition_point(|held| held.key.session_number() < session);
-            let speaks =
-                self.spoken.get(first).is_some_and(|held| held.key.session_number() == session);
-            factor *= if holds(&self.spoken) { bm25.speaker } else { 1.0 };
-            factor *= if speaks { 1.0 } else { bm25.absent };
+    /// Scores by words alone.
+    pub(super) fn scores(&self) -> Scores<'_> {
+        let mut scores = self.pages.scores(self.bm25.own);
+        if self.bm25.reply > 0.0 {
+            scores.pass_to_next(&self.asked, self.bm25.reply);
         }
-        factor
+        scores
+    }
+
+    /// A passage's score by its own words.
+    pub(super) fn own(&self, key: UnitKey) -> f32 {
+        self.pages.own(key)
+    }
+
+    /// The score of a passage that has every word of the question once, by [`Self::own`].
+    pub(super) fn whole(&self) -> f32 {
+        self.whole
+    }
+
+    /// The weights of neighbours at distance 1, 2, … in this scope.
+    pub(super) fn kernel(&self) -> &[f32] {
+        &self.kernel
+    }
+
+    /// What marks tell of a passage, whatever its words, in the order of [`Weights::NAMES`].
+    pub(super) fn signals(&self, key: UnitKey) -> [f32; SIGNALS] {
+        let holds = |list: &[Posting]| list.binary_search_by_key(&key, |held| held.key).is_ok();
+        let flag = |set: bool| if set { 1.0 } else { 0.0 };
+        let session = key.session_number();
+        let first = self.spoken.partition_point(|held| held.key.session_number() < session);
+        let speaks =
+            self.spoken.get(first).is_some_and(|held| held.key.session_number() == session);
+        let voice = if holds(&self.said) { self.voices.0 } else { self.voices.1 };
+        let absent = !self.spoken.is_empty() && !speaks;
+        [flag(holds(&self.spoken)), flag(absent), flag(holds(&self.dated)), voice]
     }
 }
 
@@ -284,7 +347,7 @@ mod tests {
     }
 
     fn rank(query: &Query, found: &PostingLists, bm25: &Bm25, limit: usize) -> Vec<Ranked> {
-        Ranking::new(query, found.clone(), bm25).best(limit)
+        Ranking::new(query, found.clone(), bm25, &Weights::SHIPPED).best(limit)
     }
 
     fn keys(ranked: &[Ranked]) -> Vec<(u32, u32)> {
@@ -343,7 +406,7 @@ mod tests {
         let query = Query::of("harbour");
         let words: &[Posting] = &[posting(1, 5, 1), posting(2, 5, 1)];
         let found = lists(&query, &[("harbour", words)]);
-        let mut ranking = Ranking::new(&query, found.clone(), &Bm25::MESSAGES);
+        let mut ranking = Ranking::new(&query, found.clone(), &Bm25::MESSAGES, &Weights::SHIPPED);
         assert_eq!(keys(&ranking.best(1)), [(1, 5)]);
         ranking.expand(&[0.2], &PostingLists { lists: vec![vec![posting(2, 5, 1)]], ..found });
         assert_eq!(keys(&ranking.best(1)), [(2, 5)]);

@@ -1,8 +1,8 @@
 //! What recall found, and which of it a turn can afford: by relevance, until relevance or room
 //! ends. Pure.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,11 +11,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::DocumentCandidate;
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::rank::Ranked;
+use super::relevance::Weights;
 use crate::fact::Fact;
 use crate::ids::{MessageId, SessionId};
 use crate::ports::{Tokenizer, UnitKey};
-use crate::session::Message;
-use crate::text::{fold_spaces, guarded, passages};
+use crate::session::{Message, Passage};
+use crate::text::{fold_spaces, guarded};
 
 /// What recall does; every part can be switched off, which is how its worth is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,6 +35,8 @@ pub struct RecallOptions {
     pub documents: bool,
     /// Adding stops below this share of the best score.
     pub relevance_floor: f32,
+    /// How passages are judged.
+    pub weights: Weights,
 }
 
 impl Default for RecallOptions {
@@ -46,6 +49,7 @@ impl Default for RecallOptions {
             facts: true,
             documents: true,
             relevance_floor: 0.08,
+            weights: Weights::SHIPPED,
         }
     }
 }
@@ -64,6 +68,9 @@ const DOCUMENT_FLOOR: f32 = 0.4;
 const HEADING_TOKENS: u32 = 8;
 /// Shorter passages are never repeats: "Yes." answers another question each time.
 const REPEAT_BYTES: usize = 40;
+/// Factor for each further passage of a message that is quoted already: the same statement goes on,
+/// where another message says something else.
+const SAME_MESSAGE: f32 = 0.5;
 /// Below this nothing useful fits any more.
 const CRUMBS: u32 = 16;
 
@@ -76,6 +83,8 @@ pub struct MessageCandidate {
     pub message: Arc<Message>,
     /// Where in its message it stands.
     pub range: Range<usize>,
+    /// Tokens of its text.
+    pub tokens: u32,
     /// Its score.
     pub score: f32,
 }
@@ -115,6 +124,11 @@ pub struct Candidates {
 }
 
 impl Candidates {
+    /// Whether nothing was found.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.facts.is_empty() && self.documents.is_empty()
+    }
+
     /// Adds what documents say, and what recall of them had to do without, once.
     pub(super) fn add_documents(
         &mut self,
@@ -124,32 +138,25 @@ impl Candidates {
         self.warnings.extend(warning.filter(|warning| !self.warnings.contains(warning)));
     }
 
-    /// Joins ranked keys with the messages they stand for, at most `limit`; keys that nothing stands
-    /// for any more fall out. `current` is the session of the turn, which is favoured.
+    /// Joins ranked keys with the messages they stand for; keys that nothing stands for any more fall
+    /// out. `current` is the session of the turn, which is favoured.
     pub(super) fn join(
         ranked: &[Ranked],
         found: Vec<(UnitKey, Arc<Message>)>,
         current: &SessionId,
-        limit: usize,
     ) -> Vec<MessageCandidate> {
         let scores: BTreeMap<UnitKey, f32> =
             ranked.iter().map(|ranked| (ranked.key, ranked.score)).collect();
-        // Cutting a long message costs its length: it is done once for all of its passages.
-        let mut cuts: HashMap<MessageId, Vec<Range<usize>>> = HashMap::new();
         let mut joined: Vec<MessageCandidate> = found
             .into_iter()
             .filter_map(|(key, message)| {
                 let favour = if message.session == *current { CURRENT_SESSION } else { 1.0 };
                 let score = scores.get(&key)? * favour;
-                let ordinal =
-                    usize::try_from(key.position().checked_sub(message.position)?).ok()?;
-                let ranges = cuts.entry(message.id).or_insert_with(|| passages(&message.content));
-                let range = ranges.get(ordinal)?.clone();
-                Some(MessageCandidate { key, message, range, score })
+                let Passage { range, tokens } = message.passage(key)?;
+                Some(MessageCandidate { key, message, range, tokens, score })
             })
             .collect();
         joined.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
-        joined.truncate(limit);
         joined
     }
 }
@@ -191,14 +198,15 @@ pub(super) fn select(
         lines: Vec::new(),
         dropped: Vec::new(),
         said: HashSet::new(),
+        quoted: HashMap::new(),
     };
     let best = candidates.messages.first().map_or(0.0, |candidate| candidate.score);
     let mut pending: Vec<&MessageCandidate> = Vec::new();
     for candidate in &candidates.messages {
         if shown.contains(&candidate.message.id) {
-            selection.drop_message(candidate, Reason::InHistory, tokenizer);
+            selection.drop_message(candidate, Reason::InHistory);
         } else if candidate.score < best * options.relevance_floor {
-            selection.drop_message(candidate, Reason::BelowRelevance, tokenizer);
+            selection.drop_message(candidate, Reason::BelowRelevance);
         } else {
             pending.push(candidate);
         }
@@ -217,7 +225,7 @@ pub(super) fn select(
     selection.take_facts(&candidates.facts, shown, tokenizer);
     let rest = selection.take_messages(rest, tokenizer);
     for candidate in rest {
-        selection.drop_message(candidate, Reason::OverShare, tokenizer);
+        selection.drop_message(candidate, Reason::OverShare);
     }
     selection.render(room, tokenizer)
 }
@@ -228,40 +236,79 @@ struct Selection {
     lines: Vec<Line>,
     dropped: Vec<Item>,
     said: HashSet<u64>,
+    /// Passages that are quoted of each message.
+    quoted: HashMap<MessageId, i32>,
 }
 
+/// A candidate by what it adds to what is taken.
+struct Waiting<'c> {
+    worth: f32,
+    candidate: &'c MessageCandidate,
+}
+
+impl Ord for Waiting<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_key = || other.candidate.key.cmp(&self.candidate.key);
+        self.worth.total_cmp(&other.worth).then_with(by_key)
+    }
+}
+
+impl PartialOrd for Waiting<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Waiting<'_> {}
+
 impl Selection {
-    /// Takes what fits, best first; what does not is returned.
+    /// Takes what fits, best first; what does not is returned. A message that is quoted already has
+    /// less to add by another of its passages.
     fn take_messages<'c>(
         &mut self,
         candidates: Vec<&'c MessageCandidate>,
         tokenizer: &dyn Tokenizer,
     ) -> Vec<&'c MessageCandidate> {
         let mut over = Vec::new();
-        for candidate in candidates {
-            if self.left < CRUMBS {
-                over.push(candidate);
+        let mut waiting: BinaryHeap<Waiting<'c>> = candidates
+            .into_iter()
+            .map(|candidate| Waiting { worth: candidate.score, candidate })
+            .collect();
+        while let Some(Waiting { worth, candidate }) = waiting.pop() {
+            let quoted = self.quoted.get(&candidate.message.id).copied().unwrap_or_default();
+            let now = candidate.score * SAME_MESSAGE.powi(quoted);
+            if now < worth {
+                waiting.push(Waiting { worth: now, candidate });
                 continue;
             }
             // What certainly does not fit is not worth rendering.
-            if candidate.is_whole() && candidate.message.tokens > self.left {
+            if self.left < CRUMBS || candidate.tokens > self.left {
                 over.push(candidate);
                 continue;
             }
+            let said = xxh3_64(candidate.passage().as_bytes());
+            if candidate.passage().len() >= REPEAT_BYTES && self.said.contains(&said) {
+                self.drop_message(candidate, Reason::Repeats);
+                continue;
+            }
             let Some(line) = message_line(candidate, tokenizer) else {
-                self.drop_message(candidate, Reason::OverShare, tokenizer);
+                self.drop_message(candidate, Reason::OverShare);
                 continue;
             };
-            let said = xxh3_64(candidate.passage().as_bytes());
             let heading = if self.days.contains(&line.day) { 0 } else { HEADING_TOKENS };
             let cost = line.item.tokens + heading;
-            if candidate.passage().len() >= REPEAT_BYTES && self.said.contains(&said) {
-                self.drop_message(candidate, Reason::Repeats, tokenizer);
-            } else if cost <= self.left {
+            if cost <= self.left {
                 self.left -= cost;
                 self.days.insert(line.day.clone());
                 self.said.insert(said);
                 self.lines.push(line);
+                *self.quoted.entry(candidate.message.id).or_default() += 1;
             } else {
                 over.push(candidate);
             }
@@ -367,18 +414,8 @@ impl Selection {
         })
     }
 
-    fn drop_message(
-        &mut self,
-        candidate: &MessageCandidate,
-        reason: Reason,
-        tokenizer: &dyn Tokenizer,
-    ) {
-        let tokens = if candidate.is_whole() {
-            candidate.message.tokens
-        } else {
-            tokenizer.count(candidate.passage())
-        };
-        let mut item = message_item(candidate, tokens);
+    fn drop_message(&mut self, candidate: &MessageCandidate, reason: Reason) {
+        let mut item = message_item(candidate, candidate.tokens);
         item.outcome = Outcome::Dropped;
         item.reason = reason;
         self.dropped.push(item);
@@ -454,7 +491,7 @@ fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Opti
     let speaker = message.speaker();
     let speaker = guarded(&speaker);
     let gap = if candidate.is_whole() { "" } else { "…" };
-    let text = format!("#{} {speaker}: {gap}{}{gap}\n", message.seq, guarded(passage));
+    let text = format!("{speaker}: {gap}{}{gap}\n", guarded(passage));
     let tokens = tokenizer.count(&text);
     let item = message_item(candidate, tokens);
     let day = message.created_at.day_in_words();

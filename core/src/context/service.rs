@@ -10,10 +10,11 @@ use super::assemble::{Gathered, assemble};
 use super::feedback::{LOOK_AT, choose, shared_terms};
 use super::header::ToolLine;
 use super::ledger::NEWEST_READ;
-use super::meaning::{Meaning, blend};
+use super::meaning::{Nearness, blend};
 use super::pack::MAX_BUDGET;
 use super::rank::{Bm25, Query, Ranked, Ranking};
 use super::recall::{Candidates, FactCandidate, MessageCandidate, RecallOptions};
+use super::relevance::{Bearing, Judged, Weights, judge};
 use super::stale::SUPERSEDED_READ;
 use super::standing::STANDING_READ;
 use super::window::{Window, window};
@@ -27,7 +28,7 @@ use crate::ports::{
     TermId, Tokenizer, UnitKey, VectorHit,
 };
 use crate::scope::Scope;
-use crate::session::{MAX_CONTENT_BYTES, no_session};
+use crate::session::{MAX_CONTENT_BYTES, Message, no_session};
 
 /// Fact candidates of one turn.
 const FACT_CANDIDATES: usize = 24;
@@ -165,7 +166,7 @@ impl ContextService {
         let reader = request.guest.as_ref().unwrap_or(scope);
         let intent = request.intent.unwrap_or_else(|| Intent::detect(turn));
         let limits = HeadLimits { messages: tier.messages(), entities: ENTITY_CANDIDATES };
-        let (own, inherited, head, mut candidates, (totals, documents), ledger) = try_join!(
+        let (own, inherited, head, mut candidates, (totals, documents), mut ledger) = try_join!(
             self.store.profile(reader),
             self.user_profile(reader),
             self.head(scope, request, limits),
@@ -174,6 +175,10 @@ impl ContextService {
             self.ledger(reader, request),
         )?;
         candidates.add_documents(documents);
+        if candidates.is_empty() {
+            // What was stated last bears on this turn as little as the rest.
+            ledger.newest.clear();
+        }
         // The whole history of a guest is the session.
         let shown = head.as_ref().map_or(0, |head| head.session.tokens);
         let scope_tokens = if request.guest.is_some() { shown } else { totals.tokens };
@@ -281,7 +286,7 @@ impl ContextService {
         let (messages, facts) =
             try_join!(self.message_candidates(scope, &query, request, intent, budget), async {
                 match request.guest {
-                    Some(_) => Ok((Vec::new(), None)),
+                    Some(_) => Ok((Vec::new(), Bearing::default(), None)),
                     None => {
                         let query = match request.topic_tags.is_empty() {
                             true => query.clone(),
@@ -294,7 +299,10 @@ impl ContextService {
                     }
                 }
             },)?;
-        let ((messages, late), (facts, later)) = (messages, facts);
+        let ((messages, late), (mut facts, bearing, later)) = (messages, facts);
+        if !bearing.is_enough() {
+            facts.clear();
+        }
         let warnings = late.or(later).into_iter().collect();
         Ok(Candidates { messages, facts, documents: Vec::new(), warnings })
     }
@@ -334,6 +342,50 @@ impl ContextService {
         intent: Intent,
         budget: u32,
     ) -> Result<(Vec<MessageCandidate>, Option<String>)> {
+        // A message rarely takes less than a dozen tokens: more candidates could not be shown.
+        let limit = usize::try_from((budget / 12).clamp(50, 1_000)).unwrap_or(1_000);
+        let (judged, bearing, warning) = self.judged(scope, query, request, intent, limit).await?;
+        if !bearing.is_enough() {
+            return Ok((Vec::new(), warning));
+        }
+        let ranked: Vec<Ranked> = judged.iter().map(Ranked::from).collect();
+        Ok((self.hydrate(scope, &ranked, &request.session).await?, warning))
+    }
+
+    /// What is known of the passages that bear on a turn, best first, each beside its message: what
+    /// the weights of the ranking are learnt from.
+    ///
+    /// # Errors
+    /// Those of the store and of the index.
+    pub async fn judged_messages(
+        &self,
+        scope: &Scope,
+        request: &AssembleRequest,
+        limit: usize,
+    ) -> Result<(Vec<(Judged, Arc<Message>)>, Bearing)> {
+        let intent = request.intent.unwrap_or_else(|| Intent::detect(&request.user_turn));
+        let query = Query::of(&request.user_turn);
+        let (mut judged, bearing, _) = self.judged(scope, &query, request, intent, limit).await?;
+        judged.sort_by_key(|one| one.key);
+        let keys: Vec<UnitKey> = judged.iter().map(|one| one.key).collect();
+        let mut judged = judged.into_iter().peekable();
+        let mut found = Vec::new();
+        for (key, message) in self.store.messages_at(scope, &keys).await? {
+            while judged.next_if(|one| one.key < key).is_some() {}
+            found.extend(judged.next_if(|one| one.key == key).map(|one| (one, message)));
+        }
+        found.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
+        Ok((found, bearing))
+    }
+
+    async fn judged(
+        &self,
+        scope: &Scope,
+        query: &Query,
+        request: &AssembleRequest,
+        intent: Intent,
+        limit: usize,
+    ) -> Result<(Vec<Judged>, Bearing, Option<String>)> {
         let (current, options) = (&request.session, &request.recall);
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
         let mut found =
@@ -341,18 +393,22 @@ impl ContextService {
         let only = match request.guest {
             Some(_) => match self.store.session(scope, current).await? {
                 Some(session) => Some(session.number),
-                None => return Ok((Vec::new(), None)),
+                None => return Ok((Vec::new(), Bearing::default(), None)),
             },
             None => None,
         };
         keep_session(&mut found, only);
         let question = query.text_without_names(&found).into_owned();
-        let bm25 = if options.neighbours { &Bm25::MESSAGES } else { &Bm25::SINGLE };
+        let (bm25, weights) = match options.neighbours {
+            true => (&Bm25::MESSAGES, &options.weights),
+            false => (&Bm25::SINGLE, &Weights::NONE),
+        };
+        let words = query.content().len();
         let worth_asking_again = options.feedback
-            && found.unread.iter().all(|unread| *unread == 0)
-            && found.lists.iter().map(Vec::len).sum::<usize>() <= FEEDBACK_POSTINGS;
+            && found.unread.iter().take(words).all(|unread| *unread == 0)
+            && found.lists.iter().take(words).map(Vec::len).sum::<usize>() <= FEEDBACK_POSTINGS;
         let units = found.stats.units;
-        let mut ranking = Ranking::new(query, found, bm25);
+        let mut ranking = Ranking::new(query, found, bm25, weights);
         let also: Vec<UnitKey> =
             ranking.best(LOOKED_AT_FOR_MEANING).iter().map(|ranked| ranked.key).collect();
         let (expansion, (hits, warning)) = try_join!(
@@ -371,15 +427,10 @@ impl ContextService {
         }
         let hits: Vec<VectorHit> =
             hits.into_iter().filter(|hit| is_within(hit.key, only)).collect();
-        // A message rarely takes less than a dozen tokens: more candidates could not be shown.
-        let limit = usize::try_from((budget / 12).clamp(50, 1_000)).unwrap_or(1_000);
         // Neighbours are scored without knowing where a session ends: some keys stand for nothing.
-        let mut ranked = ranking.best(limit + limit / 8);
-        if !hits.is_empty() {
-            ranked = blend(&ranked, &hits, &Meaning::messages(intent), |key| ranking.factor(key));
-            ranked.truncate(limit + limit / 8);
-        }
-        Ok((self.hydrate(scope, &ranked, current, limit).await?, warning))
+        let limit = limit + limit / 8;
+        let (judged, bearing) = judge(&ranking, &hits, Nearness::messages(intent), weights, limit);
+        Ok((judged, bearing, warning))
     }
 
     /// The terms that the best passages share, weighed, with their postings.
@@ -392,7 +443,8 @@ impl ContextService {
         units: u64,
     ) -> Result<Option<(Vec<f32>, PostingLists)>> {
         let best = ranking.best(LOOK_AT + LOOK_AT / 8);
-        let best = self.hydrate(scope, &best, current, LOOK_AT).await?;
+        let mut best = self.hydrate(scope, &best, current).await?;
+        best.truncate(LOOK_AT);
         let shared = shared_terms(query, &best);
         if shared.is_empty() {
             return Ok(None);
@@ -405,13 +457,12 @@ impl ContextService {
         Ok(Some((weights, found)))
     }
 
-    /// The best `limit` passages with their messages, read in the order in which they are stored.
+    /// Passages with their messages, read in the order in which they are stored.
     pub(super) async fn hydrate(
         &self,
         scope: &Scope,
         ranked: &[Ranked],
         current: &SessionId,
-        limit: usize,
     ) -> Result<Vec<MessageCandidate>> {
         if ranked.is_empty() {
             return Ok(Vec::new());
@@ -419,7 +470,7 @@ impl ContextService {
         let mut keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
         keys.sort_unstable();
         let messages = self.store.messages_at(scope, &keys).await?;
-        Ok(Candidates::join(ranked, messages, current, limit))
+        Ok(Candidates::join(ranked, messages, current))
     }
 
     /// The active facts that a question is about, best first: by words and, where there is an
@@ -435,7 +486,7 @@ impl ContextService {
     ) -> Result<Vec<FactCandidate>> {
         let query = Query::of(question);
         let options = RecallOptions::default();
-        let (mut found, _) = self.fact_candidates(scope, &query, &options).await?;
+        let (mut found, _, _) = self.fact_candidates(scope, &query, &options).await?;
         found.truncate(limit);
         Ok(found)
     }
@@ -445,14 +496,16 @@ impl ContextService {
         scope: &Scope,
         query: &Query,
         options: &RecallOptions,
-    ) -> Result<(Vec<FactCandidate>, Option<String>)> {
+    ) -> Result<(Vec<FactCandidate>, Bearing, Option<String>)> {
         if !options.facts {
-            return Ok((Vec::new(), None));
+            return Ok((Vec::new(), Bearing::default(), None));
         }
         let terms: Vec<TermId> = query.content().iter().map(|term| TermId::of(term)).collect();
         let found = self.store.postings(scope, Namespace::Fact, &terms, MOST_POSTINGS).await?;
         let words = query.without_marks();
-        let mut ranked = Ranking::new(&words, found, &Bm25::SINGLE).best(FACTS_RANKED);
+        let ranking = Ranking::new(&words, found, &Bm25::SINGLE, &Weights::NONE);
+        let mut ranked = ranking.best(FACTS_RANKED);
+        let keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
         let also: Vec<UnitKey> =
             ranked.iter().take(NEAREST_FACTS).map(|ranked| ranked.key).collect();
         let matched: HashSet<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
@@ -460,8 +513,9 @@ impl ContextService {
             .nearest(scope, Namespace::Fact, query.text(), NEAREST_FACTS, &also, options)
             .await?;
         if !hits.is_empty() {
-            ranked = blend(&ranked, &hits, &Meaning::SINGLE, |_| 1.0);
+            ranked = blend(&ranked, &hits, Nearness::ANY);
         }
+        let bearing = Bearing::of(&ranking, &keys, &hits);
         // Of facts that match equally well, the newest: older ones may be superseded.
         ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| b.key.cmp(&a.key)));
         let mut candidates = Vec::new();
@@ -482,6 +536,6 @@ impl ContextService {
             }
         }
         candidates.truncate(FACT_CANDIDATES);
-        Ok((candidates, warning))
+        Ok((candidates, bearing, warning))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::sections::{sections, short_title};
 use crate::ports::IndexUnit;
-use crate::text::{analyze, passages, terms};
+use crate::text::{PassageSizes, analyze, passages, terms};
 
 /// More sections than this are cut as one text: nobody writes them, and each would cost a row.
 const MOST_SECTIONS: usize = 512;
@@ -55,7 +55,7 @@ pub fn document_passages(text: &str) -> Vec<DocumentPassage> {
         let start = section.own.start;
         let slug = Arc::<str>::from(section.slug);
         let title = Arc::<str>::from(short_title(&section.title));
-        for range in passages(&text[section.own.clone()]) {
+        for range in passages(&text[section.own.clone()], PassageSizes::DOCUMENT) {
             let range = start + range.start..start + range.end;
             if !text[range.clone()].trim().is_empty() {
                 let (slug, title) = (Arc::clone(&slug), Arc::clone(&title));

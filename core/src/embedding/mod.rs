@@ -26,7 +26,7 @@ use crate::ports::{
 };
 use crate::scope::Scope;
 use crate::session::PreparedMessage;
-use crate::text::passages;
+use crate::text::{PassageSizes, passages};
 use crate::time::Timestamp;
 
 pub use reconcile::Reconciled;
@@ -246,7 +246,7 @@ impl EmbeddingService {
             .iter()
             .flat_map(|message| {
                 let facts = message.facts.iter().map(|fact| fact.text.as_str());
-                let cuts = passages(&message.content).into_iter();
+                let cuts = passages(&message.content, PassageSizes::MESSAGE).into_iter();
                 cuts.map(|range| &message.content[range]).chain(facts).collect::<Vec<_>>()
             })
             .collect();

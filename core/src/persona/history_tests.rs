@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::ids::{MessageId, SessionId};
+use crate::session::Cuts;
 use crate::time::Timestamp;
 
 /// Messages of so many tokens as sent, by the first letters of their roles.
@@ -15,6 +16,7 @@ fn said(roles: &str, tokens: u32) -> Vec<Message> {
         seq: nth.into(),
         position: nth,
         units: 1,
+        cuts: Cuts::default(),
         role: match role {
             'u' => Role::User,
             'a' => Role::Assistant,

@@ -163,6 +163,7 @@ pub const TABLES: &[Table] = &[
             ("units", Int),
             ("id", Id),
             ("content_hash", Bytes),
+            ("cuts", Bytes),
             ("role", Text),
             ("name", Text),
             ("external_id", Text),

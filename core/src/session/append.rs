@@ -9,8 +9,10 @@ use crate::error::{Error, Result};
 use crate::fact::{self, NewFact};
 use crate::ids::{EntityId, FactId, MAX_NAME_BYTES, MessageId, is_forbidden};
 use crate::ports::{IdGen, Idempotency, IndexUnit, Tokenizer, VectorSpace, Write};
-use crate::session::{NewMessage, PreparedMessage, Role};
-use crate::text::{QUESTION_TERM, analyze, date_terms, passages, speaker_terms};
+use crate::session::{Cuts, NewMessage, PreparedMessage, Role};
+use crate::text::{
+    PassageSizes, QUESTION_TERM, USER_TERM, analyze, date_terms, passages, speaker_terms,
+};
 use crate::time::Timestamp;
 
 /// Largest content of a message, in bytes.
@@ -49,7 +51,7 @@ pub fn prepare(
         return Err(Error::invalid(format!("{field} {what}")));
     }
     let created_at = message.created_at.unwrap_or(now);
-    let units = index_units(message.name.as_deref(), &message.content, created_at);
+    let units = index_units(message.role, message.name.as_deref(), &message.content, created_at);
     // Only the user's own words are theirs: what a model or a tool said is recalled, not believed.
     let facts = if message.role == Role::User {
         fact::extract(&message.content)
@@ -76,6 +78,7 @@ pub fn prepare(
         ),
         tokens: tokenizer.count(&message.content),
         name,
+        cuts: Cuts::of(&message.content, tokenizer),
         content: message.content,
         external_id: message.external_id,
         created_at,
@@ -125,12 +128,15 @@ impl NewMessage {
     }
 }
 
-/// One unit a passage. Speaker and date are marks of each, so that a question that names one
+/// One unit a passage. Role, speaker and date are marks of each, so that a question that names one
 /// finds it; a passage that asks is marked, because answers follow questions. The same message gives
 /// the same units, by which erasure finds its postings.
 #[must_use]
-pub fn index_units(name: Option<&str>, content: &str, at: Timestamp) -> Vec<IndexUnit> {
+pub fn index_units(role: Role, name: Option<&str>, content: &str, at: Timestamp) -> Vec<IndexUnit> {
     let mut marks = name.map(speaker_terms).unwrap_or_default();
+    if role == Role::User {
+        marks.push(USER_TERM.to_owned());
+    }
     marks.extend(date_terms(at));
     let index = |range: Range<usize>| {
         let passage = &content[range];
@@ -141,7 +147,7 @@ pub fn index_units(name: Option<&str>, content: &str, at: Timestamp) -> Vec<Inde
         marks.retain(|mark| mark != QUESTION_TERM);
         unit
     };
-    passages(content).into_iter().map(index).collect()
+    passages(content, PassageSizes::MESSAGE).into_iter().map(index).collect()
 }
 
 /// The typed values of a message, without those that stand only in what it quotes, reports or

@@ -1,6 +1,7 @@
 //! Conversation threads and their messages: what was said, in order.
 
 mod append;
+mod cuts;
 mod file;
 mod service;
 mod share;
@@ -18,6 +19,7 @@ use crate::ports::{IndexUnit, UnitKey};
 use crate::time::Timestamp;
 
 pub use append::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, index_units, prepare};
+pub use cuts::{Cuts, Passage};
 pub use file::{FileKind, FileRef, MAX_METADATA_BYTES, NewFileRef};
 pub(crate) use service::no_session;
 pub use service::{AppendOptions, Appended, SessionService};
@@ -113,6 +115,8 @@ pub struct Message {
     pub position: u32,
     /// Passages that it was indexed in, at least 1.
     pub units: u32,
+    /// Where it was cut into them.
+    pub cuts: Cuts,
     /// Who speaks.
     pub role: Role,
     /// The speaker's name, where the caller gave one.
@@ -137,6 +141,13 @@ impl Message {
     pub fn holds(&self, key: UnitKey) -> bool {
         self.session_number == key.session_number()
             && key.position().checked_sub(self.position).is_some_and(|at| at < self.units)
+    }
+
+    /// The passage under `key`, if it is one of this message's.
+    #[must_use]
+    pub fn passage(&self, key: UnitKey) -> Option<Passage> {
+        let ordinal = key.position().checked_sub(self.position).filter(|_| self.holds(key))?;
+        self.cuts.passage(usize::try_from(ordinal).ok()?, self.content.len(), self.tokens)
     }
 
     /// Who speaks, as a payload names it: the name, with the role where it is not a person's.
@@ -214,6 +225,8 @@ pub struct PreparedMessage {
     pub parts: Option<String>,
     /// JSON text.
     pub attachments: Option<String>,
+    /// Where `content` is cut into passages.
+    pub cuts: Cuts,
     /// One index unit a passage, at least one.
     pub units: Vec<IndexUnit>,
     /// What the user stated.

@@ -120,6 +120,9 @@ pub fn analyze(text: &str, marks: &[String]) -> IndexUnit {
 /// The mark of a message that asks something. Marks begin with `@` and cannot collide with words.
 pub const QUESTION_TERM: &str = "@?";
 
+/// The mark of what the user said, as against models and tools.
+pub const USER_TERM: &str = "@user";
+
 /// The marks of a speaker: one for each word of the name.
 #[must_use]
 pub fn speaker_terms(name: &str) -> Vec<String> {

@@ -10,12 +10,12 @@ mod protect;
 mod words;
 
 pub use analyze::{
-    QUESTION_TERM, analyze, asked_dates, date_terms, fold_key, query_terms, speaker_terms, terms,
-    value_key,
+    QUESTION_TERM, USER_TERM, analyze, asked_dates, date_terms, fold_key, query_terms,
+    speaker_terms, terms, value_key,
 };
 pub use compress::{Squeeze, squeeze};
 pub use fences::{guarded, guarded_whole, without_fenced};
-pub use passages::{PASSAGE_BYTES, is_question, passages, sentences};
+pub use passages::{PassageSizes, is_question, passages, sentences};
 pub use postings::{
     FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, Thinned, decode_postings,
     encode_postings, extend_postings, remove_postings,

@@ -1,15 +1,17 @@
 //! `throughline eval`.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use throughline_core::context::Weights;
 use throughline_core::{Error, Result};
 
 use super::eval_sets::{FactsArgs, InstructionsArgs};
 use super::output::{Output, grouped, percent, table};
 use crate::config::Config;
-use crate::eval::{Report, Variant, retrieval};
-use crate::import::{Reading, read_file};
+use crate::eval::{Matrix, Report, Variant, matrix, retrieval};
+use crate::import::{Reading, Sample, read_file};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
@@ -23,9 +25,10 @@ pub(super) enum Command {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A file of samples: `[{sample_id, sessions, qa}]`
-    #[arg(long)]
-    data: PathBuf,
+    /// A file of samples: `[{sample_id, sessions, qa}]`; with several, how the ranking does on each
+    /// when it is learnt from the others
+    #[arg(long, required = true)]
+    data: Vec<PathBuf>,
     /// Tokens of each context
     #[arg(long, default_value_t = 3_000)]
     budget: u32,
@@ -43,30 +46,75 @@ struct Evaluation<'r> {
 }
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
-    let file = read_file(&args.data, &Reading::default())?;
-    let asked: usize = file
-        .samples
+    let mut sets = Vec::new();
+    for path in &args.data {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        sets.push((name, samples(path)?));
+    }
+    match sets.as_slice() {
+        [(_, samples)] => run_one(samples, args, config, output).await,
+        sets => {
+            let bar = output.progress(0, "learning");
+            let found =
+                matrix(sets, args.budget, config, |set| bar.set_message(set.to_owned())).await?;
+            bar.finish_and_clear();
+            output.result(&found, || human_matrix(&found))
+        }
+    }
+}
+
+/// The samples of a file that has questions with evidence.
+fn samples(path: &Path) -> Result<Vec<Sample>> {
+    let samples = read_file(path, &Reading::default())?.samples;
+    let has_evidence = |sample: &Sample| sample.questions.iter().any(|q| !q.evidence.is_empty());
+    if samples.iter().any(has_evidence) {
+        return Ok(samples);
+    }
+    Err(Error::invalid(format!(
+        "{} has no questions with evidence: see docs/EVALUATION.md for the format",
+        path.display()
+    )))
+}
+
+async fn run_one(samples: &[Sample], args: &Args, config: &Config, output: &Output) -> Result<()> {
+    let asked: usize = samples
         .iter()
         .flat_map(|sample| &sample.questions)
         .filter(|question| !question.evidence.is_empty())
         .count();
-    if asked == 0 {
-        return Err(Error::invalid(format!(
-            "{} has no questions with evidence: see docs/EVALUATION.md for the format",
-            args.data.display()
-        )));
-    }
     let variants =
         if args.no_ablation { &Variant::ALL[Variant::ALL.len() - 1..] } else { &Variant::ALL[..] };
     let bar = output.progress((asked * variants.len()) as u64, "asking");
-    let reports =
-        retrieval(&file.samples, args.budget, variants, config, |done| bar.set_position(done))
-            .await?;
+    let reports = retrieval(samples, args.budget, variants, Weights::SHIPPED, config, |done| {
+        bar.set_position(done);
+    })
+    .await?;
     bar.finish_and_clear();
     let Some((shipped, ablation)) = reports.split_last() else {
         return Err(Error::internal("an evaluation without a report"));
     };
     output.result(&Evaluation { shipped, ablation }, || human(shipped, &reports))
+}
+
+fn human_matrix(matrix: &Matrix) -> String {
+    let heading = ["set", "questions", "plain", "shipped", "learnt", "learnt without it"];
+    let rows = matrix.sets.iter().map(|set| {
+        let mut row = vec![set.set.clone(), set.questions.to_string()];
+        row.extend([set.plain, set.shipped, set.learnt, set.learnt_without].map(percent));
+        row
+    });
+    let weights = Weights::NAMES.iter().map(|name| {
+        let of = |table: &BTreeMap<&'static str, f32>| {
+            table.get(name).map_or(String::new(), |weight| format!("{weight:.2}"))
+        };
+        vec![(*name).to_owned(), of(&matrix.shipped), of(&matrix.learnt)]
+    });
+    format!(
+        "evidence recall at {} tokens, by where the weights of the ranking are from\n{}\n{}",
+        grouped(matrix.budget.into()),
+        table(&heading, rows),
+        table(&["weight", "shipped", "learnt"], weights),
+    )
 }
 
 fn human(shipped: &Report, reports: &[Report]) -> String {

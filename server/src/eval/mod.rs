@@ -6,14 +6,18 @@
 
 mod facts;
 mod instructions;
+mod learn;
+mod matrix;
 mod report;
 
 use std::time::Instant;
 
+use tempfile::TempDir;
 use throughline_core::Result;
 use throughline_core::Scope;
 use throughline_core::context::{
     AssembleRequest, AssembledContext, Intent, ItemKind, MAX_BUDGET, RecallOptions, Section,
+    Weights,
 };
 use throughline_core::ids::{ExternalId, SessionId};
 use throughline_core::ports::IdGen;
@@ -26,6 +30,7 @@ use crate::import::{Question, Sample, import};
 
 pub use facts::{FactCase, FactScore, FactsReport, Label, LabelledMessage, facts};
 pub use instructions::{Case, CaseScore, Failure, InstructionsReport, Part, Said, instructions};
+pub use matrix::{LeftOut, Matrix, matrix};
 pub use report::{Report, Score};
 
 /// Contents of up to this many characters must be shown in full.
@@ -57,8 +62,8 @@ pub struct Asked {
     pub milliseconds: f64,
 }
 
-/// Asks every question of `samples` with each of the `variants`; one report for each. `progress`
-/// gets the questions answered.
+/// Asks every question of `samples` with each of the `variants`, judging by `weights`; one report for
+/// each variant. `progress` gets the questions answered.
 ///
 /// # Errors
 /// Those of the store and of assembly.
@@ -66,31 +71,19 @@ pub async fn retrieval(
     samples: &[Sample],
     budget: u32,
     variants: &[Variant],
+    weights: Weights,
     config: &Config,
     progress: impl Fn(u64),
 ) -> Result<Vec<Report>> {
     let mut asked: Vec<Vec<Asked>> = vec![Vec::new(); variants.len()];
-    // A store on a server is not thrown away: each run is a tenant of its own there.
-    let tenant = format!("eval-{}", UuidV7::default().next());
     let mut done = 0;
     for sample in samples {
-        let folder = tempfile::tempdir().map_err(|error| {
-            throughline_core::Error::internal("no temporary folder for a store").with_source(error)
-        })?;
-        // The model stays where it is; only the store is thrown away.
-        let mut config = config.clone();
-        config.minilm.path = config.minilm_path();
-        config.data_dir = folder.path().to_owned();
-        let engine = Engine::open(&config).await?;
-        let scope = Scope::new(&tenant, &sample.id, None)?;
-        import(&engine, &scope, &sample.sessions, |_| {}).await?;
-        if let Some(embeddings) = &engine.embeddings {
-            while embeddings.work(1).await?.jobs > 0 {}
-        }
+        let (engine, scope, _folder) = opened(sample, config).await?;
         for (variant, asked) in variants.iter().zip(&mut asked) {
             for question in sample.questions.iter().filter(|asked| !asked.evidence.is_empty()) {
-                let ask =
-                    async |budget| ask(&engine, &scope, sample, question, budget, *variant).await;
+                let ask = async |budget| {
+                    ask(&engine, &scope, sample, question, budget, (*variant, weights)).await
+                };
                 let mut answer = ask(budget).await?;
                 if *variant == Variant::SHIPPED && !answer.missed.is_empty() {
                     for tenths in LARGER {
@@ -112,6 +105,26 @@ pub async fn retrieval(
         .zip(variants)
         .map(|(asked, variant)| Report::new(*variant, budget, asked))
         .collect())
+}
+
+/// A store that holds one sample, embedded, and goes with the folder.
+async fn opened(sample: &Sample, config: &Config) -> Result<(Engine, Scope, TempDir)> {
+    let folder = tempfile::tempdir().map_err(|error| {
+        throughline_core::Error::internal("no temporary folder for a store").with_source(error)
+    })?;
+    // The model stays where it is; only the store is thrown away.
+    let mut config = config.clone();
+    config.minilm.path = config.minilm_path();
+    config.data_dir = folder.path().to_owned();
+    let engine = Engine::open(&config).await?;
+    // A store on a server is not thrown away: each run is a tenant of its own there.
+    let tenant = format!("eval-{}", UuidV7::default().next());
+    let scope = Scope::new(&tenant, &sample.id, None)?;
+    import(&engine, &scope, &sample.sessions, |_| {}).await?;
+    if let Some(embeddings) = &engine.embeddings {
+        while embeddings.work(1).await?.jobs > 0 {}
+    }
+    Ok((engine, scope, folder))
 }
 
 /// A way of filling the budget, for the ablation.
@@ -185,12 +198,12 @@ async fn ask(
     sample: &Sample,
     question: &Question,
     budget: u32,
-    variant: Variant,
+    (variant, weights): (Variant, Weights),
 ) -> Result<Asked> {
     let request = AssembleRequest {
         intent: Some(Intent::ContextLookup),
         token_budget: Some(budget),
-        recall: variant.options(),
+        recall: RecallOptions { weights, ..variant.options() },
         ..AssembleRequest::new(SessionId::new("eval-question")?, &question.question)
     };
     let started = Instant::now();

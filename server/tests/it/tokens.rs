@@ -7,7 +7,7 @@ use throughline_core::ErrorKind;
 use throughline_core::context::{Gathered, Intent, RecallOptions, Tier, assemble};
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::ports::Tokenizer;
-use throughline_core::session::{Message, Role};
+use throughline_core::session::{Cuts, Message, Role};
 use throughline_core::time::Timestamp;
 use throughline_server::adapters::O200k;
 use throughline_server::import::read_bytes;
@@ -32,6 +32,7 @@ fn counts_agree_with_another_implementation() {
 
 fn message(at: usize, content: String, tokenizer: &O200k) -> Message {
     Message {
+        cuts: Cuts::default(),
         id: MessageId::from_uuid(uuid::Uuid::from_u128(at as u128 + 1)),
         session: SessionId::new("s").unwrap(),
         session_number: 1,

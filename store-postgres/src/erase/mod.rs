@@ -13,12 +13,12 @@ use sqlx::{AssertSqlSafe, Row};
 use throughline_core::erase::DerivedIds;
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::ports::{Erased, Erasure, IndexUnit, Namespace, UnitKey};
-use throughline_core::session::index_units;
+use throughline_core::session::{Role, index_units};
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
 
 use crate::apply::ScopeRow;
-use crate::records::{at, bounded, number, stored_wrongly};
+use crate::records::{at, bounded, number, parsed, stored_wrongly};
 use crate::timed::Timed;
 use crate::{documents, lexical, personas, vectors};
 
@@ -49,6 +49,7 @@ struct Gone {
     units: u32,
     tokens: u32,
     created_at: Timestamp,
+    role: Role,
     name: Option<String>,
     content: String,
 }
@@ -61,16 +62,17 @@ fn read_gone(row: &PgRow) -> sqlx::Result<Gone> {
         units: number(row.try_get(3)?)?,
         tokens: number(row.try_get(4)?)?,
         created_at: at(row.try_get(5)?),
-        name: row.try_get(6)?,
-        content: row.try_get(7)?,
-        seq: number(row.try_get(8)?)?,
+        role: parsed(row.try_get(6)?)?,
+        name: row.try_get(7)?,
+        content: row.try_get(8)?,
+        seq: number(row.try_get(9)?)?,
     })
 }
 
 impl Gone {
     /// What was indexed of it, under its keys.
     fn indexed(&self) -> impl Iterator<Item = (UnitKey, IndexUnit)> {
-        let units = index_units(self.name.as_deref(), &self.content, self.created_at);
+        let units = index_units(self.role, self.name.as_deref(), &self.content, self.created_at);
         let session = self.session_number;
         let positions = self.position..self.position.saturating_add(self.units);
         let keys = positions.map(move |position| UnitKey::message(session, position));
@@ -154,7 +156,7 @@ pub(crate) async fn erase(
 
 async fn messages(connection: &mut Timed, key: Uuid, erasure: &Erasure) -> sqlx::Result<Vec<Gone>> {
     const COLUMNS: &str =
-        "SELECT id, session_number, position, units, tokens, created_at, name, content, seq
+        "SELECT id, session_number, position, units, tokens, created_at, role, name, content, seq
          FROM message WHERE scope = $1 AND";
     const ORDER: &str = "ORDER BY session_number, position";
     let rows = match erasure {

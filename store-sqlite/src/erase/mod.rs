@@ -11,14 +11,14 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use throughline_core::erase::DerivedIds;
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::ports::{Erased, Erasure, IndexUnit, Namespace, UnitKey};
-use throughline_core::session::index_units;
+use throughline_core::session::{Role, index_units};
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
 
 pub(crate) use repo::state;
 
 use crate::apply::ScopeRow;
-use crate::records::{At, Id, bounded, stored_wrongly};
+use crate::records::{At, Id, bounded, parsed, stored_wrongly};
 use crate::{documents, lexical, personas, sessions, vectors};
 
 /// Tables whose rows a scope erased whole loses, beside those that are reached through others. Counters
@@ -47,12 +47,13 @@ struct Gone {
     units: u32,
     tokens: u32,
     created_at: Timestamp,
+    role: Role,
     name: Option<String>,
     content: String,
 }
 
 const GONE_COLUMNS: &str =
-    "rowid, id, session_number, position, units, tokens, created_at, name, content, seq";
+    "rowid, id, session_number, position, units, tokens, created_at, role, name, content, seq";
 
 fn read_gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
     Ok(Gone {
@@ -63,16 +64,17 @@ fn read_gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
         units: row.get(4)?,
         tokens: row.get(5)?,
         created_at: row.get::<_, At>(6)?.0,
-        name: row.get(7)?,
-        content: row.get(8)?,
-        seq: row.get(9)?,
+        role: parsed(row.get_ref(7)?.as_str()?)?,
+        name: row.get(8)?,
+        content: row.get(9)?,
+        seq: row.get(10)?,
     })
 }
 
 impl Gone {
     /// What was indexed of it, under its keys.
     fn indexed(&self) -> Vec<(UnitKey, IndexUnit)> {
-        let units = index_units(self.name.as_deref(), &self.content, self.created_at);
+        let units = index_units(self.role, self.name.as_deref(), &self.content, self.created_at);
         let keys = self.keys();
         keys.zip(units.into_iter().chain(std::iter::repeat_with(IndexUnit::default))).collect()
     }

@@ -5,7 +5,7 @@ use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{
     Namespace, OutboxRepo, OutboxText, ScopeTotals, SessionRepo, UnitKey,
 };
-use throughline_core::text::passages;
+use throughline_core::text::{PassageSizes, passages};
 use throughline_core::{Result, Scope};
 
 use super::sessions::page;
@@ -16,13 +16,14 @@ fn messages(held: &ScopeState) -> Vec<OutboxText> {
     let mut texts: Vec<OutboxText> = stored
         .flat_map(|stored| {
             let message = &stored.message;
-            passages(&message.content).into_iter().zip(message.position..).map(
-                |(range, position)| OutboxText {
+            passages(&message.content, PassageSizes::MESSAGE)
+                .into_iter()
+                .zip(message.position..)
+                .map(|(range, position)| OutboxText {
                     key: UnitKey::message(message.session_number, position),
                     seq: message.seq,
                     text: message.content[range].to_owned(),
-                },
-            )
+                })
         })
         .collect();
     texts.sort_by_key(|text| text.seq);

@@ -83,6 +83,7 @@ impl Stored {
                 tokens: message.tokens,
                 parts: message.parts.clone(),
                 attachments: message.attachments.clone(),
+                cuts: message.cuts.clone(),
             },
         }
     }

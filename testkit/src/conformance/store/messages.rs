@@ -3,7 +3,7 @@
 use throughline_core::ids::MessageId;
 use throughline_core::ports::{Store, UnitKey};
 use throughline_core::session::{PreparedMessage, Role};
-use throughline_core::text::passages;
+use throughline_core::text::{PassageSizes, passages};
 
 use super::super::runner::Scenario;
 use super::scenarios;
@@ -155,7 +155,11 @@ async fn messages_at_finds_every_passage_of_a_long_message(store: Port) {
     let (first, second) = (long("harbor"), long("kettle"));
     let expected: Vec<(MessageId, String)> = [&first, &second]
         .into_iter()
-        .flat_map(|m| passages(&m.content).into_iter().map(|r| (m.id, m.content[r].to_owned())))
+        .flat_map(|m| {
+            passages(&m.content, PassageSizes::MESSAGE)
+                .into_iter()
+                .map(|r| (m.id, m.content[r].to_owned()))
+        })
         .collect();
     put(&store, &scope, "s1", vec![first, second]).await;
     let count = u32::try_from(expected.len()).unwrap();
@@ -165,7 +169,7 @@ async fn messages_at_finds_every_passage_of_a_long_message(store: Port) {
         .iter()
         .map(|(key, message)| {
             let ordinal = usize::try_from(key.position() - message.position).unwrap();
-            let range = passages(&message.content)[ordinal].clone();
+            let range = passages(&message.content, PassageSizes::MESSAGE)[ordinal].clone();
             (message.id, message.content[range].to_owned())
         })
         .collect();

@@ -3,7 +3,7 @@
 use throughline_core::Scope;
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{Namespace, OutboxText, ScopeTotals, Store, UnitKey};
-use throughline_core::text::passages;
+use throughline_core::text::{PassageSizes, passages};
 
 use super::super::runner::Scenario;
 use super::scenarios;
@@ -43,7 +43,7 @@ async fn messages_wait_in_order_of_commit(store: Port) {
 
 async fn the_passages_of_a_message_stay_together(store: Port) {
     let long = "A sentence that takes its time to come to its end. ".repeat(100);
-    let count = passages(&long).len();
+    let count = passages(&long, PassageSizes::MESSAGE).len();
     assert!(count > 2);
     put_one(&store, &scope("a"), "s1", say("short").build()).await;
     put_one(&store, &scope("a"), "s1", say(&long).build()).await;
@@ -51,7 +51,8 @@ async fn the_passages_of_a_message_stay_together(store: Port) {
     let found = waiting(&store, Namespace::Message, 1, 2).await;
     assert_eq!(found.len(), count);
     assert!(found.iter().all(|waits| waits.seq == 2));
-    let whole: Vec<&str> = passages(&long).into_iter().map(|range| &long[range]).collect();
+    let whole: Vec<&str> =
+        passages(&long, PassageSizes::MESSAGE).into_iter().map(|range| &long[range]).collect();
     assert_eq!(texts(&found), whole);
     let positions: Vec<u32> = found.iter().map(|waits| waits.key.position()).collect();
     assert!(positions.is_sorted() && positions[0] == 1, "{positions:?}");

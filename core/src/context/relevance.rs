@@ -1,0 +1,149 @@
+//! How relevant a passage is to a turn. Pure.
+//!
+//! Words and meaning of the passage and its window make its blend; what marks tell of it (who said
+//! it, when, how rare such a voice is in the scope) weighs the blend. Everything is relative to what
+//! is there, so that one short table of weights serves short messages of two people and long
+//! answers of a model alike. `cargo xtask eval` with several sets learns the table, and measures it
+//! on each set when it was learnt from the others.
+
+use super::meaning::Nearness;
+use super::rank::{Ranked, Ranking};
+use crate::ports::{UnitKey, VectorHit};
+
+/// How many signals weigh a blend.
+pub const SIGNALS: usize = 4;
+
+/// One weight for each signal: the relevance of a passage is its blend × *e*^(sum of signal × weight).
+///
+/// Signals of the passage alone (its own words, its cosine, its length, whether it asks) and of its
+/// session were learnt as well, and gained nothing on a set that they were not learnt from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights(pub [f32; SIGNALS]);
+
+impl Weights {
+    /// Names of the signals, in the order of the weights.
+    ///
+    /// | signal | what it is |
+    /// |---|---|
+    /// | `speaker` | 1 where the one speaker whom the turn names said it |
+    /// | `absent` | 1 where that speaker never speaks in its session |
+    /// | `dated` | 1 in a month or year that the turn names |
+    /// | `voice` | how rare its side's text is in the scope, ln(½ ÷ share); the user is one side |
+    pub const NAMES: [&str; SIGNALS] = ["speaker", "absent", "dated", "voice"];
+
+    /// The weights that ship: learnt from LoCoMo, RealTalk and BEAM.
+    pub const SHIPPED: Self = Self([0.49, -0.9, 0.92, 0.56]);
+
+    /// Where learning starts: what was reasoned before any weight was learnt. A speaker who is named
+    /// counts half as much again, a date twice as much again, and a voice as if each side had said
+    /// as much, for the most part.
+    pub const REASONED: Self = Self([0.4, -0.9, 0.9, 0.6]);
+
+    /// Words and meaning, and nothing else.
+    pub const NONE: Self = Self([0.0; SIGNALS]);
+
+    /// What the signals make of a blend.
+    pub(super) fn factor(&self, signals: &[f32; SIGNALS]) -> f32 {
+        self.0.iter().zip(signals).map(|(weight, signal)| weight * signal).sum::<f32>().exp()
+    }
+}
+
+/// A passage with what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// The passage.
+    pub key: UnitKey,
+    /// Its relevance; it compares within one turn only.
+    pub score: f32,
+    /// Words and meaning of the passage and its window, each as a share of the best.
+    pub blend: f32,
+    /// What weighs the blend.
+    pub signals: [f32; SIGNALS],
+}
+
+/// How far the best that was found bears on a turn, by measures that compare between turns.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Bearing {
+    /// Share of the turn's words, by how much they tell, that one passage has.
+    pub words: f32,
+    /// Largest cosine; `None` where there is no embedder.
+    pub meaning: Option<f32>,
+}
+
+impl Bearing {
+    /// Of words and meaning together; learnt with [`Self::LEAST_WORDS`] from questions that have an
+    /// answer in their scope and questions that have none.
+    const LEAST: f32 = 0.45;
+    /// Of words, where nothing else is known.
+    const LEAST_WORDS: f32 = 0.15;
+
+    /// Whether anything bears on the turn at all.
+    #[must_use]
+    pub fn is_enough(self) -> bool {
+        match self.meaning {
+            Some(meaning) => self.words + meaning >= Self::LEAST,
+            None => self.words >= Self::LEAST_WORDS,
+        }
+    }
+
+    /// The bearing of what was found by words in `ranking` and by meaning in `hits`.
+    pub(super) fn of(ranking: &Ranking<'_>, keys: &[UnitKey], hits: &[VectorHit]) -> Self {
+        let own = largest(keys.iter().map(|key| ranking.own(*key)));
+        let cosines = hits.iter().map(|hit| 2.0 * hit.score - 1.0);
+        Self {
+            words: own / ranking.whole().max(f32::MIN_POSITIVE),
+            meaning: (!hits.is_empty()).then(|| largest(cosines)),
+        }
+    }
+}
+
+/// Share of meaning in a blend, words being 1.
+const MEANING: f32 = 0.6;
+
+/// Judges the best passages by words and all that are near in meaning; the best `limit`, best first,
+/// ties by key.
+pub(super) fn judge(
+    ranking: &Ranking<'_>,
+    hits: &[VectorHit],
+    nearness: Nearness,
+    weights: &Weights,
+    limit: usize,
+) -> (Vec<Judged>, Bearing) {
+    let scores = ranking.scores();
+    let mut keys: Vec<UnitKey> = ranking.best(limit).iter().map(|ranked| ranked.key).collect();
+    keys.extend(hits.iter().map(|hit| hit.key));
+    keys.sort_unstable();
+    keys.dedup();
+    let words = shares(keys.iter().map(|key| scores.of(*key)).collect());
+    let near = shares(nearness.of(hits, &keys, ranking.kernel()));
+    let mut judged: Vec<Judged> = keys
+        .iter()
+        .zip(words.iter().zip(&near))
+        .map(|(key, (words, near))| {
+            let blend = words + MEANING * near;
+            let signals = ranking.signals(*key);
+            Judged { key: *key, score: blend * weights.factor(&signals), blend, signals }
+        })
+        .filter(|judged| judged.score > 0.0)
+        .collect();
+    judged.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
+    judged.truncate(limit);
+    (judged, Bearing::of(ranking, &keys, hits))
+}
+
+/// Values as shares of the largest.
+fn shares(mut values: Vec<f32>) -> Vec<f32> {
+    let largest = largest(values.iter().copied()).max(f32::MIN_POSITIVE);
+    values.iter_mut().for_each(|value| *value /= largest);
+    values
+}
+
+fn largest(values: impl Iterator<Item = f32>) -> f32 {
+    values.fold(0.0, f32::max)
+}
+
+impl From<&Judged> for Ranked {
+    fn from(judged: &Judged) -> Self {
+        Self { key: judged.key, score: judged.score }
+    }
+}
