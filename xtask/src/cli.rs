@@ -62,11 +62,12 @@ pub(crate) enum Task {
         #[arg(long, value_name = "COUNT", requires = "stores")]
         messages: Option<usize>,
     },
-    /// Evaluate retrieval on a labelled data set, in the release profile.
+    /// Evaluate retrieval on labelled data sets, in the release profile: with one, by part of recall;
+    /// with several, on each when the ranking is learnt from the others.
     Eval {
-        /// The data set.
-        #[arg(long, value_name = "FILE")]
-        data: PathBuf,
+        /// A data set; may be given several times.
+        #[arg(long, value_name = "FILE", required = true)]
+        data: Vec<PathBuf>,
         /// Passed on to `throughline eval retrieval` as it is.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         rest: Vec<String>,
@@ -174,9 +175,11 @@ mod tests {
 
     #[test]
     fn eval_passes_unknown_flags_on() {
-        let cli = Cli::parse_from(["xtask", "eval", "--data", "x.json", "--limit", "10"]);
+        let cli = Cli::parse_from([
+            "xtask", "eval", "--data", "x.json", "--data", "y.json", "--limit", "10",
+        ]);
         let Task::Eval { data, rest } = cli.task else { panic!("not eval") };
-        assert_eq!(data, PathBuf::from("x.json"));
+        assert_eq!(data, ["x.json", "y.json"].map(PathBuf::from));
         assert_eq!(rest, ["--limit", "10"]);
     }
 

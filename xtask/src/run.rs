@@ -1,6 +1,6 @@
 //! `bench`, `eval` and `distill`: programs of other crates, started with the right profile and paths.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::Result;
@@ -70,16 +70,20 @@ fn measured(mut command: Command, out: Option<PathBuf>, name: &str) -> Result<bo
     Ok(ok)
 }
 
-/// Evaluates retrieval on a data set.
-pub(crate) fn eval(data: &Path, rest: &[String]) -> Result<bool> {
-    let data = std::path::absolute(data)?;
-    if !data.exists() {
-        return Err(format!("{} does not exist: name a data set", data.display()).into());
-    }
+/// Evaluates retrieval on data sets.
+pub(crate) fn eval(data: &[PathBuf], rest: &[String]) -> Result<bool> {
     let mut command = cargo(["run", "--release", "-p", "throughline-server", "--"]);
     // Paths among the passed arguments are meant from where the caller stands.
     command.current_dir(std::env::current_dir()?);
-    command.args(["eval", "retrieval", "--data"]).arg(&data).args(rest);
+    command.args(["eval", "retrieval"]);
+    for set in data {
+        let set = std::path::absolute(set)?;
+        if !set.exists() {
+            return Err(format!("{} does not exist: name a data set", set.display()).into());
+        }
+        command.arg("--data").arg(set);
+    }
+    command.args(rest);
     succeeds(&mut command)
 }
 
