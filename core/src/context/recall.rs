@@ -1,6 +1,7 @@
 //! What recall found, and which of it a turn can afford: by relevance, until relevance or room
 //! ends. Pure.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -67,6 +68,15 @@ const REPEAT_BYTES: usize = 40;
 /// Below this nothing useful fits any more.
 const CRUMBS: u32 = 16;
 
+/// A text that is shown within a message where it stands: what replaced a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// Byte offset in the message's content.
+    pub at: usize,
+    /// The text, with the space before it.
+    pub text: String,
+}
+
 /// A passage that recall found, with its message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageCandidate {
@@ -78,9 +88,27 @@ pub struct MessageCandidate {
     pub range: Range<usize>,
     /// Its score.
     pub score: f32,
+    /// What is shown within it, in order.
+    pub marks: Vec<Mark>,
 }
 
 impl MessageCandidate {
+    /// The passage with its marks.
+    pub(super) fn marked(&self) -> Cow<'_, str> {
+        if self.marks.is_empty() {
+            return Cow::Borrowed(self.passage());
+        }
+        let mut text = String::new();
+        let mut at = self.range.start;
+        for mark in &self.marks {
+            text.push_str(self.message.content.get(at..mark.at).unwrap_or_default());
+            text.push_str(&mark.text);
+            at = mark.at;
+        }
+        text.push_str(self.message.content.get(at..self.range.end).unwrap_or_default());
+        Cow::Owned(text.trim().to_owned())
+    }
+
     /// The text that would be shown.
     pub(super) fn passage(&self) -> &str {
         self.message.content.get(self.range.clone()).unwrap_or_default().trim()
@@ -145,7 +173,7 @@ impl Candidates {
                     usize::try_from(key.position().checked_sub(message.position)?).ok()?;
                 let ranges = cuts.entry(message.id).or_insert_with(|| passages(&message.content));
                 let range = ranges.get(ordinal)?.clone();
-                Some(MessageCandidate { key, message, range, score })
+                Some(MessageCandidate { key, message, range, score, marks: Vec::new() })
             })
             .collect();
         joined.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
@@ -454,7 +482,7 @@ fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Opti
     let speaker = message.speaker();
     let speaker = guarded(&speaker);
     let gap = if candidate.is_whole() { "" } else { "…" };
-    let text = format!("#{} {speaker}: {gap}{}{gap}\n", message.seq, guarded(passage));
+    let text = format!("#{} {speaker}: {gap}{}{gap}\n", message.seq, guarded(&candidate.marked()));
     let tokens = tokenizer.count(&text);
     let item = message_item(candidate, tokens);
     let day = message.created_at.day_in_words();

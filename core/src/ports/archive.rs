@@ -190,6 +190,7 @@ pub const TABLES: &[Table] = &[
             ("attribute", Text),
             ("value", Text),
             ("tags", Text),
+            ("extracted_by", Text),
         ],
         key: 1,
     },
