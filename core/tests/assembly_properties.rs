@@ -170,6 +170,7 @@ fn ranked(messages: &[Message], picks: Vec<(prop::sample::Index, u32)>) -> Vec<M
                 range: passage.range,
                 tokens: passage.tokens,
                 score: score as f32 / 10.0,
+                marks: Vec::new(),
             });
         }
     }
@@ -201,6 +202,7 @@ fn facts(told: Vec<Told>, messages: &[Message]) -> Vec<FactCandidate> {
                 weight: 1.0,
                 status: FactStatus::Active,
                 observed_at: at(i64::from(number) * 100_000),
+                extracted_by: Some("forms/1".to_owned()),
             },
         })
         .collect();

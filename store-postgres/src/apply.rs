@@ -425,6 +425,7 @@ impl<'b> Transaction<'b> {
         self.change(id);
         self.index(session_number, position, message);
         let source = Source { session_number, message: message.id.as_uuid(), seq };
+        self.facts.said(source);
         for fact in &message.facts {
             if let Some(added) = self.facts.add(source, fact) {
                 self.index_fact(added, fact);

@@ -72,6 +72,8 @@ pub(crate) struct FactWriter<'b> {
     sources: Vec<(u64, Source)>,
     /// Those keys of its facts that are rejected.
     rejected: HashSet<RejectionKey>,
+    /// Earlier messages that facts of the batch are stated in, and messages of the batch.
+    said: HashMap<Uuid, Source>,
 }
 
 impl<'b> FactWriter<'b> {
@@ -89,10 +91,13 @@ impl<'b> FactWriter<'b> {
             active: HashMap::new(),
             sources: Vec::new(),
             rejected: HashSet::new(),
+            said: HashMap::new(),
         };
         let (mut slots, mut statements) = (Vec::new(), Vec::new());
         let mut keys: Vec<RejectionKey> = Vec::new();
+        let mut earlier: Vec<Uuid> = Vec::new();
         for fact in facts {
+            earlier.extend(fact.stated_in.map(|message| message.as_uuid()));
             keys.extend(&fact.rejection);
             match Place::of(fact) {
                 Place::Slot(bits) => slots.push(bits),
@@ -103,6 +108,7 @@ impl<'b> FactWriter<'b> {
             return Ok(writer);
         }
         writer.rejected = rejected(connection, scope, &keys).await?;
+        writer.said = said_earlier(connection, scope, earlier).await?;
         let rows = sqlx::query(
             "SELECT slot, statement, number, id, kind, observed_at FROM fact
              WHERE scope = $1 AND slot = ANY($2) AND superseded_by IS NULL
@@ -137,6 +143,11 @@ impl<'b> FactWriter<'b> {
         Ok(writer)
     }
 
+    /// A message of the batch: later ones may correct what it states.
+    pub(crate) fn said(&mut self, source: Source) {
+        self.said.insert(source.message, source);
+    }
+
     pub(crate) fn last_number(&self) -> u64 {
         self.last_number
     }
@@ -145,6 +156,10 @@ impl<'b> FactWriter<'b> {
     /// value is superseded by whichever was observed later. One that is rejected never holds, and where
     /// nothing holds instead it is not written. Returns the number of a fact that is new.
     pub(crate) fn add(&mut self, source: Source, fact: &'b NewFact) -> Option<u32> {
+        let source = match fact.stated_in {
+            Some(earlier) => *self.said.get(&earlier.as_uuid())?,
+            None => source,
+        };
         let place = Place::of(fact);
         let rejected = fact.rejection.iter().any(|key| self.rejected.contains(key));
         let mut superseded_by = None;
@@ -281,6 +296,29 @@ fn bytes(keys: &[RejectionKey]) -> Vec<&[u8]> {
     keys.iter().map(|key| key.as_bytes().as_slice()).collect()
 }
 
+/// Messages of the scope as sources of facts that come with later ones.
+async fn said_earlier(
+    connection: &mut Timed,
+    scope: Uuid,
+    messages: Vec<Uuid>,
+) -> sqlx::Result<HashMap<Uuid, Source>> {
+    if messages.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = sqlx::query(
+        "SELECT id, session_number, seq FROM message WHERE scope = $1 AND id = ANY($2)",
+    )
+    .bind(scope)
+    .bind(messages)
+    .fetch_all(connection)
+    .await?;
+    let source = |row: &PgRow| {
+        let (message, session_number) = (row.try_get(0)?, number(row.try_get(1)?)?);
+        Ok((message, Source { session_number, message, seq: number(row.try_get(2)?)? }))
+    };
+    rows.iter().map(source).collect()
+}
+
 /// Those of the keys that are rejected.
 async fn rejected(
     connection: &mut Timed,
@@ -338,10 +376,10 @@ async fn insert(connection: &mut Timed, scope: Uuid, met: &[Met<'_>]) -> sqlx::R
         new.iter().map(|(_, fact, _)| fact.tags.join(TAG_SEPARATOR.encode_utf8(&mut [0; 4])));
     sqlx::query(
         "INSERT INTO fact (scope, number, session_number, slot, statement, observed_at, rejected, id,
-           superseded_by, weight, kind, text, subject, attribute, value, tags)
+           superseded_by, weight, kind, text, subject, attribute, value, tags, extracted_by)
          SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
            $7::bigint[], $8::uuid[], $9::uuid[], $10::double precision[], $11::text[], $12::text[],
-           $13::text[], $14::text[], $15::text[], $16::text[])",
+           $13::text[], $14::text[], $15::text[], $16::text[], $17::text[])",
     )
     .bind(scope)
     .bind(new.iter().map(|(met, ..)| bounded(met.number)).collect::<Vec<i64>>())
@@ -361,6 +399,7 @@ async fn insert(connection: &mut Timed, scope: Uuid, met: &[Met<'_>]) -> sqlx::R
     .bind(text(|fact| fact.attribute.as_deref()))
     .bind(text(|fact| fact.value.as_deref()))
     .bind(tags.collect::<Vec<String>>())
+    .bind(text(|fact| fact.extracted_by.as_deref()))
     .execute(connection)
     .await
     .map(|_| ())
@@ -389,7 +428,7 @@ macro_rules! select_facts {
     ($clause:literal, $order:literal, $limit:literal) => {
         concat!(
             "SELECT f.number, f.id, s.id, f.kind, f.text, f.subject, f.attribute, f.value, f.tags,
-               f.weight, f.superseded_by, f.observed_at, ",
+               f.weight, f.superseded_by, f.observed_at, f.extracted_by, ",
             last_sources!("message_id"),
             " FROM (SELECT * FROM fact f WHERE f.scope = $1 AND ",
             $clause,
@@ -408,7 +447,7 @@ fn read_fact(row: &PgRow) -> sqlx::Result<Fact> {
         Some(id) => FactStatus::Superseded(FactId::from_uuid(id)),
         None => FactStatus::Active,
     };
-    let sources: Vec<Uuid> = row.try_get(12)?;
+    let sources: Vec<Uuid> = row.try_get(13)?;
     Ok(Fact {
         id: FactId::from_uuid(row.try_get(1)?),
         number: number(row.try_get(0)?)?,
@@ -427,6 +466,7 @@ fn read_fact(row: &PgRow) -> sqlx::Result<Fact> {
         weight: row.try_get::<f64, _>(9)? as f32,
         status,
         observed_at: at(row.try_get(11)?),
+        extracted_by: row.try_get(12)?,
     })
 }
 

@@ -12,7 +12,10 @@ use crate::records::bounded;
 use crate::timed::within;
 
 /// Numbered, forward-only; a released file never changes.
-const MIGRATIONS: &[(&str, &str)] = &[("initial", include_str!("../migrations/0001_initial.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("initial", include_str!("../migrations/0001_initial.sql")),
+    ("extracted by", include_str!("../migrations/0002_extracted_by.sql")),
+];
 
 /// How long who waits for a build waits before it looks again.
 const TURN: Duration = Duration::from_millis(500);

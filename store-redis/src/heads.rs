@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use throughline_core::entity::Entity;
 use throughline_core::ids::{EntityId, ExternalId, MessageId, SessionId, SummaryId};
 use throughline_core::ports::{Cache, HeadLimits, HotHeads, SessionHead};
-use throughline_core::session::{Message, Session};
+use throughline_core::session::{Cuts, Message, Session};
 use throughline_core::summary::{Summary, SummaryLine};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result, Scope};
@@ -23,7 +23,7 @@ const KEPT: Duration = Duration::from_secs(900);
 const HEADS: &str = "heads";
 
 /// The form of [`HeadRecord`]: raised when it changes.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 fn key(session: &SessionId, version: u64, limits: HeadLimits) -> String {
     let HeadLimits { messages, entities } = limits;
@@ -78,6 +78,7 @@ struct MessageRecord {
     seq: u64,
     position: u32,
     units: u32,
+    cuts: Vec<u8>,
     role: String,
     name: Option<String>,
     content: String,
@@ -158,6 +159,7 @@ impl MessageRecord {
             seq: message.seq,
             position: message.position,
             units: message.units,
+            cuts: message.cuts.encode(),
             role: message.role.as_str().to_owned(),
             name: message.name.clone(),
             content: message.content.clone(),
@@ -177,6 +179,7 @@ impl MessageRecord {
             seq: self.seq,
             position: self.position,
             units: self.units,
+            cuts: Cuts::decode(&self.cuts)?,
             role: self.role.parse()?,
             name: self.name,
             content: self.content,

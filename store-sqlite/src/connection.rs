@@ -11,7 +11,10 @@ use rusqlite_migration::{M, Migrations};
 use throughline_core::{Error, ErrorKind, Result};
 
 /// Numbered, forward-only; a released file never changes.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_initial.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001_initial.sql"),
+    include_str!("../migrations/0002_extracted_by.sql"),
+];
 
 /// Marks a file as ours ("thru"), so that no other program's database is migrated by mistake.
 const APPLICATION_ID: i32 = 0x7468_7275;

@@ -45,6 +45,14 @@ pub(crate) fn add(
     last_number: &mut u64,
     index: &mut IndexWriter,
 ) -> rusqlite::Result<()> {
+    let earlier = match fact.stated_in {
+        Some(message) => match said_earlier(connection, source.scope_id, message)? {
+            Some(earlier) => Some(earlier),
+            None => return Ok(()),
+        },
+        None => None,
+    };
+    let source = earlier.as_ref().unwrap_or(source);
     let slot = fact.slot().map(|slot| Bits(slot.to_bits()));
     let statement = Bits(fact.statement().to_bits());
     let rejected = is_rejected(connection, source.scope_id, &fact.rejection)?;
@@ -83,6 +91,25 @@ pub(crate) fn add(
     insert(connection, &row, fact)?;
     index.add(connection, UnitKey::fact(number), &fact.unit)?;
     add_source(connection, source, number)
+}
+
+/// A message of the scope as the source of a fact that comes with a later one.
+fn said_earlier(
+    connection: &Connection,
+    scope_id: i64,
+    message: MessageId,
+) -> rusqlite::Result<Option<Source>> {
+    connection
+        .prepare_cached("SELECT session_number, seq FROM message WHERE id = ?1 AND scope_id = ?2")?
+        .query_row(params![Id(message.as_uuid()), scope_id], |row| {
+            Ok(Source {
+                scope_id,
+                session_number: row.get(0)?,
+                message: Id(message.as_uuid()),
+                message_seq: row.get(1)?,
+            })
+        })
+        .optional()
 }
 
 /// Adds a fact that was told directly, in place of what holds.
@@ -194,8 +221,8 @@ pub(crate) fn insert(
         .prepare_cached(
             "INSERT INTO fact (scope_id, number, id, session_number, kind, text, subject,
                attribute, value, tags, slot, statement, weight, superseded_by, observed_at,
-               rejected)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+               rejected, extracted_by)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             row.scope_id,
@@ -213,7 +240,8 @@ pub(crate) fn insert(
             row.weight,
             row.superseded_by,
             At(fact.observed_at),
-            row.rejected
+            row.rejected,
+            fact.extracted_by
         ])
         .map(|_| ())
 }
@@ -277,7 +305,7 @@ fn said_in(connection: &Connection, scope_id: i64, number: u32) -> rusqlite::Res
 }
 
 const FACT_COLUMNS: &str = "f.number, f.id, s.id, f.kind, f.text, f.subject, f.attribute, \
-    f.value, f.tags, f.weight, f.superseded_by, f.observed_at";
+    f.value, f.tags, f.weight, f.superseded_by, f.observed_at, f.extracted_by";
 
 fn read_fact(connection: &Connection, scope_id: i64, row: &Row<'_>) -> rusqlite::Result<Fact> {
     let number = row.get(0)?;
@@ -316,6 +344,7 @@ fn read_fact(connection: &Connection, scope_id: i64, row: &Row<'_>) -> rusqlite:
         weight: row.get::<_, f64>(9)? as f32,
         status,
         observed_at: row.get::<_, At>(11)?.0,
+        extracted_by: row.get(12)?,
     })
 }
 

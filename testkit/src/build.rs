@@ -5,7 +5,7 @@ use std::time::Duration;
 use throughline_core::Scope;
 use throughline_core::document::{NewSnapshot, index_document};
 use throughline_core::entity::{EntityKind, NewEntity};
-use throughline_core::fact::{FactKind, NewFact};
+use throughline_core::fact::{FactKind, Forms, NewFact};
 use throughline_core::ids::{
     ActorId, ContextId, EntityId, ExternalId, FactId, JobId, MemoryId, MessageId, SessionId,
     SummaryId, VaultId,
@@ -155,7 +155,7 @@ impl MessageBuilder {
     /// When core refuses it.
     #[must_use]
     pub fn build(self) -> PreparedMessage {
-        let prepared = prepare(self.message, self.at, &WordTokenizer::exact(), &IDS);
+        let prepared = prepare(self.message, self.at, &WordTokenizer::exact(), &Forms, &IDS);
         let prepared = prepared.expect("a valid message");
         if self.extracted {
             return prepared;
@@ -177,7 +177,9 @@ pub fn fact(text: &str, observed_at: Timestamp) -> NewFact {
         tags: Vec::new(),
         observed_at,
         unit: analyze(text, &[]),
-        refers: false,
+        refers: None,
+        extracted_by: Some("forms/1".to_owned()),
+        stated_in: None,
         rejection: Vec::new(),
     }
 }

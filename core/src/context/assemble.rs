@@ -12,8 +12,8 @@ use super::ledger::{add_facts, kept};
 use super::pack::{Pack, allot};
 use super::recall::{Candidates, RecallOptions, Recalled, select};
 use super::seen::add_values;
-use super::stale::Stale;
-use super::standing;
+use super::standing_instructions;
+use super::superseded::Superseded;
 use super::{Intent, Tier};
 use crate::entity::Entity;
 use crate::error::{Error, ErrorKind, Result};
@@ -85,7 +85,7 @@ struct Assembly<'a> {
     gathered: &'a Gathered,
     tokenizer: &'a dyn Tokenizer,
     header: Header,
-    stale: Stale<'a>,
+    superseded: Superseded<'a>,
     turn_tokens: u32,
     working_set: Vec<ContextMessage>,
     by_section: [(Section, u32); 5],
@@ -104,8 +104,11 @@ impl<'a> Assembly<'a> {
         let fixed =
             |header: &Header| header.tokens.saturating_add(turn_tokens).saturating_add(PER_PAYLOAD);
         // Only header and turn decide: what the session has said never takes the user's rules away.
-        let standing =
-            standing::block(&gathered.ledger.standing, &gathered.ledger.superseded, tokenizer);
+        let standing = standing_instructions::block(
+            &gathered.ledger.standing,
+            &gathered.ledger.superseded,
+            tokenizer,
+        );
         let mut header = full(&gathered.profile, &standing, &gathered.tools, tokenizer);
         if fixed(&header) > limit {
             header = header.without_tools(&gathered.profile, &standing, tokenizer);
@@ -132,7 +135,7 @@ impl<'a> Assembly<'a> {
             gathered,
             tokenizer,
             header,
-            stale: Stale::of(turn.text, &gathered.ledger.superseded),
+            superseded: Superseded::of(turn.text, &gathered.ledger.superseded),
             turn_tokens,
             working_set: Vec::new(),
             by_section: Section::ALL.map(|section| (section, 0)),
@@ -214,15 +217,16 @@ impl<'a> Assembly<'a> {
         if shown < self.gathered.session_messages {
             item.reason = Reason::OverShare;
             // The oldest lines go first; a summary of nothing is none.
-            let (old, held): (Vec<_>, Vec<_>) =
-                summary.lines.iter().partition(|line| self.stale.is_stale_line(line));
+            let lines = summary.lines.iter().map(|line| self.superseded.marked_line(line));
+            let held: Vec<Cow<'_, str>> = lines.flatten().collect();
+            let left_out = held.len() < summary.lines.len();
             for skip in 0..held.len() {
                 let lines: Vec<Cow<'_, str>> =
-                    held[skip..].iter().map(|line| guarded(&line.text)).collect();
+                    held[skip..].iter().map(|line| guarded(line)).collect();
                 let content = format!("<summary>\n{}\n</summary>", lines.join("\n"));
                 let tokens = message_tokens(self.tokenizer, &content);
                 if tokens <= ceiling {
-                    let whole = skip == 0 && old.is_empty();
+                    let whole = skip == 0 && !left_out;
                     item.outcome = if whole { Outcome::Included } else { Outcome::Compressed };
                     item.reason = Reason::CoversOlder;
                     item.tokens = tokens;
@@ -261,7 +265,7 @@ impl<'a> Assembly<'a> {
 
     fn recall(&self, whole: &HashSet<MessageId>, room: u32) -> Recalled {
         let room = if room < LEAST_RECALL { 0 } else { room - PER_MESSAGE };
-        let (mut candidates, mut items) = self.stale.without(&self.gathered.candidates);
+        let (mut candidates, mut items) = self.superseded.without(&self.gathered.candidates);
         items.extend(self.told_by_header(&mut candidates));
         let mut recalled = select(&candidates, whole, room, &self.turn.options, self.tokenizer);
         recalled.items.extend(items.into_iter().map(|item| (item, None)));
@@ -315,7 +319,7 @@ impl<'a> Assembly<'a> {
             .entities
             .iter()
             .cloned()
-            .partition(|entity| self.stale.is_stale_value(entity));
+            .partition(|entity| self.superseded.is_superseded_value(entity));
         let (text, counted, items) =
             add_values(&entities, recalled.text, room, told, self.tokenizer);
         self.items.extend(old.iter().map(superseded_value));
@@ -331,10 +335,8 @@ impl<'a> Assembly<'a> {
             .ledger
             .newest
             .iter()
-            .filter(|fact| {
-                !known.contains(&format!("fact:{}", fact.id)) && !self.stale.is_mixed(fact)
-            })
-            .cloned()
+            .filter(|fact| !known.contains(&format!("fact:{}", fact.id)))
+            .filter_map(|fact| Some(self.superseded.marked_fact(fact)?.into_owned()))
             .collect();
         let told = |said: &str| {
             text.contains(said) || self.working_set.iter().any(|shown| shown.content.contains(said))

@@ -11,7 +11,7 @@ use super::rank::{Bm25, Query, Ranking};
 use super::recall::{RecallOptions, select};
 use super::relevance::Weights;
 use super::service::{AssembleRequest, ContextService, MOST_POSTINGS, keep_session};
-use super::stale::Stale;
+use super::superseded::Superseded;
 use crate::error::Result;
 use crate::ids::{MessageId, SessionId};
 use crate::page::{MAX_PAGE, PageRequest};
@@ -56,7 +56,7 @@ impl ContextService {
             self.ledger(scope, &request),
         )?;
         found.add_documents(documents);
-        let (candidates, _) = Stale::of(turn, &ledger.superseded).without(&found);
+        let (candidates, _) = Superseded::of(turn, &ledger.superseded).without(&found);
         let room = room - PER_MESSAGE;
         let recalled = select(&candidates, shown, room, &request.recall, &*self.tokenizer);
         Ok((recalled.text, found.warnings))

@@ -22,8 +22,8 @@ mod recall;
 mod relevance;
 mod seen;
 mod service;
-mod stale;
-mod standing;
+mod standing_instructions;
+mod superseded;
 mod window;
 
 pub use account::{
@@ -36,7 +36,7 @@ pub use documents::DocumentCandidate;
 pub use header::{CRITICAL_RULES, ToolLine};
 pub use intent::Intent;
 pub use pack::{DEFAULT_BUDGET, MAX_BUDGET, MAX_HEADER_TOKENS, Tier};
-pub use recall::{Candidates, FactCandidate, MessageCandidate, RecallOptions};
+pub use recall::{Candidates, FactCandidate, Mark, MessageCandidate, RecallOptions};
 pub use relevance::{Bearing, Judged, SIGNALS, Weights};
 pub use service::{AssembleRequest, ContextService};
 pub use window::Window;

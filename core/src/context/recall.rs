@@ -1,6 +1,7 @@
 //! What recall found, and which of it a turn can afford: by relevance, until relevance or room
 //! ends. Pure.
 
+use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::ops::Range;
@@ -74,6 +75,15 @@ const SAME_MESSAGE: f32 = 0.5;
 /// Below this nothing useful fits any more.
 const CRUMBS: u32 = 16;
 
+/// A text that is shown within a message where it stands: what replaced a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// Byte offset in the message's content.
+    pub at: usize,
+    /// The text, with the space before it.
+    pub text: String,
+}
+
 /// A passage that recall found, with its message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MessageCandidate {
@@ -87,9 +97,27 @@ pub struct MessageCandidate {
     pub tokens: u32,
     /// Its score.
     pub score: f32,
+    /// What is shown within it, in order.
+    pub marks: Vec<Mark>,
 }
 
 impl MessageCandidate {
+    /// The passage with its marks.
+    pub(super) fn marked(&self) -> Cow<'_, str> {
+        if self.marks.is_empty() {
+            return Cow::Borrowed(self.passage());
+        }
+        let mut text = String::new();
+        let mut at = self.range.start;
+        for mark in &self.marks {
+            text.push_str(self.message.content.get(at..mark.at).unwrap_or_default());
+            text.push_str(&mark.text);
+            at = mark.at;
+        }
+        text.push_str(self.message.content.get(at..self.range.end).unwrap_or_default());
+        Cow::Owned(text.trim().to_owned())
+    }
+
     /// The text that would be shown.
     pub(super) fn passage(&self) -> &str {
         self.message.content.get(self.range.clone()).unwrap_or_default().trim()
@@ -153,7 +181,7 @@ impl Candidates {
                 let favour = if message.session == *current { CURRENT_SESSION } else { 1.0 };
                 let score = scores.get(&key)? * favour;
                 let Passage { range, tokens } = message.passage(key)?;
-                Some(MessageCandidate { key, message, range, tokens, score })
+                Some(MessageCandidate { key, message, range, tokens, score, marks: Vec::new() })
             })
             .collect();
         joined.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
@@ -491,7 +519,7 @@ fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Opti
     let speaker = message.speaker();
     let speaker = guarded(&speaker);
     let gap = if candidate.is_whole() { "" } else { "…" };
-    let text = format!("{speaker}: {gap}{}{gap}\n", guarded(passage));
+    let text = format!("{speaker}: {gap}{}{gap}\n", guarded(&candidate.marked()));
     let tokens = tokenizer.count(&text);
     let item = message_item(candidate, tokens);
     let day = message.created_at.day_in_words();

@@ -9,8 +9,9 @@ use std::collections::HashSet;
 
 use uuid::Uuid;
 
-use crate::fact::{FactKind, NewFact, SlotKey, StatementKey, extract};
+use crate::fact::{FactKind, Forms, NewFact, SlotKey, StatementKey};
 use crate::ids::{FactId, MessageId};
+use crate::ports::FactExtractor;
 use crate::time::Timestamp;
 
 /// A message that states a fact.
@@ -150,8 +151,8 @@ impl Said<'_> {
 
     /// The fact as its own message gives it.
     fn extracted(&self, id: FactId) -> Option<NewFact> {
-        let found = extract(&self.source.content).into_iter();
-        let mut facts = found.map(|found| NewFact::of(found, self.observed_at, id));
+        let found = Forms.extract(&self.source.content).into_iter();
+        let mut facts = found.map(|found| NewFact::of(found, Forms.name(), self.observed_at, id));
         facts.find(|fact| {
             fact.slot() == self.fact.slot && fact.restates(self.fact.kind, self.fact.statement)
         })
@@ -159,7 +160,7 @@ impl Said<'_> {
 
     /// Whether it took what it is about from something that was stated before.
     fn is_borrowed(&self) -> bool {
-        extract(&self.source.content).iter().any(|found| found.refers)
+        Forms.extract(&self.source.content).iter().any(|found| found.refers.is_some())
             && self.extracted(self.fact.id).is_none()
     }
 }

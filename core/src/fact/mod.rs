@@ -5,11 +5,11 @@
 //! superseded, however similar it sounds. A *retraction* holds the slot, or the statement, that it
 //! takes back, so that writers in any order end in the same state; it is never a fact that holds.
 
-mod extract;
-mod reader;
+mod forms;
 mod reject;
 mod resolve;
 mod service;
+mod values;
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,9 +20,10 @@ use crate::ports::IndexUnit;
 use crate::text::{analyze, fold_key, value_key};
 use crate::time::Timestamp;
 
-pub use extract::{Extracted, borrowed, extract};
+pub use forms::{Extracted, Forms};
 pub use reject::{RejectionKey, Rejections};
-pub use resolve::{Known, resolve};
+pub(crate) use resolve::place;
+pub use resolve::{Known, Said, resolve};
 pub use service::{Correction, FactService, Rejecting, Remember};
 
 /// Longest fact, in characters (seed 002, 3.1).
@@ -150,6 +151,15 @@ impl StatementKey {
 /// The statement of every retraction within a slot; no text has this key but by chance.
 const RETRACTED: u64 = 0x7265_7472_6163_7464;
 
+/// What a correction or a retraction says of what it speaks of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reference {
+    /// The value that does not hold any more, as it was named.
+    pub old: Option<String>,
+    /// What it is a value of, as it was named.
+    pub noun: Option<String>,
+}
+
 /// A nugget ready to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewFact {
@@ -171,8 +181,13 @@ pub struct NewFact {
     pub observed_at: Timestamp,
     /// Its lexical form.
     pub unit: IndexUnit,
-    /// What it speaks of is told by what was stated before: [`resolve`] finds it.
-    pub refers: bool,
+    /// What it corrects or takes back has to be found among what was stated before: [`resolve`] does it.
+    pub refers: Option<Reference>,
+    /// Name and version of the extractor that found it; `None` for what was told directly.
+    pub extracted_by: Option<String>,
+    /// The earlier message that states it, where it is not the one that it is stored with: what a correction
+    /// replaces gets its own words and source. Where that message is gone, the fact is not stored.
+    pub stated_in: Option<MessageId>,
     /// Under which it may have been rejected: a fact with a rejected key never holds.
     pub rejection: Vec<RejectionKey>,
 }
@@ -184,9 +199,9 @@ pub fn index_unit(text: &str, tags: &[String]) -> IndexUnit {
 }
 
 impl NewFact {
-    /// A fact as it was found in a message of that time.
+    /// A fact as an extractor of that name found it in a message of that time.
     #[must_use]
-    pub fn of(found: Extracted, observed_at: Timestamp, id: FactId) -> Self {
+    pub fn of(found: Extracted, extracted_by: &str, observed_at: Timestamp, id: FactId) -> Self {
         Self {
             id,
             unit: index_unit(&found.text, &found.tags),
@@ -198,6 +213,8 @@ impl NewFact {
             tags: found.tags,
             observed_at,
             refers: found.refers,
+            extracted_by: Some(extracted_by.to_owned()),
+            stated_in: None,
             rejection: Vec::new(),
         }
     }
@@ -268,6 +285,9 @@ pub struct Fact {
     pub status: FactStatus,
     /// When it was last stated.
     pub observed_at: Timestamp,
+    /// Name and version of the extractor that found it first, such as `forms/1`; `None` for a fact that was
+    /// told directly.
+    pub extracted_by: Option<String>,
 }
 
 impl Fact {
@@ -275,6 +295,12 @@ impl Fact {
     #[must_use]
     pub fn slot(&self) -> Option<SlotKey> {
         Some(SlotKey::of(self.subject.as_deref()?, self.attribute.as_deref()?))
+    }
+
+    /// Whether it was told directly, and not in a message.
+    #[must_use]
+    pub fn is_told_directly(&self) -> bool {
+        self.session.is_none() && self.sources.is_empty()
     }
 
     /// Whether it is about the user, what they work on, or nobody in particular.

@@ -1,15 +1,33 @@
-//! What a correction or a retraction speaks of, where it does not say so itself: "Actually, make it
-//! the 21st of May", "scratch that", "ignore my earlier rule". Told by the type of the value, by
-//! words that both share, and by what was stated last. Where nothing fits clearly, the statement
-//! stays open and replaces nothing.
+//! What a correction or a retraction speaks of: "Actually it is 8:15, not 7:40", "make it the 21st", "forget what
+//! I said about the budget". It is found by the old value, by what it is a value of, or by the type of the new one,
+//! among the user's statements and facts. Where nothing fits clearly, nothing is replaced.
 
 use std::collections::{HashMap, HashSet};
 
-use super::extract::topics;
-use super::{Fact, FactKind, NewFact, SlotKey};
-use crate::ids::FactId;
-use crate::text::query_terms;
+use super::forms::{own_sentences, topic};
+use super::values::{TypedValue, ValueType, alike, typed_values};
+use super::{Fact, FactKind, MAX_FACT_CHARS, NewFact, Reference, SlotKey, index_unit};
+use crate::ids::{FactId, MessageId};
+use crate::text::{clip, fold_spaces, query_terms, value_key};
 use crate::time::Timestamp;
+
+/// Statements of the session that a correction without a name may mean, counted in messages of the user.
+const NEAR: usize = 8;
+/// Longest description of what a value stands in.
+const MAX_GAP_CHARS: usize = 120;
+
+/// A message of the user that was said before.
+#[derive(Debug, Clone, Copy)]
+pub struct Said<'m> {
+    /// Which.
+    pub message: MessageId,
+    /// Whether it is of the same session.
+    pub here: bool,
+    /// When it was said.
+    pub at: Timestamp,
+    /// What it says.
+    pub content: &'m str,
+}
 
 /// A fact that a statement may refer to.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,11 +47,8 @@ impl Known {
 
     /// Its words, and those of what it is about.
     fn terms(&self) -> HashSet<String> {
-        let attribute = self.attribute.as_deref().unwrap_or_default().replace('_', " ");
         let mut terms: HashSet<String> = query_terms(&self.text).into_iter().collect();
-        terms.extend(query_terms(&attribute));
-        terms.extend(topics(&self.text).into_iter().map(|topic| format!("topic {topic}")));
-        terms.extend(topics(&attribute).into_iter().map(|topic| format!("topic {topic}")));
+        terms.extend(query_terms(self.attribute.as_deref().unwrap_or_default()));
         terms
     }
 }
@@ -64,21 +79,34 @@ impl From<&NewFact> for Known {
     }
 }
 
-/// Resolves the facts of one message against what is `known`, the newest last, and adds them to it.
-/// `id` gives ids to retractions that a correction needs beside it.
-pub fn resolve(facts: &mut Vec<NewFact>, known: &mut Vec<Known>, mut id: impl FnMut() -> FactId) {
+/// A sentence that a correction means, and the value in it.
+struct Statement<'m> {
+    said: Said<'m>,
+    sentence: String,
+    old: String,
+}
+
+/// Resolves the facts of one message against what is `known` and what was `said`, each with the newest last, and
+/// adds them to what is known. What a correction replaces becomes a fact of the message that states it, before the
+/// correction. A correction of which nothing is found is no fact. `id` gives ids.
+pub fn resolve(
+    facts: &mut Vec<NewFact>,
+    known: &mut Vec<Known>,
+    said: &[Said<'_>],
+    mut id: impl FnMut() -> FactId,
+) {
     let mut resolved = Vec::with_capacity(facts.len());
     for mut fact in std::mem::take(facts) {
-        if fact.refers {
-            let found = if fact.kind == FactKind::Retraction {
-                taken_back(&fact, known)
+        if let Some(reference) = fact.refers.take() {
+            let replaced = if fact.kind == FactKind::Retraction {
+                take_back(&mut fact, known, said, &mut id)
             } else {
-                corrected(&fact, known)
+                correct(&mut fact, &reference, known, said, &mut id)
             };
-            match found {
-                Some(at) => resolved.extend(apply(&mut fact, &known[at], &mut id)),
-                None => leave_open(&mut fact, known),
-            }
+            let Some(replaced) = replaced else { continue };
+            resolved.extend(replaced);
+            // Of two facts of one time, the one with the later id holds.
+            fact.id = id();
         }
         let retracts = fact.kind == FactKind::Retraction;
         let slot = fact.slot();
@@ -94,186 +122,210 @@ pub fn resolve(facts: &mut Vec<NewFact>, known: &mut Vec<Known>, mut id: impl Fn
     *facts = resolved;
 }
 
-/// Gives the fact the slot of what it refers to. What has no slot is taken back by its statement.
-fn apply(fact: &mut NewFact, target: &Known, id: &mut impl FnMut() -> FactId) -> Option<NewFact> {
-    if target.slot().is_some() {
-        fact.subject.clone_from(&target.subject);
-        fact.attribute.clone_from(&target.attribute);
-        if fact.kind != FactKind::Retraction {
-            fact.kind = target.kind;
-        }
-        return None;
-    }
-    if fact.kind == FactKind::Retraction {
-        fact.attribute = None;
-        fact.value = Some(target.text.clone());
-        return None;
-    }
-    if fact.text == target.text {
-        return None;
-    }
-    Some(NewFact {
-        id: id(),
-        kind: FactKind::Retraction,
-        attribute: None,
-        value: Some(target.text.clone()),
-        refers: false,
-        ..fact.clone()
-    })
-}
-
-/// A retraction of one value does not take back another that fills the slot.
-fn leave_open(fact: &mut NewFact, known: &[Known]) {
-    let slot = fact.slot();
-    if fact.kind == FactKind::Retraction
-        && slot.is_some()
-        && known.iter().any(|held| held.slot() == slot)
-    {
-        fact.attribute = None;
-    }
-}
-
-/// What a retraction takes back.
-fn taken_back(fact: &NewFact, known: &[Known]) -> Option<usize> {
-    let value = fact.value.as_deref().unwrap_or_default();
-    let before = |held: &Known| held.observed_at <= fact.observed_at;
-    let lower = value.to_lowercase();
-    let bare = ["that", "it", "this", "that one", "that's", "it's"].contains(&lower.as_str())
-        || lower.split(' ').all(|word| KIND_WORDS.contains(&word) || POINTERS.contains(&word));
-    if let Some(slot) = fact.slot()
-        && let Some(at) = known.iter().position(|held| held.slot() == Some(slot) && before(held))
-    {
-        let held = &known[at];
-        let words: HashSet<String> = held.terms();
-        // "Work at Orbit" does not take back that the user works at Nordlys.
-        let mut telling = query_terms(value);
-        telling.retain(|term| !IDLE.contains(&term.as_str()));
-        let shares = telling.is_empty() || telling.iter().any(|term| near(term, &words));
-        if held.kind.is_standing() || shares {
-            return Some(at);
-        }
-    }
-    let words = if bare { fact.text.as_str() } else { value };
-    let mut wanted: Vec<String> = query_terms(words);
-    wanted.extend(topics(words).into_iter().map(|topic| format!("topic {topic}")));
-    wanted.retain(|term| !IDLE.contains(&term.as_str()));
-    let allowed = |held: &Known| before(held) && held.text != fact.text;
-    if let Some(at) = best_match(&wanted, known, allowed) {
-        return Some(at);
-    }
-    if !bare {
-        // "Scratch the sayings": the one rule that there is, where a rule is meant.
-        let rules: Vec<usize> = (0..known.len())
-            .filter(|at| known[*at].kind == FactKind::Instruction && allowed(&known[*at]))
-            .collect();
-        let scraps = ["scratch", "scrap", "strike"];
-        let order = fact.text.to_lowercase();
-        let scrapped = scraps.iter().any(|verb| order.contains(verb));
-        return (scrapped && rules.len() == 1).then(|| rules[0]);
-    }
-    let text = fact.text.to_lowercase();
-    let of_rule = text.split(|c: char| !c.is_alphanumeric()).any(|word| KIND_WORDS.contains(&word));
-    let types = hinted(&text);
-    (0..known.len()).rev().find(|at| {
-        let held = &known[*at];
-        allowed(held)
-            && match (of_rule, types) {
-                (true, _) => held.kind == FactKind::Instruction,
-                (false, 0) => *at + 1 == known.len(),
-                (false, types) => types_of(held) & types != 0,
+/// Gives a correction the slot of what it corrects; what has to be stored before it, or `None` where nothing is
+/// found.
+fn correct(
+    fact: &mut NewFact,
+    reference: &Reference,
+    known: &[Known],
+    said: &[Said<'_>],
+    id: &mut impl FnMut() -> FactId,
+) -> Option<Option<NewFact>> {
+    let new = fact.value.clone()?;
+    let before =
+        |held: &&Known| held.observed_at <= fact.observed_at && held.kind != FactKind::Retraction;
+    let statement = stated(fact, &new, reference, said);
+    // A fact that has the old value, of the same sentence if there is one.
+    let held =
+        known.iter().rev().filter(before).filter(|held| held.slot().is_some()).find(|held| {
+            let value = held.value.as_deref().unwrap_or_default();
+            match (&statement, reference) {
+                (Some(found), _) => {
+                    held.text == clip(&found.sentence, MAX_FACT_CHARS)
+                        && value_key(value) == value_key(&found.old)
+                }
+                (None, Reference { old: Some(old), .. }) => value_key(value) == value_key(old),
+                (None, Reference { noun: Some(noun), .. }) => {
+                    let attribute: HashSet<String> =
+                        query_terms(held.attribute.as_deref().unwrap_or_default())
+                            .into_iter()
+                            .collect();
+                    let noun = query_terms(noun);
+                    !attribute.is_empty()
+                        && !noun.is_empty()
+                        && noun.iter().all(|term| attribute.contains(term))
+                }
+                _ => false,
             }
-    })
+        });
+    if let Some(held) = held {
+        fact.subject.clone_from(&held.subject);
+        fact.attribute.clone_from(&held.attribute);
+        fact.kind = held.kind;
+        return (held.value.as_deref() != Some(&new)).then_some(None);
+    }
+    let Statement { said, sentence, old } = statement?;
+    let gap = clip(&sentence.replacen(&old, "…", 1), MAX_GAP_CHARS);
+    (fact.subject, fact.attribute) = (Some("project".to_owned()), Some(gap));
+    let text = clip(&sentence, MAX_FACT_CHARS);
+    Some(Some(NewFact {
+        id: id(),
+        unit: index_unit(&text, &[]),
+        text,
+        value: Some(old),
+        tags: Vec::new(),
+        observed_at: said.at,
+        stated_in: Some(said.message),
+        ..fact.clone()
+    }))
 }
 
-/// What a correction corrects.
-fn corrected(fact: &NewFact, known: &[Known]) -> Option<usize> {
-    if fact.kind.is_standing() {
-        return restated(fact, known);
-    }
-    let slot = fact.slot();
-    let before = |held: &Known| held.observed_at <= fact.observed_at && held.text != fact.text;
-    if slot.is_some() && known.iter().any(|held| held.slot() == slot) {
-        return None;
-    }
-    let value = fact.value.as_deref().unwrap_or_default();
-    let types = types_of_text(value);
-    // "Make it three hundred words": of the rule about length.
-    let told: HashSet<&str> = topics(value).into_iter().collect();
-    let ruled = known.iter().rposition(|held| {
-        before(held)
-            && held.kind.is_standing()
-            && held.attribute.as_deref().is_some_and(|attribute| told.contains(attribute))
-    });
-    if slot.is_none() && ruled.is_some() {
-        return ruled;
-    }
-    let named = query_terms(fact.attribute.as_deref().unwrap_or_default());
-    let fits = |held: &Known| {
-        before(held)
-            && (slot.is_none() || named.iter().all(|term| held.terms().contains(term)))
-            && !held.kind.is_standing()
-            && matches!(held.kind, FactKind::Fact | FactKind::Metric | FactKind::Decision)
-            && types_of(held) & types != 0
-            && same_unit(value, held)
+/// The statement that a correction means: by the old value, by what it is a value of, or by its type.
+fn stated<'m>(
+    fact: &NewFact,
+    new: &str,
+    reference: &Reference,
+    said: &[Said<'m>],
+) -> Option<Statement<'m>> {
+    let values = typed_values(&fact.text);
+    let wanted = values.iter().find(|value| fact.text[value.range.clone()] == *new);
+    // What has the type of the new value in a sentence.
+    let fitting = |sentence: &str| -> Vec<TypedValue> {
+        let Some(wanted) = wanted else { return Vec::new() };
+        let like = |value: &TypedValue| {
+            alike(sentence, value, &fact.text, wanted) && sentence[value.range.clone()] != *new
+        };
+        typed_values(sentence).into_iter().filter(like).collect()
     };
-    let said: HashSet<String> = query_terms(value).into_iter().collect();
-    let mut wanted: Vec<String> =
-        query_terms(&fact.text).into_iter().filter(|term| !said.contains(term)).collect();
+    let noun: Vec<String> = reference.noun.as_deref().map(query_terms).unwrap_or_default();
+    let old = reference.old.as_deref();
+    let near = said.iter().filter(|said| said.here).count().saturating_sub(NEAR);
+    let near: HashSet<MessageId> =
+        said.iter().filter(|said| said.here).skip(near).map(|said| said.message).collect();
+    let mut ordered: Vec<&Said<'m>> =
+        said.iter().filter(|said| said.at <= fact.observed_at).collect();
+    ordered.sort_by_key(|said| (said.here, said.at));
+    for said in ordered.into_iter().rev() {
+        if old.is_some_and(|old| !said.content.contains(old)) {
+            continue;
+        }
+        for sentence in own_sentences(said.content).into_iter().rev().filter(|own| !own.asks) {
+            let text = fold_spaces(&sentence.text);
+            let found = match old {
+                Some(old) => place(&text, old).map(|_| old.to_owned()),
+                None if !noun.is_empty() => {
+                    let terms: HashSet<String> = query_terms(&text).into_iter().collect();
+                    let about = noun.iter().all(|term| terms.contains(term));
+                    let fits = if about { fitting(&text) } else { Vec::new() };
+                    fits.first().map(|value| text[value.range.clone()].to_owned())
+                }
+                None => {
+                    let fits =
+                        if near.contains(&said.message) { fitting(&text) } else { Vec::new() };
+                    let telling = fits.first().is_some_and(|value| {
+                        value.kind != ValueType::Name
+                            && (value.kind != ValueType::Number || value.range.len() >= 4)
+                    });
+                    (fits.len() == 1 && telling).then(|| text[fits[0].range.clone()].to_owned())
+                }
+            };
+            if let Some(old) = found.filter(|old| value_key(old) != value_key(new)) {
+                return Some(Statement { said: *said, sentence: text, old });
+            }
+        }
+    }
+    None
+}
+
+/// Where a value stands in a text as a whole: no part of a longer word or number.
+#[must_use]
+pub(crate) fn place(text: &str, value: &str) -> Option<usize> {
+    if value.is_empty() {
+        return None;
+    }
+    text.match_indices(value).map(|(at, _)| at).find(|at| {
+        let (before, after) = (&text[..*at], &text[at + value.len()..]);
+        let mut next = after.chars();
+        let (first, second) = (next.next(), next.next());
+        let joins = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+        // "1.3" is no part of "1.38", and neither is "40" of "7:40".
+        let goes_on = matches!(first, Some('.' | ':' | ',' | '-'))
+            && second.is_some_and(|c| c.is_ascii_digit());
+        let mut last = before.chars().rev();
+        let (end, previous) = (last.next(), last.next());
+        let came =
+            matches!(end, Some('.' | ':' | ',')) && previous.is_some_and(|c| c.is_ascii_digit());
+        !joins(first) && !joins(end) && !goes_on && !came
+    })
+}
+
+/// Gives a retraction what it takes back; what has to be stored before it, or `None` where nothing is found.
+fn take_back(
+    fact: &mut NewFact,
+    known: &[Known],
+    said: &[Said<'_>],
+    id: &mut impl FnMut() -> FactId,
+) -> Option<Option<NewFact>> {
+    let value = fact.value.clone().unwrap_or_default();
+    let bare = value == "that";
+    let before = |held: &Known| held.observed_at <= fact.observed_at && held.text != fact.text;
+    let mut wanted: Vec<String> = query_terms(&value);
     wanted.retain(|term| !IDLE.contains(&term.as_str()));
-    if let Some(at) = best_match(&wanted, known, fits) {
-        return Some(at);
+    let about = topic(&value.to_lowercase());
+    let target = (0..known.len()).rev().find(|at| {
+        let held = &known[*at];
+        let standing = about.is_some() && held.attribute.as_deref() == about && before(held);
+        standing && best_match(&wanted, &known[*at..=*at], |_| true).is_some()
+    });
+    let target = target.or_else(|| if bare { None } else { best_match(&wanted, known, before) });
+    if let Some(held) = target.map(|at| &known[at]) {
+        if held.slot().is_some() {
+            fact.subject.clone_from(&held.subject);
+            fact.attribute.clone_from(&held.attribute);
+        } else {
+            fact.attribute = None;
+            fact.value = Some(held.text.clone());
+        }
+        return Some(None);
     }
-    // A value that names its own slot says of what it is.
-    if slot.is_some() {
-        return None;
+    // A statement that no extractor found.
+    let mut ordered: Vec<&Said<'_>> =
+        said.iter().filter(|said| said.at <= fact.observed_at).collect();
+    ordered.sort_by_key(|said| (said.here, said.at));
+    if bare {
+        ordered =
+            ordered.last().filter(|said| said.here).map(|said| vec![*said]).unwrap_or_default();
     }
-    // "Make workouts forty-five minutes": of a rule about them.
-    let ruled = |held: &Known| before(held) && held.kind == FactKind::Instruction;
-    if let Some(at) = best_match(&wanted, known, ruled) {
-        return Some(at);
-    }
-    let telling = types & (DATE | TIME | MONEY | AMOUNT) != 0;
-    if !telling {
-        return None;
-    }
-    (0..known.len()).rev().find(|at| fits(&known[*at]))
+    let (said, text) = ordered.into_iter().rev().find_map(|said| {
+        let own = own_sentences(said.content).into_iter().rev();
+        let mut texts = own.filter(|own| !own.asks).map(|own| fold_spaces(&own.text));
+        let text = texts.find(|text| {
+            let terms: HashSet<String> = query_terms(text).into_iter().collect();
+            bare || !wanted.is_empty() && wanted.iter().all(|term| terms.contains(term))
+        });
+        Some((said, text?))
+    })?;
+    let text = clip(&text, MAX_FACT_CHARS);
+    (fact.attribute, fact.value) = (None, Some(text.clone()));
+    Some(Some(NewFact {
+        id: id(),
+        kind: FactKind::Fact,
+        unit: index_unit(&text, &[]),
+        text,
+        value: None,
+        tags: Vec::new(),
+        observed_at: said.at,
+        stated_in: Some(said.message),
+        ..fact.clone()
+    }))
 }
 
-/// What an instruction that says that something changes replaces: one about the same things.
-fn restated(fact: &NewFact, known: &[Known]) -> Option<usize> {
-    let slot = fact.slot();
-    if slot.is_some() && known.iter().any(|held| held.slot() == slot) {
-        return None;
-    }
-    let mut wanted: Vec<String> = query_terms(&fact.text);
-    wanted.extend(topics(&fact.text).into_iter().map(|topic| format!("topic {topic}")));
-    wanted.retain(|term| !IDLE.contains(&term.as_str()) && !TALK.contains(&term.as_str()));
-    best_match(&wanted, known, |held| {
-        held.kind == fact.kind
-            && held.text != fact.text
-            && held.observed_at <= fact.observed_at
-            && (forbids(&fact.text) || !forbids(&held.text))
-    })
-}
-
-/// Whether an instruction is about what must not be: how something is done does not replace it.
-fn forbids(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    lower.split(|c: char| !c.is_alphanumeric() && c != '\'').any(|word| {
-        ["never", "no", "don't", "avoid", "without", "leave", "omit", "skip", "stop", "not"]
-            .contains(&word)
-    })
-}
-
-/// The fact that shares the most telling words; of two that share as much, the newer one.
+/// The fact that shares the most telling words, half of them at least; of two that share as much, the newer one.
 fn best_match(
     wanted: &[String],
     known: &[Known],
     allowed: impl Fn(&Known) -> bool,
 ) -> Option<usize> {
-    if wanted.is_empty() {
-        return None;
-    }
     let terms: Vec<HashSet<String>> = known.iter().map(Known::terms).collect();
     let mut frequency: HashMap<&str, f32> = HashMap::new();
     for term in wanted {
@@ -281,17 +333,11 @@ fn best_match(
         frequency.insert(term, held as f32);
     }
     let mut best: Option<(usize, f32)> = None;
-    for (at, terms) in terms.iter().enumerate() {
-        if !allowed(&known[at]) {
-            continue;
-        }
-        let shared: f32 = wanted
-            .iter()
-            .filter(|term| near(term, terms))
-            .map(|term| 1.0 / frequency[term.as_str()].max(1.0))
-            .sum();
-        if shared >= 0.34 && best.is_none_or(|(_, most)| shared >= most) {
-            best = Some((at, shared));
+    for (at, terms) in terms.iter().enumerate().filter(|(at, _)| allowed(&known[*at])) {
+        let shared: Vec<&String> = wanted.iter().filter(|term| near(term, terms)).collect();
+        let score: f32 = shared.iter().map(|term| 1.0 / frequency[term.as_str()].max(1.0)).sum();
+        if 2 * shared.len() >= wanted.len().max(1) && best.is_none_or(|(_, most)| score >= most) {
+            best = Some((at, score));
         }
     }
     best.map(|(at, _)| at)
@@ -299,146 +345,19 @@ fn best_match(
 
 /// Whether a set holds a word, or a form of it: "allergic" and "allergy".
 fn near(term: &str, terms: &HashSet<String>) -> bool {
-    terms.contains(term)
-        || term.len() >= 6
-            && terms.iter().any(|other| {
-                other.len() >= 6
-                    && other
-                        .as_bytes()
-                        .iter()
-                        .zip(term.as_bytes())
-                        .take_while(|(a, b)| a == b)
-                        .count()
-                        >= 6
-            })
+    let alike = |other: &String| {
+        let same = other.bytes().zip(term.bytes()).take_while(|(a, b)| a == b).count();
+        other.len() >= 6 && same >= 6
+    };
+    terms.contains(term) || term.len() >= 6 && terms.iter().any(alike)
 }
-
-/// Words of kinds of statements, which name none.
-const KIND_WORDS: &[&str] = &[
-    "rule", "rules", "instruction", "instructions", "restriction", "restrictions", "request",
-    "requirement", "preference", "constraint", "order", "limit", "guideline",
-];
-
-/// Words that point at something said.
-const POINTERS: &[&str] = &[
-    "my", "the", "that", "this", "earlier", "previous", "last", "old", "i", "said", "gave", "you",
-    "asked", "for", "what", "told", "about", "thing", "it", "one", "all", "those", "these",
-];
 
 /// Stemmed words that are in most sentences and tell nothing.
 const IDLE: &[&str] = &[
     "actual", "again", "anymor", "chang", "everyth", "forget", "get", "good", "ignor", "instead",
-    "make", "misspok", "need", "new", "rule", "said", "say", "scratch", "thing", "time", "today",
-    "told", "true", "turn", "updat", "use", "want", "wrong", "longer", "one", "last", "day", "go",
-    "like", "work", "live", "like", "earlier", "sorri", "correct", "mistak", "now", "move",
-    "night", "week",
+    "make", "new", "rule", "instruct", "request", "prefer", "said", "say", "scratch", "thing",
+    "time", "today", "told", "true", "turn", "updat", "use", "want", "longer", "one", "day", "go",
+    "like", "work", "live", "earlier", "now", "move", "bit", "write", "answer", "repli", "reply",
+    "respons", "respond", "give", "call", "keep", "show", "tell", "ask", "includ", "add", "end",
+    "put", "stop", "let", "help", "know", "have", "eat", "own",
 ];
-
-/// Stemmed words that most instructions share.
-const TALK: &[&str] = &[
-    "answer", "repli", "reply", "respons", "respond", "write", "give", "pleas", "everi", "alway",
-    "never", "whenev", "messag", "call", "keep", "show", "tell", "ask", "includ", "add", "end",
-    "start", "put", "everyth", "anyth", "stop", "let", "help", "short", "long", "plan", "know",
-];
-
-const DATE: u8 = 1;
-const TIME: u8 = 2;
-const MONEY: u8 = 4;
-const NUMBER: u8 = 8;
-const NAME: u8 = 16;
-const LINK: u8 = 32;
-/// A number with a unit.
-const AMOUNT: u8 = 64;
-
-fn types_of(held: &Known) -> u8 {
-    types_of_text(held.value.as_deref().unwrap_or(&held.text)) | hinted_slot(held)
-}
-
-fn hinted_slot(held: &Known) -> u8 {
-    match held.attribute.as_deref() {
-        Some("deadline" | "birthday" | "date") => DATE,
-        _ => 0,
-    }
-}
-
-/// The types of a value that its words speak of.
-fn hinted(text: &str) -> u8 {
-    let mut types = 0;
-    for word in text.split(|c: char| !c.is_alphanumeric()) {
-        types |= match word {
-            "date" | "dates" | "deadline" | "day" => DATE,
-            "hour" | "appointment" => TIME,
-            "budget" | "price" | "cost" | "money" | "rent" => MONEY,
-            _ => 0,
-        };
-    }
-    types
-}
-
-/// What types of values a text holds.
-fn types_of_text(text: &str) -> u8 {
-    let mut types = 0;
-    let mut digits = false;
-    for (at, word) in text.split_whitespace().enumerate() {
-        let bare = word.trim_matches(|c: char| !c.is_alphanumeric() && !"€$£¥".contains(c));
-        let lower = bare.to_lowercase();
-        let number = bare
-            .trim_start_matches(['€', '$', '£', '¥', '~', '+', '-'])
-            .starts_with(|c: char| c.is_ascii_digit());
-        if is_date_word(&lower)
-            || number
-                && (lower.ends_with("st")
-                    || lower.ends_with("nd")
-                    || lower.ends_with("rd")
-                    || lower.ends_with("th"))
-            || number && lower.matches(['/', '-']).count() == 2
-        {
-            types |= DATE;
-        } else if number && lower.contains(':')
-            || matches!(lower.as_str(), "noon" | "midnight" | "am" | "pm")
-        {
-            types |= TIME;
-        } else if word.contains(['€', '$', '£', '¥'])
-            || ["eur", "usd", "euros", "dollars", "pounds"].contains(&lower.as_str())
-        {
-            types |= MONEY | NUMBER;
-        } else if number {
-            types |= NUMBER;
-            digits = true;
-        } else if lower.contains("://") {
-            types |= LINK;
-        } else if digits && at > 0 {
-            types |= AMOUNT;
-        }
-        if bare.starts_with(char::is_uppercase) && !is_date_word(&lower) {
-            types |= NAME;
-        }
-    }
-    types
-}
-
-fn is_date_word(word: &str) -> bool {
-    [
-        "january", "february", "march", "april", "june", "july", "august", "september", "october",
-        "november", "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
-        "sunday", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "sept", "oct",
-        "nov", "dec", "tomorrow", "weekend",
-    ]
-    .contains(&word)
-}
-
-/// Whether two amounts have the same unit; what has none fits any.
-fn same_unit(value: &str, held: &Known) -> bool {
-    let unit = |text: &str| -> Option<String> {
-        let mut words = text
-            .split_whitespace()
-            .skip_while(|word| !word.starts_with(|c: char| c.is_ascii_digit()));
-        words.next()?;
-        let word = words.next()?.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-        (word.len() <= 12 && !is_date_word(&word)).then_some(word)
-    };
-    match (unit(value), unit(held.value.as_deref().unwrap_or(&held.text))) {
-        (Some(new), Some(old)) => new == old || types_of_text(value) & (DATE | TIME | MONEY) != 0,
-        _ => true,
-    }
-}

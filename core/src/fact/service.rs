@@ -316,7 +316,9 @@ impl FactService {
             tags: old.tags.clone(),
             observed_at: now.max(old.observed_at),
             unit: analyze(&old.text, &old.tags),
-            refers: false,
+            refers: None,
+            extracted_by: None,
+            stated_in: None,
             rejection: Vec::new(),
         }
     }
@@ -357,7 +359,9 @@ impl FactService {
             value,
             tags,
             observed_at: now,
-            refers: false,
+            refers: None,
+            extracted_by: None,
+            stated_in: None,
             rejection: Vec::new(),
         })
     }

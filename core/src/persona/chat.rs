@@ -164,7 +164,7 @@ impl PersonaService {
             // Without memory, what is said states no facts.
             of_a_guest: !held.memory,
         };
-        let mut ready = self.ports.sessions.ready(scope, messages, options).await?;
+        let mut ready = self.ports.sessions.ready(scope, &held.session, messages, options).await?;
         for attempt in 1.. {
             let held = self.get(scope, receipt.persona).await?;
             let now = self.now();
@@ -189,7 +189,7 @@ impl PersonaService {
             }
             match self.ports.store.apply(batch).await {
                 Err(error) if error.is_lost_race() && attempt <= ATTEMPTS => {
-                    self.ports.sessions.read_again(scope, &mut ready).await?;
+                    self.ports.sessions.read_again(scope, &held.session, &mut ready).await?;
                 }
                 Err(error) => return Err(error),
                 Ok(applied) => {

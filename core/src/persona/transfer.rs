@@ -133,7 +133,7 @@ impl PersonaService {
             });
         }
         let options = AppendOptions { idempotency, of_a_guest: !persona.memory };
-        let ready = self.ports.sessions.ready(scope, messages, options).await?;
+        let ready = self.ports.sessions.ready(scope, &persona.session, messages, options).await?;
         let mut batch = self.ports.sessions.batch_of(scope, &persona.session, &ready, true).await?;
         let tagged = ready.prepared.iter().zip(tags).filter(|(_, tags)| !tags.is_empty());
         batch.writes.extend(tagged.map(|(message, tags)| Write::TagMessage {

@@ -191,6 +191,7 @@ pub const TABLES: &[Table] = &[
             ("attribute", Text),
             ("value", Text),
             ("tags", Text),
+            ("extracted_by", Text),
         ],
         key: 1,
     },

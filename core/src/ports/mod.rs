@@ -6,6 +6,7 @@ mod batch;
 mod cache;
 mod clock;
 mod erasure;
+mod extract;
 mod heads;
 mod ledger;
 mod lexical;
@@ -30,6 +31,7 @@ pub use cache::{
 };
 pub use clock::{Clock, IdGen, SecretGen};
 pub use erasure::{Erased, Erasure, ErasureRepo, ErasureState};
+pub use extract::FactExtractor;
 pub use heads::HotHeads;
 pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded, ScopeEnd};
 pub use lexical::{

@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use crate::entity::{self, NewEntity};
 use crate::error::{Error, Result};
-use crate::fact::{self, NewFact};
+use crate::fact::NewFact;
 use crate::ids::{EntityId, FactId, MAX_NAME_BYTES, MessageId, is_forbidden};
-use crate::ports::{IdGen, Idempotency, IndexUnit, Tokenizer, VectorSpace, Write};
+use crate::ports::{FactExtractor, IdGen, Idempotency, IndexUnit, Tokenizer, VectorSpace, Write};
 use crate::session::{Cuts, NewMessage, PreparedMessage, Role};
 use crate::text::{
     PassageSizes, QUESTION_TERM, USER_TERM, analyze, date_terms, passages, speaker_terms,
@@ -45,6 +45,7 @@ pub fn prepare(
     message: NewMessage,
     now: Timestamp,
     tokenizer: &dyn Tokenizer,
+    extractor: &dyn FactExtractor,
     ids: &dyn IdGen,
 ) -> Result<PreparedMessage> {
     if let Some((field, what)) = message.problem() {
@@ -54,14 +55,13 @@ pub fn prepare(
     let units = index_units(message.role, message.name.as_deref(), &message.content, created_at);
     // Only the user's own words are theirs: what a model or a tool said is recalled, not believed.
     let facts = if message.role == Role::User {
-        fact::extract(&message.content)
-            .into_iter()
-            .map(|found| new_fact(found, created_at, ids))
-            .collect()
+        let id = || FactId::from_uuid(ids.next());
+        let found = extractor.extract(&message.content).into_iter();
+        found.map(|found| NewFact::of(found, extractor.name(), created_at, id())).collect()
     } else {
         Vec::new()
     };
-    let entities = own_entities(&message.content)
+    let entities = entity::extract(&message.content)
         .into_iter()
         .map(|(kind, value)| NewEntity { id: EntityId::from_uuid(ids.next()), kind, value })
         .collect();
@@ -148,25 +148,6 @@ pub fn index_units(role: Role, name: Option<&str>, content: &str, at: Timestamp)
         unit
     };
     passages(content, PassageSizes::MESSAGE).into_iter().map(index).collect()
-}
-
-/// The typed values of a message, without those that stand only in what it quotes, reports or
-/// imagines: they are nothing that the session has settled.
-fn own_entities(content: &str) -> Vec<(entity::EntityKind, String)> {
-    let mut found = entity::extract(content);
-    let borrowed = fact::borrowed(content);
-    if !borrowed.is_empty() {
-        let within = |at: usize| borrowed.iter().any(|range| range.contains(&at));
-        found.retain(|(_, value)| {
-            let mut places = content.match_indices(value.as_str()).peekable();
-            places.peek().is_none() || places.any(|(at, _)| !within(at))
-        });
-    }
-    found
-}
-
-fn new_fact(found: fact::Extracted, observed_at: Timestamp, ids: &dyn IdGen) -> NewFact {
-    NewFact::of(found, observed_at, FactId::from_uuid(ids.next()))
 }
 
 fn content_hash(

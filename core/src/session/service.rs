@@ -7,15 +7,15 @@ use super::append::{MAX_BATCH, MAX_BATCH_BYTES, Ready, prepare};
 use crate::embedding::EmbeddingService;
 use crate::entity::Entity;
 use crate::error::{Error, Result};
-use crate::fact::{Known, Rejections, resolve};
+use crate::fact::{Forms, Known, Rejections, Said, resolve};
 use crate::ids::{ExternalId, FactId, FileRefId, SessionId, SummaryId};
 use crate::page::{Page, PageRequest};
 use crate::ports::{
-    Applied, AppliedMessage, Clock, IdGen, Idempotency, LedgerLimits, Namespace, Precondition,
-    RecordKey, Store, TermId, Tokenizer, Write, WriteBatch,
+    Applied, AppliedMessage, Clock, FactExtractor, IdGen, Idempotency, LedgerLimits, Namespace,
+    Precondition, RecordKey, Store, TermId, Tokenizer, UnitKey, Write, WriteBatch,
 };
 use crate::scope::Scope;
-use crate::session::{FileRef, Message, NewFileRef, NewMessage, PreparedMessage, Session};
+use crate::session::{FileRef, Message, NewFileRef, NewMessage, PreparedMessage, Role, Session};
 use crate::summary::{ROLL_EVERY, RolledFrom, Summary, roll};
 use crate::text::query_terms;
 
@@ -27,6 +27,8 @@ const ATTEMPTS: usize = 4;
 const MOST_POSTINGS: usize = 16_384;
 /// Facts of each sort that corrections and retractions of one append are matched with.
 const KNOWN_FACTS: usize = 64;
+/// Messages that corrections and retractions are matched with, of the session and beyond it.
+const SAID_BEFORE: usize = 64;
 /// Words that facts are looked up by for it.
 const MAX_WORDS: usize = 64;
 
@@ -51,11 +53,13 @@ pub struct SessionService {
     ids: Arc<dyn IdGen>,
     tokenizer: Arc<dyn Tokenizer>,
     embeddings: Option<EmbeddingService>,
+    extractor: Arc<dyn FactExtractor>,
     rejections: Option<Rejections>,
 }
 
 impl SessionService {
-    /// A service over its ports; without embeddings, messages are recalled by their words alone.
+    /// A service over its ports, with the built-in extractor of facts; without embeddings, messages are recalled
+    /// by their words alone.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
@@ -64,7 +68,14 @@ impl SessionService {
         tokenizer: Arc<dyn Tokenizer>,
         embeddings: Option<EmbeddingService>,
     ) -> Self {
-        Self { store, clock, ids, tokenizer, embeddings, rejections: None }
+        let extractor = Arc::new(Forms);
+        Self { store, clock, ids, tokenizer, embeddings, extractor, rejections: None }
+    }
+
+    /// The same, with another extractor of facts.
+    #[must_use]
+    pub fn with_extractor(self, extractor: Arc<dyn FactExtractor>) -> Self {
+        Self { extractor, ..self }
     }
 
     /// The same, to which what was rejected stays so.
@@ -114,12 +125,12 @@ impl SessionService {
                  several calls"
             )));
         }
-        let mut ready = self.ready(scope, messages, options).await?;
+        let mut ready = self.ready(scope, session, messages, options).await?;
         for attempt in 1.. {
             let batch = self.batch_of(scope, session, &ready, attempt < ATTEMPTS).await?;
             match self.store.apply(batch).await {
                 Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {
-                    self.read_again(scope, &mut ready).await?;
+                    self.read_again(scope, session, &mut ready).await?;
                 }
                 applied => return applied.map(|Applied { messages, .. }| messages),
             }
@@ -131,6 +142,7 @@ impl SessionService {
     pub(crate) async fn ready(
         &self,
         scope: &Scope,
+        session: &SessionId,
         messages: Vec<NewMessage>,
         options: AppendOptions,
     ) -> Result<Ready> {
@@ -138,14 +150,14 @@ impl SessionService {
         let count = messages.len();
         let mut prepared = Vec::with_capacity(count);
         for (index, message) in messages.into_iter().enumerate() {
-            let mut ready =
-                prepare(message, now, &*self.tokenizer, &*self.ids).map_err(|error| {
-                    if count == 1 {
-                        error
-                    } else {
-                        Error::new(error.kind(), format!("messages[{index}]: {}", error.message()))
-                    }
-                })?;
+            let prepare = prepare(message, now, &*self.tokenizer, &*self.extractor, &*self.ids);
+            let mut ready = prepare.map_err(|error| {
+                if count == 1 {
+                    error
+                } else {
+                    Error::new(error.kind(), format!("messages[{index}]: {}", error.message()))
+                }
+            })?;
             if options.of_a_guest {
                 ready.facts.clear();
             }
@@ -162,14 +174,14 @@ impl SessionService {
             idempotency: options.idempotency,
             now,
         };
-        self.derive(scope, &mut ready).await?;
+        self.derive(scope, session, &mut ready).await?;
         Ok(ready)
     }
 
     /// Adds what messages are stored with: what their facts refer to, the keys under which these may have
     /// been rejected, and vectors.
-    async fn derive(&self, scope: &Scope, ready: &mut Ready) -> Result<()> {
-        ready.erasures = self.resolve_facts(scope, &mut ready.prepared).await?;
+    async fn derive(&self, scope: &Scope, session: &SessionId, ready: &mut Ready) -> Result<()> {
+        ready.erasures = self.resolve_facts(scope, session, &mut ready.prepared).await?;
         if let Some(rejections) = &self.rejections {
             for fact in ready.prepared.iter_mut().flat_map(|message| &mut message.facts) {
                 fact.rejection = rejections.keys(scope, fact);
@@ -184,13 +196,18 @@ impl SessionService {
 
     /// After a lost race: reads the facts anew that messages refer to, where something of the scope was
     /// erased since they were read.
-    pub(crate) async fn read_again(&self, scope: &Scope, ready: &mut Ready) -> Result<()> {
+    pub(crate) async fn read_again(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        ready: &mut Ready,
+    ) -> Result<()> {
         if let Some(unresolved) = &ready.unresolved
             && self.store.erasures(scope).await? != ready.erasures
         {
             ready.prepared.clone_from(unresolved);
             ready.beside.clear();
-            self.derive(scope, ready).await?;
+            self.derive(scope, session, ready).await?;
         }
         Ok(())
     }
@@ -287,20 +304,80 @@ impl SessionService {
     async fn resolve_facts(
         &self,
         scope: &Scope,
+        session: &SessionId,
         prepared: &mut [PreparedMessage],
     ) -> Result<Option<u64>> {
         let Some(last) = prepared.iter().rposition(refers) else {
             return Ok(None);
         };
         let erasures = self.store.erasures(scope).await?;
-        let mut known = match erasures {
-            Some(_) => self.known_facts(scope, &prepared[..=last]).await?,
-            None => Vec::new(),
+        let (mut known, stored) = match erasures {
+            Some(_) => (
+                self.known_facts(scope, &prepared[..=last]).await?,
+                self.said_before(scope, session, &prepared[..=last]).await?,
+            ),
+            None => (Vec::new(), Vec::new()),
         };
-        for message in &mut prepared[..=last] {
-            resolve(&mut message.facts, &mut known, || FactId::from_uuid(self.ids.next()));
+        for at in 0..=last {
+            let (before, rest) = prepared.split_at_mut(at);
+            let Some(message) = rest.first_mut().filter(|message| !message.facts.is_empty()) else {
+                continue;
+            };
+            let earlier = before.iter().rev().filter(|said| said.role == Role::User);
+            let earlier = earlier.take(SAID_BEFORE).map(|said| Said {
+                message: said.id,
+                here: true,
+                at: said.created_at,
+                content: &said.content,
+            });
+            let stored = stored.iter().map(|said| Said {
+                message: said.id,
+                here: said.session == *session,
+                at: said.created_at,
+                content: &said.content,
+            });
+            let mut said: Vec<Said<'_>> = stored.collect();
+            said.extend(earlier.collect::<Vec<_>>().into_iter().rev());
+            resolve(&mut message.facts, &mut known, &said, || FactId::from_uuid(self.ids.next()));
         }
         Ok(erasures)
+    }
+
+    /// Messages of the user that corrections may mean, the newest last: the last ones of the session, and those of
+    /// the scope that share the most telling words with a correction.
+    async fn said_before(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        prepared: &[PreparedMessage],
+    ) -> Result<Vec<Arc<Message>>> {
+        let words: Vec<String> = prepared
+            .iter()
+            .flat_map(|message| &message.facts)
+            .filter(|fact| fact.refers.is_some())
+            .flat_map(|fact| query_terms(&fact.text))
+            .take(MAX_WORDS)
+            .collect();
+        let terms: Vec<TermId> = words.iter().map(|word| TermId::of(word)).collect();
+        let found = self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
+        let mut shared: BTreeMap<UnitKey, f32> = BTreeMap::new();
+        for list in &found.lists {
+            for posting in list {
+                *shared.entry(posting.key).or_default() += 1.0 / (list.len() as f32).sqrt();
+            }
+        }
+        let mut keys: Vec<(UnitKey, f32)> = shared.into_iter().collect();
+        keys.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| b.0.cmp(&a.0)));
+        keys.truncate(SAID_BEFORE);
+        let keys: Vec<UnitKey> = keys.into_iter().map(|(key, _)| key).collect();
+        let found = self.store.messages_at(scope, &keys).await?;
+        let mut said: Vec<Arc<Message>> = found.into_iter().map(|(_, message)| message).collect();
+        let recent = self.store.recent_messages(scope, session, SAID_BEFORE).await?;
+        said.extend(recent.into_iter().map(Arc::new));
+        said.retain(|message| message.role == Role::User);
+        said.sort_by_key(|message| message.seq);
+        said.dedup_by_key(|message| message.seq);
+        Ok(said)
     }
 
     /// The facts of the ledger that statements may refer to, the newest last: the newest ones, those
@@ -308,7 +385,7 @@ impl SessionService {
     async fn known_facts(&self, scope: &Scope, prepared: &[PreparedMessage]) -> Result<Vec<Known>> {
         let referring = prepared.iter().flat_map(|message| &message.facts);
         let words: Vec<String> = referring
-            .filter(|fact| fact.refers)
+            .filter(|fact| fact.refers.is_some())
             .flat_map(|fact| query_terms(&fact.text))
             .take(MAX_WORDS)
             .collect();
@@ -476,7 +553,7 @@ pub(crate) fn no_session() -> Error {
 
 /// Whether a message says something that only has a meaning by what was said before.
 fn refers(message: &PreparedMessage) -> bool {
-    message.facts.iter().any(|fact| fact.refers)
+    message.facts.iter().any(|fact| fact.refers.is_some())
 }
 
 /// Within one append, an `external_id` may stand for one content only.

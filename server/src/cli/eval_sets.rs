@@ -80,9 +80,12 @@ fn human_facts(report: &FactsReport) -> String {
         lines.join("\n")
     };
     format!(
-        "{} messages\n{}\nmissed:\n{}\nfalse finds:\n{}",
+        "{} messages\n{}\nheader: {} found, {} of them right ({})\nmissed:\n{}\nfalse finds:\n{}",
         report.messages,
         table(&["kind", "labelled", "found", "precision", "recall", "F1"], rows),
+        report.header.found,
+        report.header.matched,
+        percent(report.header.precision),
         list(&report.missed),
         list(&report.false_finds),
     )

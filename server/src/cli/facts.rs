@@ -40,6 +40,7 @@ pub(super) struct FactJson {
     weight: f32,
     active: bool,
     observed_at: String,
+    extracted_by: Option<String>,
     sources: Vec<String>,
 }
 
@@ -57,6 +58,7 @@ impl From<Fact> for FactJson {
             weight: fact.weight,
             active,
             observed_at: fact.observed_at.to_rfc3339(),
+            extracted_by: fact.extracted_by,
             sources: fact.sources.iter().map(|id| format!("msg:{id}")).collect(),
         }
     }

@@ -23,7 +23,7 @@ use throughline_core::context::ContextService;
 use throughline_core::document::{DocumentLimits, DocumentService};
 use throughline_core::embedding::{EmbeddingService, JobQuota, Placement, Worked};
 use throughline_core::erase::{EraseService, Replayed, check};
-use throughline_core::fact::{FactService, Rejecting, Rejections};
+use throughline_core::fact::{FactService, Forms, Rejecting, Rejections};
 use throughline_core::persona::{PersonaLimits, PersonaPorts, PersonaService};
 use throughline_core::ports::{
     Cache, Clock, Embedder, ErasureLedger, Health, HotHeads, IdGen, LedgerIdentity, Rate,
@@ -168,6 +168,7 @@ impl Engine {
             Arc::clone(&tokenizer),
             embeddings.clone(),
         )
+        .with_extractor(Arc::new(Forms))
         .with_rejections(rejections.clone());
         let facts = FactService::new(
             Arc::clone(&store),

@@ -3,12 +3,13 @@
 //! A found fact matches a labelled one of the same kind when its value equals the label's (case,
 //! punctuation and articles aside), when one contains the other and the shorter has at least half
 //! of the words of the longer, or when it has no value and its sentence holds the label's. Each
-//! label matches once.
+//! label matches once. Instructions enter the header of every context, so they are counted apart.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use throughline_core::fact::{Extracted, extract};
+use throughline_core::fact::{Extracted, FactKind, Forms};
+use throughline_core::ports::FactExtractor;
 
 /// A message with what it states.
 #[derive(Debug, Clone, Deserialize)]
@@ -47,6 +48,17 @@ pub struct FactScore {
     pub f1: f64,
 }
 
+/// Finds that the header of every context shows.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct HeaderScore {
+    /// Instructions found.
+    pub found: usize,
+    /// Those that were labelled.
+    pub matched: usize,
+    /// Matched ÷ found; 1 where nothing was found.
+    pub precision: f64,
+}
+
 /// A fact that was missed, or found where none is.
 #[derive(Debug, Clone, Serialize)]
 pub struct FactCase {
@@ -68,6 +80,8 @@ pub struct FactsReport {
     /// Over all kinds.
     #[serde(flatten)]
     pub all: FactScore,
+    /// Of what enters the header.
+    pub header: HeaderScore,
     /// By kind.
     pub by_kind: BTreeMap<String, FactScore>,
     /// Labelled and not found.
@@ -81,7 +95,7 @@ pub struct FactsReport {
 pub fn facts(messages: &[LabelledMessage]) -> FactsReport {
     let mut report = FactsReport { messages: messages.len(), ..FactsReport::default() };
     for message in messages {
-        let found = extract(&message.text);
+        let found = Forms.extract(&message.text);
         let mut taken = vec![false; found.len()];
         let mut open: Vec<&Label> = Vec::new();
         for label in &message.facts {
@@ -118,6 +132,12 @@ pub fn facts(messages: &[LabelledMessage]) -> FactsReport {
         score.rate();
     }
     all.rate();
+    let header = report.by_kind.get(FactKind::Instruction.as_str()).copied().unwrap_or_default();
+    report.header = HeaderScore {
+        found: header.found,
+        matched: header.matched,
+        precision: if header.found == 0 { 1.0 } else { header.precision },
+    };
     report.all = all;
     report
 }
@@ -181,6 +201,7 @@ mod tests {
             message("I live in Oslo.", &[]),
             message("The sky.", &[("fact", "sky"), ("task", "sky")]),
         ]);
+        assert_eq!((report.header.found, report.header.precision), (0, 1.0));
         let all = report.all;
         assert_eq!((all.labelled, all.found, all.matched), (3, 2, 1));
         assert_eq!((all.precision, report.missed.len(), report.false_finds.len()), (0.5, 2, 1));
@@ -197,7 +218,7 @@ mod tests {
             ("", "c", false),
         ];
         for (found, label, expected) in table {
-            let mut fact = extract("I live in Porto.").remove(0);
+            let mut fact = Forms.extract("I live in Porto.").remove(0);
             fact.value = Some(found.to_owned());
             let label = Label { kind: "fact".to_owned(), value: label.to_owned() };
             assert_eq!(matches(&label, &fact), expected, "{found} {}", label.value);

@@ -2,7 +2,8 @@
 //! hold any more, or never did, stays away.
 //!
 //! Each case is imported into a fresh store of a user and asked about with default options at the
-//! given budget. The turn itself does not count: what it holds was not remembered.
+//! given budget. The turn itself does not count: what it holds was not remembered. A stale value counts where
+//! its correction does not stand behind it in the same line.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ pub struct Case {
     pub ask: String,
     /// What the context must hold.
     pub holds: Vec<String>,
-    /// What it must not hold.
+    /// What it must not hold without its correction beside it.
     pub stale: Vec<String>,
 }
 
@@ -68,7 +69,7 @@ pub struct CaseScore {
     pub holds: f64,
     /// Cases that name something stale.
     pub with_stale: usize,
-    /// Share of those whose context holds any of it.
+    /// Share of those whose context holds any of it without its correction.
     pub stale: f64,
     #[serde(skip)]
     held: usize,
@@ -193,7 +194,7 @@ fn judge(case: &Case, context: &AssembledContext, failures: &mut Vec<Failure>) {
         });
     };
     for text in &case.holds {
-        if places(context, text).is_empty() {
+        if places(context, text, |_| true).is_empty() {
             let fates = context.items.iter().filter(|item| item.section.as_str() == "header");
             let fates =
                 fates.map(|item| format!("{} {}", item.kind.as_str(), item.reason.as_str()));
@@ -201,22 +202,30 @@ fn judge(case: &Case, context: &AssembledContext, failures: &mut Vec<Failure>) {
         }
     }
     for text in &case.stale {
-        let places = places(context, text);
+        let places = places(context, text, |line| !is_corrected(line, text));
         if !places.is_empty() {
             fail("stale", text, places);
         }
     }
 }
 
-/// The messages of a payload that hold a text, each as its role, place and the line.
-fn places(context: &AssembledContext, text: &str) -> Vec<String> {
+/// Whether every place of a text in a line has its correction behind it.
+fn is_corrected(line: &str, text: &str) -> bool {
+    let line = line.to_lowercase();
+    let last = line.rmatch_indices(&text.to_lowercase()).next();
+    let marks = [" (corrected on ", " (said at ", " (taken back on "];
+    last.is_some_and(|(at, _)| marks.iter().any(|mark| line[at..].contains(mark)))
+}
+
+/// The messages of a payload that hold a text, each as its role, place and the line. `counts` says which lines.
+fn places(context: &AssembledContext, text: &str, counts: impl Fn(&str) -> bool) -> Vec<String> {
     let text = text.to_lowercase();
     let turn = context.payload().count() - 1;
     let said = context.payload().take(turn).enumerate();
     said.flat_map(|(at, message)| {
         let lines = message.content.lines().enumerate();
-        let held = lines.filter(|(_, line)| line.to_lowercase().contains(&text));
-        held.map(move |(line, found)| {
+        let held = lines.filter(|(_, line)| line.to_lowercase().contains(&text) && counts(line));
+        held.map(|(line, found)| {
             format!("{} {at}, line {}: {found:.120}", message.role.as_str(), line + 1)
         })
         .collect::<Vec<_>>()

@@ -28,7 +28,7 @@ use crate::compose::Engine;
 use crate::config::Config;
 use crate::import::{Question, Sample, import};
 
-pub use facts::{FactCase, FactScore, FactsReport, Label, LabelledMessage, facts};
+pub use facts::{FactCase, FactScore, FactsReport, HeaderScore, Label, LabelledMessage, facts};
 pub use instructions::{Case, CaseScore, Failure, InstructionsReport, Part, Said, instructions};
 pub use matrix::{LeftOut, Matrix, matrix};
 pub use report::{Report, Score};

@@ -6,6 +6,7 @@ mod cli;
 mod clocks;
 #[cfg(feature = "live-tests")]
 mod combinations;
+mod corrections;
 mod doctor;
 #[cfg(feature = "live-tests")]
 mod erasing;

@@ -110,6 +110,17 @@ impl ScopeState {
     }
 
     pub(super) fn add_fact(&mut self, session: &SessionId, source: MessageId, new: &NewFact) {
+        let Some(earlier) = new.stated_in else { return self.state_fact(session, source, new) };
+        let said = self.sessions.iter().find_map(|thread| {
+            let held = thread.messages.iter().any(|held| held.message.id == earlier);
+            held.then(|| thread.head.id.clone())
+        });
+        if let Some(session) = said {
+            self.state_fact(&session, earlier, new);
+        }
+    }
+
+    fn state_fact(&mut self, session: &SessionId, source: MessageId, new: &NewFact) {
         let rejected = new.rejection.iter().any(|key| self.rejected.contains(key));
         let mut status = FactStatus::Active;
         let Some(held) = self.rival(new) else {
@@ -170,6 +181,7 @@ impl ScopeState {
                 weight: 1.0,
                 status,
                 observed_at: new.observed_at,
+                extracted_by: new.extracted_by.clone(),
             },
         });
     }

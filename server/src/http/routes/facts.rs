@@ -155,7 +155,7 @@ pub(crate) struct SearchJson {
     "text": "The Alfred cutover is on 21 May.", "subject": "Alfred cutover", "attribute": "date",
     "value": "21 May", "tags": ["project:alfred"], "session": "support-17",
     "sources": ["msg:0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11"], "weight": 1.0, "holds": true,
-    "superseded_by": null, "observed_at": "2026-03-02T09:14:00Z"
+    "superseded_by": null, "observed_at": "2026-03-02T09:14:00Z", "extracted_by": "forms/1"
 }))]
 pub(crate) struct FactJson {
     id: String,
@@ -177,6 +177,8 @@ pub(crate) struct FactJson {
     superseded_by: Option<String>,
     #[schema(format = DateTime)]
     observed_at: String,
+    /// Name and version of the extractor that found it; null where it was told directly.
+    extracted_by: Option<String>,
 }
 
 impl FactJson {
@@ -199,6 +201,7 @@ impl FactJson {
                 FactStatus::Superseded(by) => Some(by.to_string()),
             },
             observed_at: fact.observed_at.to_rfc3339(),
+            extracted_by: fact.extracted_by,
         }
     }
 }

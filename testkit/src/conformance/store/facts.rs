@@ -11,6 +11,8 @@ use crate::build::{at, fact, message, retraction, say, scope, session, slot_fact
 
 pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["facts":
     every_field_is_kept,
+    a_fact_may_be_stated_in_an_earlier_message,
+    a_fact_of_a_message_that_is_gone_is_not_stored,
     numbers_are_of_the_scope,
     a_restatement_strengthens,
     a_restatement_is_told_by_what_it_says,
@@ -38,7 +40,7 @@ async fn every_field_is_kept(store: Port) {
         tags: vec!["project:alfred".to_owned(), "ünïcode".to_owned()],
         ..slot_fact("project alfred", "database", "SQLite", at(7))
     };
-    let bare = fact("Bees hum", at(-3));
+    let bare = NewFact { extracted_by: None, ..fact("Bees hum", at(-3)) };
     let sources =
         [state(&store, "s1", full.clone()).await, state(&store, "s2", bare.clone()).await];
     let held = facts(&store, &scope("a")).await;
@@ -51,7 +53,31 @@ async fn every_field_is_kept(store: Port) {
         assert_eq!((&held.value, held.observed_at), (&new.value, new.observed_at));
         assert_eq!((&held.sources, held.weight), (&vec![source], 1.0));
         assert_eq!(held.status, FactStatus::Active);
+        assert_eq!(held.extracted_by, new.extracted_by);
     }
+}
+
+async fn a_fact_may_be_stated_in_an_earlier_message(store: Port) {
+    let first = put_one(&store, &scope("a"), "s1", say("It leaves at 7:40.").build()).await.id;
+    let old =
+        NewFact { stated_in: Some(first), ..slot_fact("project", "leaves at", "7:40", at(1)) };
+    let new = slot_fact("project", "leaves at", "8:15", at(2));
+    let said = say("At 8:15, not 7:40.").fact(old).fact(new.clone()).build();
+    let second = put_one(&store, &scope("a"), "s2", said).await.id;
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!(held[0].sources, [first]);
+    assert_eq!(held[0].session, Some(session("s1")));
+    assert_eq!(held[0].status, FactStatus::Superseded(new.id));
+    assert_eq!((&held[1].sources, held[1].status), (&vec![second], FactStatus::Active));
+}
+
+async fn a_fact_of_a_message_that_is_gone_is_not_stored(store: Port) {
+    let nowhere = MessageId::from_uuid(fact("x", at(1)).id.as_uuid());
+    let old = NewFact { stated_in: Some(nowhere), ..fact("Bees hum", at(1)) };
+    let said = say("Not so.").fact(old).fact(fact("Cats purr", at(2))).build();
+    put_one(&store, &scope("a"), "s1", said).await;
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!(held.iter().map(|fact| fact.text.as_str()).collect::<Vec<_>>(), ["Cats purr"]);
 }
 
 async fn numbers_are_of_the_scope(store: Port) {

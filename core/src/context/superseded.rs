@@ -1,0 +1,443 @@
+//! Superseded values in what is recalled. A sentence that states one stays, with what replaced it beside the value:
+//! `7:40 (corrected on 3 March: 8:15)`. It is left out where the value is all that it says, and where the value was
+//! taken back or rejected; a question about the past gets it then, too.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::account::{Item, ItemKind, Outcome, Reason, Section};
+use super::recall::{Candidates, FactCandidate, Mark, MessageCandidate};
+use crate::entity::Entity;
+use crate::fact::{Fact, FactKind, SupersededFact, place};
+use crate::ids::MessageId;
+use crate::session::{Message, Role};
+use crate::summary::SummaryLine;
+use crate::text::{clip, fold_spaces, query_terms, sentences};
+use crate::time::Timestamp;
+
+/// Superseded facts read for one turn: those of the newest changes.
+pub(super) const SUPERSEDED_READ: usize = 96;
+/// Messages after a statement that may echo it.
+const ECHO: u64 = 2;
+/// A rest of a passage that is shorter is not worth a line.
+const LEAST_REST: usize = 12;
+/// Longest new value that is shown beside an old one.
+const MAX_NEW_CHARS: usize = 80;
+
+/// Stemmed words beside a value that say nothing more.
+const IDLE: &[&str] = &[
+    "live", "work", "name", "call", "move", "answer", "repli", "reply", "respond", "pleas",
+    "alway", "never", "hi", "hello", "now", "futur", "write", "use", "prefer", "like", "favourit",
+    "favorit", "actual", "note", "got", "ok", "okay", "thank", "noted", "forward", "go",
+];
+
+/// Words that ask about what was before.
+const PAST: &[&str] = &[
+    "before", "previously", "originally", "original", "formerly", "former", "earlier", "initially",
+    "initial", "history", "past", "old", "changed", "change", "used", "first", "was", "were",
+    "did", "previous", "ago", "once", "had", "back", "until",
+];
+
+/// What a turn must not be told as if it held.
+pub(super) struct Superseded<'a> {
+    rows: Vec<Row<'a>>,
+    turn: HashSet<String>,
+    /// Whether the turn asks about the past: then nothing is left out.
+    of_the_past: bool,
+}
+
+struct Row<'a> {
+    old: &'a SupersededFact,
+    /// The old value, or the whole statement where it has none.
+    value: String,
+    /// What holds instead; `None` where it was taken back.
+    new: Option<String>,
+    /// Whether what states it is left out: it was taken back, or rejected directly.
+    hides: bool,
+    /// Words of the old value that the new one does not have.
+    words: HashSet<String>,
+    /// Words of the rest of the statement and of what it is about.
+    about: HashSet<String>,
+}
+
+/// What becomes of a sentence.
+enum Fate {
+    Stays,
+    Marked(Mark),
+    LeftOut,
+}
+
+fn terms(text: &str) -> HashSet<String> {
+    query_terms(text).into_iter().collect()
+}
+
+impl<'a> Superseded<'a> {
+    pub(super) fn of(turn: &str, superseded: &'a [SupersededFact]) -> Self {
+        let rows = superseded.iter().map(Row::of).collect();
+        Self { rows, turn: terms(turn), of_the_past: asks_about_the_past(turn) }
+    }
+
+    /// The candidates with their marks and without what is left out, and the account of what was left out whole.
+    pub(super) fn without(&self, candidates: &Candidates) -> (Candidates, Vec<Item>) {
+        let mut kept = Candidates::default();
+        let mut dropped = Vec::new();
+        for candidate in &candidates.messages {
+            match self.marked(candidate) {
+                None => kept.messages.push(candidate.clone()),
+                Some(rest) => {
+                    if rest.is_empty() {
+                        dropped.push(message_item(candidate));
+                    }
+                    kept.messages.extend(rest);
+                }
+            }
+        }
+        for candidate in &candidates.facts {
+            match self.marked_fact(&candidate.fact) {
+                Some(fact) => {
+                    let fact = fact.into_owned();
+                    kept.facts.push(FactCandidate { fact, score: candidate.score });
+                }
+                None => dropped.push(fact_item(candidate)),
+            }
+        }
+        // A document is what its keeper says now: it is brought up to date, not talked over.
+        kept.documents.clone_from(&candidates.documents);
+        (kept, dropped)
+    }
+
+    /// What stays of a passage, with its marks, or `None` where it stays as it is.
+    fn marked(&self, candidate: &MessageCandidate) -> Option<Vec<MessageCandidate>> {
+        let (message, range) = (&candidate.message, candidate.range.clone());
+        let passage = message.content.get(range.clone())?;
+        // Words are taken apart only of passages that a row may concern: there are many of both.
+        let concerns = |row: &&Row<'_>| row.precedes(message) && row.may_concern(message, passage);
+        let rows: Vec<&Row<'_>> = self.rows.iter().filter(concerns).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let mut rest: Vec<Range<usize>> = Vec::new();
+        let mut marks: Vec<Mark> = Vec::new();
+        let mut left_out = false;
+        let mut at = 0;
+        for sentence in sentences(passage) {
+            let Some(offset) = passage[at..].find(sentence) else { continue };
+            let (start, end) = (at + offset, at + offset + sentence.len());
+            at = end;
+            let mut fate = Fate::Stays;
+            for row in &rows {
+                match row.fate(message, sentence, &rows, self.of_the_past) {
+                    Fate::Stays => {}
+                    Fate::Marked(mark) => {
+                        let at = range.start + start + mark.at;
+                        if marks.iter().all(|held| held.at != at) {
+                            marks.push(Mark { at, text: mark.text });
+                        }
+                    }
+                    Fate::LeftOut => {
+                        fate = Fate::LeftOut;
+                        break;
+                    }
+                }
+            }
+            if matches!(fate, Fate::LeftOut) {
+                left_out = true;
+                continue;
+            }
+            match rest.last_mut() {
+                Some(last) if passage[last.end..start].trim().is_empty() => last.end = end,
+                _ => rest.push(start..end),
+            }
+        }
+        marks.sort_by_key(|mark| mark.at);
+        if !left_out {
+            let candidate = MessageCandidate { marks, ..candidate.clone() };
+            return Some(vec![candidate]);
+        }
+        // However short, a word that the turn asks about is worth it.
+        let asked = |part: &Range<usize>| !terms(&passage[part.clone()]).is_disjoint(&self.turn);
+        rest.retain(|part| part.len() >= LEAST_REST || asked(part));
+        let part = |part: Range<usize>| {
+            let range = range.start + part.start..range.start + part.end;
+            let within = |mark: &&Mark| range.start < mark.at && mark.at <= range.end;
+            let marks = marks.iter().filter(within).cloned().collect();
+            MessageCandidate { range: range.clone(), marks, ..candidate.clone() }
+        };
+        Some(rest.into_iter().map(part).collect())
+    }
+
+    /// A fact whose sentence may also state what does not hold any more: marked, or `None` where it is left out.
+    pub(super) fn marked_fact<'f>(&self, fact: &'f Fact) -> Option<Cow<'f, Fact>> {
+        let mut marked = Cow::Borrowed(fact);
+        for row in self.rows.iter().filter(|row| row.old.fact.text == fact.text) {
+            if row.hides && !self.of_the_past {
+                return None;
+            }
+            if let Some(at) = place(&marked.text, &row.value) {
+                let mark = row.mark(fact.observed_at);
+                marked.to_mut().text.insert_str(at + row.value.len(), &mark);
+            }
+        }
+        Some(marked)
+    }
+
+    /// A line of a summary: marked, or `None` where it is left out.
+    pub(super) fn marked_line<'l>(&self, line: &'l SummaryLine) -> Option<Cow<'l, str>> {
+        let (speaker, said) = line.text.split_once(": ").unwrap_or(("", &line.text));
+        let words = terms(said);
+        let mut text = Cow::Borrowed(line.text.as_str());
+        for row in &self.rows {
+            let by = &row.old.by.sources;
+            if by.contains(&line.source) || !row.is_before(&line.source) {
+                continue;
+            }
+            let own = row.old.fact.sources.contains(&line.source);
+            let after = row.old.fact.sources.last().is_some_and(|last| line.source > *last);
+            let echo = speaker == Role::Assistant.as_str() && after && row.echoes(&words);
+            if !own && !echo && !row.states(&words) {
+                continue;
+            }
+            if !self.of_the_past && (row.hides || row.is_all_of(&words)) {
+                return None;
+            }
+            if let Some(at) = place(&text, &row.value) {
+                let at = at + row.value.len();
+                text.to_mut().insert_str(at, &row.mark(row.old.fact.observed_at));
+            }
+        }
+        Some(text)
+    }
+
+    /// Whether a typed value does not hold any more: it says nothing else.
+    pub(super) fn is_superseded_value(&self, entity: &Entity) -> bool {
+        let value = entity.value.to_lowercase();
+        self.rows.iter().any(|row| {
+            let old = row.value.to_lowercase();
+            let new = row.new.as_deref().unwrap_or_default().to_lowercase();
+            (old == value || row.hides && old.contains(&value))
+                && !new.contains(&value)
+                && entity.sources.iter().all(|source| row.is_before(source))
+        })
+    }
+}
+
+impl<'a> Row<'a> {
+    fn of(old: &'a SupersededFact) -> Self {
+        let by = &old.by;
+        let retracted = by.kind == FactKind::Retraction;
+        let new = by.value.as_deref().unwrap_or(&by.text);
+        let new = (!retracted).then(|| clip(&fold_spaces(new), MAX_NEW_CHARS));
+        let value = old.fact.value.clone().unwrap_or_else(|| old.fact.text.clone());
+        let mut words = terms(&value);
+        if let Some(new) = &new {
+            let new = terms(new);
+            words.retain(|term| !new.contains(term));
+        }
+        let fact = &old.fact;
+        let subject = fact.subject.as_deref().filter(|subject| *subject != "user");
+        let mut about = terms(&fact.text);
+        about.extend(terms(fact.attribute.as_deref().unwrap_or_default()));
+        about.extend(terms(subject.unwrap_or_default()));
+        about.retain(|term| !words.contains(term) && !IDLE.contains(&term.as_str()));
+        let hides = retracted || by.is_told_directly();
+        Self { old, value, new, hides, words, about }
+    }
+
+    /// Whether a message is older than what holds now, which it does not say itself.
+    fn precedes(&self, message: &Message) -> bool {
+        let by = &self.old.by;
+        (message.created_at, message.seq) < (by.observed_at, self.old.by_said)
+            && !by.sources.contains(&message.id)
+    }
+
+    /// The same by ids, which are made in order of time, where a message is not at hand.
+    fn is_before(&self, message: &MessageId) -> bool {
+        self.old.by.sources.first().is_none_or(|first| message < first)
+    }
+
+    fn may_concern(&self, message: &Message, passage: &str) -> bool {
+        self.old.fact.sources.contains(&message.id)
+            || self.is_answered_by(message)
+            || place(passage, &self.value).is_some()
+            || self.hides
+    }
+
+    /// Whether a message is the assistant's, right after the statement.
+    fn is_answered_by(&self, message: &Message) -> bool {
+        let near = |said: &u64| message.seq > *said && message.seq <= *said + ECHO;
+        message.role == Role::Assistant
+            && Some(&message.session) == self.old.fact.session.as_ref()
+            && self.old.said.iter().any(near)
+    }
+
+    fn fate(
+        &self,
+        message: &Message,
+        sentence: &str,
+        rows: &[&Row<'_>],
+        of_the_past: bool,
+    ) -> Fate {
+        let own = self.old.fact.sources.contains(&message.id);
+        let stated = place(sentence, &self.value);
+        if !self.hides && stated.is_none() && !self.old.fact.kind.is_standing() {
+            return Fate::Stays;
+        }
+        let said = terms(sentence);
+        let states = if own {
+            stated.is_some() || self.repeats(sentence, &said)
+        } else {
+            // A correction that was corrected names the first value to say that it does not hold.
+            let corrects = rows.iter().any(|row| {
+                row.old.fact.slot() == self.old.fact.slot()
+                    && row.old.fact.slot().is_some()
+                    && row.old.fact.sources.contains(&message.id)
+            });
+            !corrects && (self.states(&said) || self.is_answered_by(message) && self.echoes(&said))
+        };
+        if !states {
+            return Fate::Stays;
+        }
+        let hides = self.hides || stated.is_none() || self.is_all_of(&said);
+        match stated {
+            _ if hides && !of_the_past => Fate::LeftOut,
+            Some(at) => {
+                let text = self.mark(message.created_at);
+                Fate::Marked(Mark { at: at + self.value.len(), text })
+            }
+            None => Fate::Stays,
+        }
+    }
+
+    /// What is shown behind the old value, stated at `said_at`.
+    fn mark(&self, said_at: Timestamp) -> String {
+        let at = self.old.by.observed_at;
+        let how = if self.new.is_some() { "corrected" } else { "taken back" };
+        let new = self.new.as_ref().map_or_else(String::new, |new| format!(": {new}"));
+        let day = at.day_in_words();
+        if day == said_at.day_in_words() {
+            return format!(" (said at {}, {how} at {}{new})", clock(said_at), clock(at));
+        }
+        let same_year = at.date().0 == said_at.date().0;
+        let day = if same_year { day.rsplit_once(' ').map_or(&*day, |(day, _)| day) } else { &day };
+        format!(" ({how} on {day}{new})")
+    }
+
+    /// Whether a sentence of the statement's own message is the statement.
+    fn repeats(&self, sentence: &str, words: &HashSet<String>) -> bool {
+        let said = fold_spaces(sentence);
+        let text = fold_spaces(&self.old.fact.text);
+        said.contains(&text) || text.contains(&said) || self.states(words)
+    }
+
+    /// Whether a sentence states the old value as such: all of it, and something that it is about.
+    fn states(&self, said: &HashSet<String>) -> bool {
+        let telling = self.words.len() > 1
+            || self.words.iter().any(|term| term.contains(|c: char| c.is_ascii_digit()));
+        !self.words.is_empty()
+            && self.words.is_subset(said)
+            && (self.old.fact.kind.is_standing() && telling || !self.about.is_disjoint(said))
+    }
+
+    /// Whether a sentence says nothing but the value.
+    fn is_all_of(&self, said: &HashSet<String>) -> bool {
+        let slot = terms(
+            self.old.fact.attribute.as_deref().filter(|at| !at.contains('…')).unwrap_or_default(),
+        );
+        let value = terms(&self.value);
+        said.iter().all(|term| {
+            value.contains(term) || slot.contains(term) || IDLE.contains(&term.as_str())
+        })
+    }
+
+    /// Whether an answer repeats what it was just told.
+    fn echoes(&self, said: &HashSet<String>) -> bool {
+        let telling =
+            |term: &String| term.chars().count() > 3 || term.contains(|c: char| c.is_ascii_digit());
+        let specific = said.iter().any(|term| self.words.contains(term) && telling(term));
+        let all = !self.words.is_empty() && self.words.is_subset(said);
+        specific || all
+    }
+}
+
+/// The time of day, to the minute.
+fn clock(at: Timestamp) -> String {
+    let text = at.to_rfc3339();
+    text.get(11..16).unwrap_or_default().to_owned()
+}
+
+/// Whether a turn asks for what was so once.
+fn asks_about_the_past(turn: &str) -> bool {
+    let lower = turn.to_lowercase();
+    let words: Vec<&str> = lower
+        .split(|c: char| !c.is_alphanumeric() && c != '\'')
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.iter().enumerate().any(|(at, word)| match *word {
+        "used" => words.get(at + 1) == Some(&"to"),
+        // "What was the deadline first?", "what did I say?": of what the user said or had.
+        "was" | "were" | "did" | "had" => {
+            words[at + 1..].iter().take(3).any(|word| matches!(*word, "i" | "we" | "my" | "our"))
+                && words.iter().any(|word| {
+                    matches!(*word, "say" | "said" | "tell" | "ask" | "want" | "first" | "mention")
+                })
+        }
+        "first" | "change" | "back" | "once" | "old" | "past" | "until" | "ago" => false,
+        word => PAST.contains(&word),
+    }) || [
+        "at first", "in the past", "first say", "used to", "first tell", "last year", "back then",
+        "did it change", "has it changed", "my old", "our old", "the old", "long ago",
+    ]
+    .iter()
+    .any(|phrase| lower.contains(phrase))
+}
+
+fn item(kind: ItemKind, source: String, tokens: u32, score: f32) -> Item {
+    Item {
+        section: Section::Recall,
+        kind,
+        source,
+        external_id: None,
+        tokens,
+        score: Some(score),
+        outcome: Outcome::Dropped,
+        reason: Reason::Superseded,
+        span: None,
+    }
+}
+
+fn message_item(candidate: &MessageCandidate) -> Item {
+    let message = &candidate.message;
+    let whole = candidate.range.len() == message.content.len();
+    let kind = if whole { ItemKind::Message } else { ItemKind::Passage };
+    let mut item = item(kind, format!("msg:{}", message.id), message.tokens, candidate.score);
+    item.external_id.clone_from(&message.external_id);
+    item
+}
+
+fn fact_item(candidate: &FactCandidate) -> Item {
+    item(ItemKind::Fact, format!("fact:{}", candidate.fact.id), 0, candidate.score)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_about_the_past_are_told() {
+        for (turn, past) in [
+            ("What was my budget before the change?", true),
+            ("Which port did we use originally?", true),
+            ("What did I say first about the venue?", true),
+            ("Where did I live previously?", true),
+            ("Where did we use to meet? I used to know.", true),
+            ("What is the history of the deadline?", true),
+            ("When is the deadline?", false),
+            ("How did they build the pyramids?", false),
+            ("Write a note before lunch", true),
+            ("What used oil can I recycle?", false),
+        ] {
+            assert_eq!(asks_about_the_past(turn), past, "{turn}");
+        }
+    }
+}

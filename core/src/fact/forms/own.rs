@@ -1,0 +1,225 @@
+//! The sentences of a message that are the user's own words. Code, quotations, pastes, lists, and what a
+//! sentence reports, imagines or hands over to be edited are left out: of what is unclear, nothing is believed.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::text::{is_question, sentences, without_fenced};
+
+/// Longer messages are read to here: what follows is data.
+const MAX_READ: usize = 16 << 10;
+/// Stands for each byte of a quotation or of inline code.
+const MASK: u8 = b'_';
+
+/// A sentence that the user says for themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::fact) struct Sentence {
+    /// As it was written, with straight apostrophes.
+    pub(in crate::fact) text: String,
+    /// Of the same length: ASCII letters lower case, quotations and inline code masked.
+    pub(in crate::fact) lower: String,
+    /// Whether it ends in a question mark.
+    pub(in crate::fact) asks: bool,
+}
+
+impl Sentence {
+    /// What was written at `range` of [`Self::lower`].
+    pub(super) fn slice(&self, range: Range<usize>) -> &str {
+        self.text.get(range).unwrap_or_default()
+    }
+}
+
+/// A pattern that is written here and compiled once; the tests of this module use every one.
+#[expect(clippy::expect_used, reason = "a constant pattern; the tests compile it")]
+pub(in crate::fact) fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("it is valid")
+}
+
+/// A line of code, of a log or of markup.
+static DATA: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"^(?:\t| {4}|\s*(?:[{}<|>$%#]|\[[^\]]*\]|//|--|\*\*\*|\d{4}-\d\d-\d\d[t ,]|\d\d:\d\d:\d\d|",
+        r"\[?(?:info|warn(?:ing)?|error|debug|trace|fatal)\b[\]: ]|at [\w.$]+\(|traceback))",
+        r"|\b(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL)\b|exit code \d|[{};]\s*$|</?\w+[^>]*>|",
+        r#"\(\)|==|!=|=>|:=|&&|\w+\(\w*=|\{"|^\s*[\w.]+\s*=\s*\S|"#,
+        r"^\s*(?:select|insert|get|post|put|import|def|return|class|fn|let|const|var|export|curl|",
+        r"sudo|git|npm|pip|docker|todo)\b[^a-z]*[\w.]*\s*[(*/={:]",
+    ))
+});
+
+/// A list's item or a heading: a list names things and states nothing by itself.
+static LIST: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(?:[-*•+–]\s|\d{1,2}[.)]\s|\[[ x]\]|#{1,6}\s)"));
+
+/// A letter begins or ends: the message is somebody's mail.
+static LETTER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?m)^\s*(?:dear\s[^.!?\n]{1,40},|(?:hi|hello|hey)\s[a-z .]{2,30},\s*$|",
+        r"(?:best|kind|warm|many)?\s*(?:regards|wishes|thanks),?\s*$|sincerely|cheers,|best,|",
+        r"from:\s|to:\s|subject:\s|---+\s*(?:forwarded|original))",
+    ))
+});
+
+/// What comes after it is not the user's: it is somebody's text, to be edited, or a role.
+static HANDS_OVER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"\b(?:says?|said|reads?|wrote|writes|states?|stated|claims?|replied|answered|goes|quote|",
+        r"prompt|text|example|template|message|mail|email|post|tweet|article|snippet|log|output|",
+        r"readme|transcript|review|letter|note|sign|slogan|instructions?|rules?) ?[^.:]{0,60}:(?: |$)|",
+        r"^(?:so |ok |okay |and |hi,? |well )*(?:here's|here is|here are|this is what|below is|i got |",
+        r"i received |we got |i found )[^.]*:|",
+        r"\b(?:translate|rewrite|rephrase|paraphrase|proofread|summari[sz]e|reword|edit|shorten|fix|",
+        r"correct|turn|convert|polish|improve|explain|analy[sz]e|review|check) (?:this|these|that|it|",
+        r"the following|the text|below|my (?:text|essay|email|mail|message|letter|paragraph))\b|",
+        r"^(?:please |can you |could you |would you |now |ok |and )*(?:draft|compose|write|tweet|post|",
+        r"design|generate|create|print|say|type|fill|send|tell|turn|make|put|reply|add|save|note) ",
+        r"[^:]*:(?: |$)|",
+        r"^(?:please |can you |could you |now |and |let's |ok |so |hey )*(?:pretend|imagine|suppose|",
+        r"role-?play|act as|act like|let's play|you are (?:a|an|the|now|my)\b|you're (?:a|an|the) |",
+        r"in this (?:scene|scenario|story|game)|for the role|for the sake of|say (?:the|we|i|you|my)\b)",
+    ))
+});
+
+/// A line that introduces what the user says themselves.
+static ANNOUNCES: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"^(?:ok |so |and |also,? |oh |btw,? )*(?:(?:a |one |my |another )?(?:new |standing |general |quick |",
+        r"small )*(?:rule|correction|update|request|preference|reminder|instruction)s?(?: for (?:you|the future|",
+        r"our chats))?|from now on|going forward|please remember|remember|for all future [\w ]{1,24}|",
+        r"change of plans?|make a (?:mental )?note): ",
+    ))
+});
+
+/// A sentence that tells of others, or of what is not so.
+static NOT_OWN: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"\b(?:says|saying|writes|wrote|claims|claimed|claiming|thinks|reckons|swears|insists|insisted|",
+        r"according to|supposedly|allegedly|used to say|would say|reads:|i heard|heard that|",
+        r"it says|they say|people say|quote|hypothetically|imagine|suppose|pretend|what if|i wish|",
+        r"let's say|i wonder|i guess|maybe|perhaps|possibly|might|lol|haha|horoscope|my dream|dreamt|",
+        r"in (?:my|the|this|her|his|a) (?:novel|story|dream|book|film|movie|game|scene|song|poem|show|",
+        r"world|universe)|the narrator|the character|just this once|this time|just kidding|kidding|",
+        r"for example|for instance|e\.g\.)\b|",
+        r"^(?:and |but |so |or |even |as )*(?:if i |if we |had (?:i|we) |were i )(?:ever |had |were |was |",
+        r"lived |moved |went |got |told )?",
+    ))
+});
+
+/// Somebody said or told something; the user's own "I said" does not count.
+static SAID: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?:^|[^a-z'])(?:(i|i've|i'd|we|we've|what i|as i) )?(?:said|told|asked|tells|replied)\b",
+    )
+});
+
+/// The user's own sentences, in order.
+pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
+    let content = without_fenced(content);
+    let content = &content[..content.floor_char_boundary(MAX_READ)];
+    let mut found = Vec::new();
+    if LETTER.is_match(&content.to_ascii_lowercase()) {
+        return found;
+    }
+    let content = content.replace(['\u{2019}', '\u{2bc}'], "'");
+    let mut fence: Option<&str> = None;
+    for line in content.lines() {
+        let bare = line.trim_start();
+        if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark)) {
+            fence = if fence == Some(mark) { None } else { fence.or(Some(mark)) };
+            continue;
+        }
+        if fence.is_some() || bare.is_empty() || LIST.is_match(line) {
+            continue;
+        }
+        // A call of a tool, or markup: its text goes on over lines.
+        let Some((masked, closed)) = masked(line) else { return found };
+        if DATA.is_match(&masked) || DATA.is_match(&masked.to_ascii_lowercase()) {
+            continue;
+        }
+        for range in sentence_ranges(line) {
+            let (start, at) = (range.start, range.end);
+            let text = &line[range];
+            let lower = masked[start..at].to_ascii_lowercase();
+            let announced = ANNOUNCES.is_match(&lower);
+            if !announced && HANDS_OVER.is_match(&lower) {
+                return found;
+            }
+            let tells = SAID.captures_iter(&lower).any(|said| said.get(1).is_none());
+            if NOT_OWN.is_match(&lower) || tells {
+                continue;
+            }
+            found.push(Sentence { text: text.to_owned(), lower, asks: is_question(text) });
+        }
+        // What a line announces comes after it; so does what a quotation that stays open says.
+        if line.trim_end().ends_with(':') || !closed {
+            return found;
+        }
+    }
+    found
+}
+
+/// Where the sentences of a line stand. A title with its full stop ends none.
+fn sentence_ranges(line: &str) -> Vec<Range<usize>> {
+    const TITLES: [&str; 6] = ["Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St."];
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    for text in sentences(line) {
+        let Some(offset) = line[at..].find(text) else { continue };
+        let start = at + offset;
+        at = start + text.len();
+        match ranges.last_mut() {
+            Some(last) if TITLES.iter().any(|title| line[last.clone()].ends_with(title)) => {
+                last.end = at
+            }
+            _ => ranges.push(start..at),
+        }
+    }
+    ranges
+}
+
+/// A line whose quotations and inline code are masked, and whether all of them end in it. `None` where markup
+/// begins that is no text.
+fn masked(line: &str) -> Option<(String, bool)> {
+    if line.contains("<tool") || line.contains("<function") || line.contains("<|") {
+        return None;
+    }
+    let mut bytes = line.as_bytes().to_vec();
+    let mut open: Option<(char, usize)> = None;
+    let mut before = ' ';
+    for (at, c) in line.char_indices() {
+        match open {
+            Some((end, start)) if c == end => {
+                let next = line[at + c.len_utf8()..].chars().next().unwrap_or(' ');
+                if end != '\'' || !next.is_alphanumeric() {
+                    bytes[start..at].fill(MASK);
+                    open = None;
+                }
+            }
+            Some(_) => {}
+            None => {
+                let begins = !before.is_alphanumeric();
+                let end = match c {
+                    '"' if begins => '"',
+                    '“' | '„' => '”',
+                    '«' => '»',
+                    '‘' => '’',
+                    '`' => '`',
+                    '\'' if begins && line[at + 1..].contains('\'') => '\'',
+                    _ => ' ',
+                };
+                if end != ' ' {
+                    open = Some((end, at + c.len_utf8()));
+                }
+            }
+        }
+        before = c;
+    }
+    let closed = open.is_none_or(|(end, _)| end == '\'');
+    if let Some((_, start)) = open.filter(|_| !closed) {
+        bytes[start..].fill(MASK);
+    }
+    // Whole characters were replaced, so that the rest is still text.
+    String::from_utf8(bytes).ok().map(|text| (text, closed))
+}

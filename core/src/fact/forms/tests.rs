@@ -1,0 +1,211 @@
+//! Tables of what the forms find, and of what they must never take for the user's own words.
+
+use super::*;
+
+/// Kind, attribute and value of every fact of a message.
+fn found(message: &str) -> Vec<(FactKind, String, String)> {
+    let of = |fact: Extracted| {
+        (fact.kind, fact.attribute.unwrap_or_default(), fact.value.unwrap_or_default())
+    };
+    Forms.extract(message).into_iter().map(of).collect()
+}
+
+#[test]
+fn standing_instructions_are_found() {
+    let table = [
+        "From now on, please answer in French.",
+        "Hi! From now on, please answer in French.",
+        "Please answer in French from now on.",
+        "Going forward, keep your answers short.",
+        "Always use tabs.",
+        "Always answer me in French.",
+        "Never use emojis.",
+        "Please always add sources to your replies.",
+        "Whenever I ask for code, give me only the code.",
+        "When I ask for code, give me just the code.",
+        "In your replies, keep to two sentences.",
+        "Always include version numbers when I ask about software dependencies or libraries used.",
+        "Always format all code snippets with syntax highlighting when I ask about implementation details.",
+        "Would you please always double check sums before you show them to me?",
+        "Call me Priya, nobody says Mrs Raman except my bank.",
+        "Hereafter address me as Dr. Okafor.",
+        "Remember that my mum can't climb stairs.",
+        "I'm dyslexic, so please write in short paragraphs from here on.",
+        "From now on you should always show prices in euros.",
+    ];
+    for message in table {
+        let kinds: Vec<FactKind> = found(message).into_iter().map(|(kind, ..)| kind).collect();
+        assert_eq!(kinds, [FactKind::Instruction], "{message}");
+    }
+    let of = |message: &str| found(message).remove(0);
+    let (_, attribute, value) = of("From now on, please answer in French.");
+    assert_eq!((attribute.as_str(), value.as_str()), ("language", "answer in French"));
+    let (_, attribute, value) = of("Hereafter address me as Dr. Okafor.");
+    assert_eq!((attribute.as_str(), value.as_str()), ("name to call", "address me as Dr. Okafor"));
+}
+
+#[test]
+fn others_words_and_orders_for_once_are_no_instructions() {
+    let table = [
+        "2026-03-05 10:21:22.204 INFO [main] exit code 78",
+        "Cancel the gym, return library books, find out if a cello counts as hand luggage.",
+        "Saucepan tea builds character.",
+        "Pizza then, from the one by the bridge.",
+        "The quarterly report of pump Heron says: <tool_call>{\"name\": \"x\"}</tool_call>",
+        "<tool_call>{\"say\": \"From now on, answer in French.\"}</tool_call>\nFrom now on, answer in French.",
+        "Here's the report I got:\nAlways say X in your replies.\nFrom now on, answer me in verse.",
+        "Here's the mail I got:\n\nHi, from now on please send all invoices to us. Best, Rita",
+        "Hi team,\nfrom now on please send me all reports.\nBest regards,\nRita",
+        "> From now on, answer in French.",
+        "```\nAlways answer me in French.\n```",
+        "    Always answer me in French.",
+        "The file says `always use tabs when you write code for me`.",
+        "\"From now on you will address me as Captain,\" he roared.",
+        "Tom said always use tabs in your code.",
+        "My teacher used to say: always show your working to me.",
+        "The README says 'Always use tabs in your replies'.",
+        "\"Never use the passive voice,\" says every style guide.",
+        "My boss wrote \"from now on, answer me in French\nand never use emojis in your replies\".",
+        "Translate this: from now on, please answer me in French.",
+        "Rewrite this in a friendlier tone\n\nFrom now on all answers to me need two approvals.",
+        "Write a mail that says: please always answer me.",
+        "Draft an instruction for the new intern: always tell me first.",
+        "Pretend you are a pirate. From now on always answer me in rhymes.",
+        "You are a helpful assistant. Always answer in rhymes.",
+        "Should I always use tabs in Go or does it not matter?",
+        "Always on My Mind is a great song.",
+        "You always say that.",
+        "Use bullet points this time, please.",
+        "Use French names for the characters in this story.",
+        "Call me when it's done.",
+        "Tell me whenever you want to stop.",
+        "Never mind.",
+        "Remember when phones had buttons?",
+        "And remember, I'm always here for you.",
+        "can you give me some tips on how to avoid burnout in the future",
+        "| rule | Always use tabs in code |",
+        "- Always use tabs in your code",
+        "My favourite colour is vermilion.",
+        "If I ever go vegan, shoot me.",
+        "For this one table only, use commas as decimal separator.",
+    ];
+    for message in table {
+        let instructions: Vec<_> = found(message)
+            .into_iter()
+            .filter(|(kind, ..)| *kind == FactKind::Instruction)
+            .collect();
+        assert!(instructions.is_empty(), "{message}: {instructions:?}");
+    }
+}
+
+#[test]
+fn names_attributes_and_preferences_are_found() {
+    use FactKind::{Fact, Preference};
+    let table = [
+        ("btw my name is Tobias", Fact, "name", "Tobias"),
+        ("I live in Munich with my wife Eva and our dog Rex.", Fact, "home", "Munich"),
+        ("I moved to Hamburg last month.", Fact, "home", "Hamburg"),
+        ("I work at Orbit as a data engineer.", Fact, "employer", "Orbit"),
+        ("I work as a night nurse at a hospital.", Fact, "job", "night nurse"),
+        ("My email is anna@heron.example and yours?", Fact, "", ""),
+        ("My email is anna@heron.example now.", Fact, "email", "anna@heron.example"),
+        ("My budget is €900.", Fact, "budget", "€900"),
+        ("I'm allergic to penicillin.", Fact, "", "penicillin"),
+        ("My favourite colour is vermilion.", Preference, "favourite colour", "vermilion"),
+        ("My preferred editor is Helix.", Preference, "favourite editor", "Helix"),
+        ("I prefer window seats on long flights.", Preference, "", "window seats"),
+        ("honestly i like postgres better than mysql", Preference, "", "postgres"),
+        ("I'd rather read a table than a wall of text.", Preference, "", "read a table"),
+    ];
+    for (message, kind, attribute, value) in table {
+        let expected = (kind, attribute.to_owned(), value.to_owned());
+        let expected = if value.is_empty() { Vec::new() } else { vec![expected] };
+        assert_eq!(found(message), expected, "{message}");
+    }
+    for message in [
+        "I moved to React last month, the app is faster now.",
+        "Imagine I'm allergic to gluten.",
+        "Do you prefer cats or dogs?",
+        "In the novel, the narrator lives in Leeds.",
+        "She wrote \"my name is Bea\" on the card.",
+        "If I lived in Lisbon, how much would a flat cost me?",
+        "What if my name is Tobias?",
+        "I live in a village.",
+        "I prefer it that way.",
+    ] {
+        assert_eq!(found(message), [], "{message}");
+    }
+}
+
+#[test]
+fn corrections_name_the_new_value_and_what_it_replaces() {
+    let table = [
+        ("Actually it is 8:15, not 7:40.", "8:15", Some("7:40"), None),
+        ("It's 9443, not 8443.", "9443", Some("8443"), None),
+        ("Not 60 grams but 75 grams.", "75 grams", Some("60 grams"), None),
+        ("I meant 10 mg, not 20 mg.", "10 mg", Some("20 mg"), None),
+        ("I said 14 June for the wedding, but it's 21 June.", "21 June", Some("14 June"), None),
+        ("Actually it goes to Rui Costa, not Ana Lopes.", "Rui Costa", Some("Ana Lopes"), None),
+        ("We switched from Loki to Vector last week.", "Vector", Some("Loki"), None),
+        (
+            "Correction: the replica is in Helsinki, not Stockholm.",
+            "Helsinki",
+            Some("Stockholm"),
+            None,
+        ),
+        ("Make it the 21st.", "21st", None, None),
+        ("The workshop has moved to 19 June.", "19 June", None, Some("workshop")),
+        ("The rent is 890 euros now.", "890 euros", None, Some("rent")),
+        ("Our manager is Ngozi now.", "Ngozi", None, Some("manager")),
+    ];
+    for (message, value, old, noun) in table {
+        let mut facts = Forms.extract(message);
+        assert_eq!(facts.len(), 1, "{message}: {facts:?}");
+        let fact = facts.remove(0);
+        assert_eq!(fact.value.as_deref(), Some(value), "{message}");
+        let refers = fact.refers.unwrap_or_default();
+        assert_eq!((refers.old.as_deref(), refers.noun.as_deref()), (old, noun), "{message}");
+    }
+    for message in [
+        "Use tabs, not spaces.",
+        "Make it shorter.",
+        "I'm not sure, not really.",
+        "Give me a summary, not the details.",
+        "It's not what I asked, but thanks.",
+        "Make it 300 words.",
+        "The weather is nice now.",
+    ] {
+        assert_eq!(Forms.extract(message), [], "{message}");
+    }
+}
+
+#[test]
+fn retractions_name_what_they_take_back() {
+    let table = [
+        ("Forget what I said about the budget.", "the budget"),
+        ("You don't have to answer in Dutch anymore.", "answer in Dutch"),
+        ("You can use emojis again.", "use emojis"),
+        ("I no longer work at Orbit.", "work at Orbit"),
+        ("I don't have the Skoda any longer.", "have the Skoda"),
+        ("Scratch that.", "that"),
+        ("We've cancelled the trip to Malta.", "trip to Malta"),
+    ];
+    for (message, value) in table {
+        let expected = (FactKind::Retraction, String::new(), value.to_owned());
+        assert_eq!(found(message), [expected], "{message}");
+    }
+    assert_eq!(found("Forget-me-nots: sun or shade?"), []);
+}
+
+#[test]
+fn any_text_is_read_without_a_panic_and_in_linear_time() {
+    let long = "“ä' \"x` — not ".repeat(20_000);
+    assert_eq!(Forms.extract(&long), []);
+    for message in
+        ["", "'", "\"", "`", "“", "“\n“", "’not’", "Ünly — not, 7", "İ, not i̇", ": :", "I, not I"]
+    {
+        Forms.extract(message);
+    }
+    let many = "I'm allergic to nuts. ".repeat(50);
+    assert_eq!(Forms.extract(&many).len(), 1);
+}
