@@ -27,9 +27,9 @@ const MAX_NEW_CHARS: usize = 80;
 
 /// Stemmed words beside a value that say nothing more.
 const IDLE: &[&str] = &[
-    "live", "work", "name", "call", "move", "answer", "repli", "reply", "respond", "pleas", "alway", "never", "hi",
-    "hello", "now", "futur", "write", "use", "prefer", "like", "favourit", "favorit", "actual", "note", "got", "ok",
-    "okay", "thank", "noted", "forward", "go",
+    "live", "work", "name", "call", "move", "answer", "repli", "reply", "respond", "pleas",
+    "alway", "never", "hi", "hello", "now", "futur", "write", "use", "prefer", "like", "favourit",
+    "favorit", "actual", "note", "got", "ok", "okay", "thank", "noted", "forward", "go",
 ];
 
 /// Words that ask about what was before.
@@ -271,7 +271,13 @@ impl<'a> Row<'a> {
             && self.old.said.iter().any(near)
     }
 
-    fn fate(&self, message: &Message, sentence: &str, rows: &[&Row<'_>], of_the_past: bool) -> Fate {
+    fn fate(
+        &self,
+        message: &Message,
+        sentence: &str,
+        rows: &[&Row<'_>],
+        of_the_past: bool,
+    ) -> Fate {
         let own = self.old.fact.sources.contains(&message.id);
         let stated = place(sentence, &self.value);
         if !self.hides && stated.is_none() && !self.old.fact.kind.is_standing() {
@@ -287,8 +293,7 @@ impl<'a> Row<'a> {
                     && row.old.fact.slot().is_some()
                     && row.old.fact.sources.contains(&message.id)
             });
-            !corrects
-                && (self.states(&said) || self.is_answered_by(message) && self.echoes(&said))
+            !corrects && (self.states(&said) || self.is_answered_by(message) && self.echoes(&said))
         };
         if !states {
             return Fate::Stays;
@@ -336,7 +341,9 @@ impl<'a> Row<'a> {
 
     /// Whether a sentence says nothing but the value.
     fn is_all_of(&self, said: &HashSet<String>) -> bool {
-        let slot = terms(self.old.fact.attribute.as_deref().filter(|at| !at.contains('…')).unwrap_or_default());
+        let slot = terms(
+            self.old.fact.attribute.as_deref().filter(|at| !at.contains('…')).unwrap_or_default(),
+        );
         let value = terms(&self.value);
         said.iter().all(|term| {
             value.contains(term) || slot.contains(term) || IDLE.contains(&term.as_str())

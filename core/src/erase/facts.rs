@@ -152,8 +152,7 @@ impl Said<'_> {
     /// The fact as its own message gives it.
     fn extracted(&self, id: FactId) -> Option<NewFact> {
         let found = Forms.extract(&self.source.content).into_iter();
-        let mut facts =
-            found.map(|found| NewFact::of(found, Forms.name(), self.observed_at, id));
+        let mut facts = found.map(|found| NewFact::of(found, Forms.name(), self.observed_at, id));
         facts.find(|fact| {
             fact.slot() == self.fact.slot && fact.restates(self.fact.kind, self.fact.statement)
         })

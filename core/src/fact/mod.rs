@@ -201,12 +201,7 @@ pub fn index_unit(text: &str, tags: &[String]) -> IndexUnit {
 impl NewFact {
     /// A fact as an extractor of that name found it in a message of that time.
     #[must_use]
-    pub fn of(
-        found: Extracted,
-        extracted_by: &str,
-        observed_at: Timestamp,
-        id: FactId,
-    ) -> Self {
+    pub fn of(found: Extracted, extracted_by: &str, observed_at: Timestamp, id: FactId) -> Self {
         Self {
             id,
             unit: index_unit(&found.text, &found.tags),

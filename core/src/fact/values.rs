@@ -40,9 +40,9 @@ static VALUES: LazyLock<Regex> = LazyLock::new(|| {
           | \b\d{{1,2}}(?:st|nd|rd|th)\b
           | \b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b | \btomorrow\b)
         | (?P<time>\b\d{{1,2}}:\d\d(?:\ ?[ap]m\b)? | \b\d{{1,2}}\ ?[ap]m\b | \bnoon\b | \bmidnight\b)
-        | (?P<money>[€$£¥]\ ?\d[\d,.]*(?:k\b|\ ?million)?
-          | \b\d[\d,.]*\ ?(?:€|£|\$|euros?\b|dollars?\b|pounds?\b|eur\b|usd\b|gbp\b|chf\b|francs?\b))
-        | (?P<number>\b\d[\d,.]*\d\b | \b\d+\b)"
+        | (?P<money>[€$£¥]\ ?\d+(?:[.,]\d+)*(?:k\b|\ ?million\b)?
+          | \b\d+(?:[.,]\d+)*\ ?(?:€|£|\$|euros?\b|dollars?\b|pounds?\b|eur\b|usd\b|gbp\b|chf\b|francs?\b))
+        | (?P<number>\b\d+(?:[.,]\d+)*\b)"
     ))
 });
 

@@ -8,9 +8,7 @@ use crate::entity::{self, NewEntity};
 use crate::error::{Error, Result};
 use crate::fact::NewFact;
 use crate::ids::{EntityId, FactId, MAX_NAME_BYTES, MessageId, is_forbidden};
-use crate::ports::{
-    FactExtractor, IdGen, Idempotency, IndexUnit, Tokenizer, VectorSpace, Write,
-};
+use crate::ports::{FactExtractor, IdGen, Idempotency, IndexUnit, Tokenizer, VectorSpace, Write};
 use crate::session::{NewMessage, PreparedMessage, Role};
 use crate::text::{QUESTION_TERM, analyze, date_terms, passages, speaker_terms};
 use crate::time::Timestamp;

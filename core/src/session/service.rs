@@ -11,13 +11,11 @@ use crate::fact::{Forms, Known, Rejections, Said, resolve};
 use crate::ids::{ExternalId, FactId, FileRefId, SessionId, SummaryId};
 use crate::page::{Page, PageRequest};
 use crate::ports::{
-    Applied, AppliedMessage, Clock, FactExtractor, IdGen, Idempotency, LedgerLimits, Namespace, Precondition,
-    RecordKey, Store, TermId, Tokenizer, UnitKey, Write, WriteBatch,
+    Applied, AppliedMessage, Clock, FactExtractor, IdGen, Idempotency, LedgerLimits, Namespace,
+    Precondition, RecordKey, Store, TermId, Tokenizer, UnitKey, Write, WriteBatch,
 };
 use crate::scope::Scope;
-use crate::session::{
-    FileRef, Message, NewFileRef, NewMessage, PreparedMessage, Role, Session,
-};
+use crate::session::{FileRef, Message, NewFileRef, NewMessage, PreparedMessage, Role, Session};
 use crate::summary::{ROLL_EVERY, RolledFrom, Summary, roll};
 use crate::text::query_terms;
 

@@ -22,7 +22,7 @@ static CUE: LazyLock<Regex> = LazyLock::new(|| {
 /// "NEW, not OLD".
 static NOT_OLD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
-        r"^(?P<lead>.*?[^,])(?:, (?:and )?not| rather than| instead of) (?P<old>[^,;:!?]+?)",
+        r"^(?P<lead>.*?[^,])(?:, (?:and )?not| rather than| instead of) (?P<old>(?:[^,;:!?]|[:,]\d)+?)",
         r"(?: as i (?:said|wrote|told you)(?: before| earlier)?| any ?more| any longer| like i said)?[.! ]*$",
     ))
 });
@@ -45,7 +45,7 @@ static BARE: LazyLock<Regex> = LazyLock::new(|| {
 });
 static NOT_BUT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^(?:(?:actually|sorry|wait|no)[,:]? )?(?:it(?:'s| is| was) )?not (?P<old>[^,;]+?),? but (?P<new>[^,;]+)$",
+        r"^(?:(?:actually|sorry|wait|no)[,:]? )?(?:it(?:'s| is| was) )?not (?P<old>(?:[^,;:!?]|[:,]\d)+?),? but (?P<new>(?:[^,;]|,\d)+)$",
     )
 });
 static SAID_BUT: LazyLock<Regex> = LazyLock::new(|| {
@@ -92,7 +92,7 @@ static IT_IS: LazyLock<Regex> = LazyLock::new(|| {
 /// "Sorry, it's 8:15": a value alone after an excuse.
 static EXCUSED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^(?:actually|sorry|wait|oops|correction|my mistake|my bad)[,:!.]? (?:i misspoke[,:]? )?(?:it's|it is|that's|it leaves|it starts|it should be|it was) (?:at |on |in )?(?P<new>[^,;]+?)[.!]*$",
+        r"^(?:actually|sorry|wait|oops|correction|my mistake|my bad)[,:!.]? (?:i misspoke[,:]? )?(?:it's|it is|that's|it leaves|it starts|it should be|it was) (?:at |on |in )?(?P<new>(?:[^,;]|,\d)+?)[.!]*$",
     )
 });
 
@@ -106,6 +106,8 @@ static TAKE_BACK: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"^(?:and |ok |so )*(?:you can|you may|feel free to) (?P<v>.+?) again\b.*$",
         r"^(?:and |so )*i no longer (?P<v>(?:live|work|own|eat|use|have|need|drive|take|prefer|drink|smoke|play) .+)$",
         r"^(?:and |so )*i don't (?P<v>(?:live|work|own|eat|use|have|need|drive|take|prefer|drink|smoke|play|freelance) .+?) (?:any ?more|any longer)\b.*$",
+        r"^(?:and |so |turns out |it turns out |actually,? )*i(?:'m| am) no longer (?P<v>[a-z].+)$",
+        r"^(?:and |so |turns out |it turns out |actually,? )*i(?:'m| am) not (?P<v>[a-z].+?) (?:any ?more|any longer|after all)\b.*$",
         r"^(?:and |so )*(?:i|we)(?:'ve| have) cancel+ed (?:the|our|my) (?P<v>.+)$",
         r"^(?:ok |actually,? )*i take back what i said about (?P<v>.+)$",
         r"^(?:and |ok |so )*no need to (?P<v>.+?) any ?more\b.*$",
@@ -117,7 +119,7 @@ static TAKE_BACK: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 /// Takes back what was said last.
 static BARE_BACK: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^(?:ok |actually,? |wait,? |no,? )*(?:scratch that|strike that|i take (?:that|it) back|forget (?:that i said that|what i just said))[.!]*$",
+        r"^(?:ok |actually,? |wait,? |no,? )*(?:scratch that|strike that|i take (?:that|it) back|forget (?:that|it|that i said that|what i just said))[.!]*$",
     )
 });
 
@@ -218,7 +220,9 @@ fn paired(s: &Sentence, new: Range<usize>, old: Range<usize>) -> Option<Found> {
         let range = new.start + value.range.start..new.start + value.range.end;
         let told = &old_text[wanted.range.clone()];
         let unit = |text: &str, range: &Range<usize>| {
-            text[range.end..].split_whitespace().next().map(str::to_owned)
+            let rest = text[range.end..].strip_prefix(' ')?;
+            let word = rest.split(|c: char| !c.is_alphabetic()).next()?;
+            (!word.is_empty()).then(|| word.to_owned())
         };
         // "60 plates, not 40 plates": with what is counted, where both say it.
         let counted = unit(new_text, &value.range);

@@ -14,9 +14,9 @@ mod words;
 use super::{FactKind, MAX_FACT_CHARS, Reference};
 use crate::ports::FactExtractor;
 use crate::text::{clip, fold_spaces};
+use own::Sentence;
 pub(super) use own::{own_sentences, pattern};
 pub(super) use standing::topic;
-use own::Sentence;
 
 /// Facts of one message at most; what states more is data.
 const MAX_FACTS: usize = 20;

@@ -120,9 +120,9 @@ fn clause(sentence: &Sentence, at: usize) -> Option<Found> {
     let from = at + captures.name("v")?.start();
     let mut stops: Vec<&str> = STOPS.to_vec();
     match states {
-        States::Prefers => {
-            stops.extend([" over ", " to ", " than ", " for ", " in ", " whenever "])
-        }
+        States::Prefers => stops.extend([
+            " better", " more than", " over ", " to ", " than ", " for ", " in ", " whenever ",
+        ]),
         States::Name(_) => stops.extend([" as ", " in ", " at ", " for ", " to ", " - "]),
         States::Fact(_) => stops.extend([" at ", " for ", " in ", " on "]),
         _ => {}

@@ -27,7 +27,7 @@ fn standing_instructions_are_found() {
         "Always include version numbers when I ask about software dependencies or libraries used.",
         "Always format all code snippets with syntax highlighting when I ask about implementation details.",
         "Would you please always double check sums before you show them to me?",
-        "Call me Priya, nobody says Mrs Raman except my bank.",
+        "Call me Priya, I get Mrs Raman only from my bank.",
         "Hereafter address me as Dr. Okafor.",
         "Remember that my mum can't climb stairs.",
         "I'm dyslexic, so please write in short paragraphs from here on.",
@@ -90,8 +90,10 @@ fn others_words_and_orders_for_once_are_no_instructions() {
         "For this one table only, use commas as decimal separator.",
     ];
     for message in table {
-        let instructions: Vec<_> =
-            found(message).into_iter().filter(|(kind, ..)| *kind == FactKind::Instruction).collect();
+        let instructions: Vec<_> = found(message)
+            .into_iter()
+            .filter(|(kind, ..)| *kind == FactKind::Instruction)
+            .collect();
         assert!(instructions.is_empty(), "{message}: {instructions:?}");
     }
 }
@@ -145,7 +147,12 @@ fn corrections_name_the_new_value_and_what_it_replaces() {
         ("I said 14 June for the wedding, but it's 21 June.", "21 June", Some("14 June"), None),
         ("Actually it goes to Rui Costa, not Ana Lopes.", "Rui Costa", Some("Ana Lopes"), None),
         ("We switched from Loki to Vector last week.", "Vector", Some("Loki"), None),
-        ("Correction: the replica is in Helsinki, not Stockholm.", "Helsinki", Some("Stockholm"), None),
+        (
+            "Correction: the replica is in Helsinki, not Stockholm.",
+            "Helsinki",
+            Some("Stockholm"),
+            None,
+        ),
         ("Make it the 21st.", "21st", None, None),
         ("The workshop has moved to 19 June.", "19 June", None, Some("workshop")),
         ("The rent is 890 euros now.", "890 euros", None, Some("rent")),
@@ -181,6 +188,9 @@ fn retractions_name_what_they_take_back() {
         ("I no longer work at Orbit.", "work at Orbit"),
         ("I don't have the Skoda any longer.", "have the Skoda"),
         ("Scratch that.", "that"),
+        ("Forget that.", "that"),
+        ("Turns out I'm not diabetic after all!", "diabetic"),
+        ("I'm no longer allergic to nuts.", "allergic to nuts"),
         ("We've cancelled the trip to Malta.", "trip to Malta"),
     ];
     for (message, value) in table {
@@ -194,7 +204,9 @@ fn retractions_name_what_they_take_back() {
 fn any_text_is_read_without_a_panic_and_in_linear_time() {
     let long = "“ä' \"x` — not ".repeat(20_000);
     assert_eq!(Forms.extract(&long), []);
-    for message in ["", "'", "\"", "`", "“", "“\n“", "’not’", "Ünly — not, 7", "İ, not i̇", ": :", "I, not I"] {
+    for message in
+        ["", "'", "\"", "`", "“", "“\n“", "’not’", "Ünly — not, 7", "İ, not i̇", ": :", "I, not I"]
+    {
         Forms.extract(message);
     }
     let many = "I'm allergic to nuts. ".repeat(50);

@@ -108,31 +108,7 @@ async fn a_restatement_strengthens(store: Port) {
         assert_eq!(held.sources, sources, "first one first");
         assert_eq!(held.session, Some(session("s1")), "where it was first stated");
         assert_eq!(held.status, FactStatus::Active);
-        assert_eq!(held.extracted_by, new.extracted_by);
     }
-}
-
-async fn a_fact_may_be_stated_in_an_earlier_message(store: Port) {
-    let first = put_one(&store, &scope("a"), "s1", say("It leaves at 7:40.").build()).await.id;
-    let old =
-        NewFact { stated_in: Some(first), ..slot_fact("project", "leaves at", "7:40", at(1)) };
-    let new = slot_fact("project", "leaves at", "8:15", at(2));
-    let said = say("At 8:15, not 7:40.").fact(old).fact(new.clone()).build();
-    let second = put_one(&store, &scope("a"), "s2", said).await.id;
-    let held = facts(&store, &scope("a")).await;
-    assert_eq!(held[0].sources, [first]);
-    assert_eq!(held[0].session, Some(session("s1")));
-    assert_eq!(held[0].status, FactStatus::Superseded(new.id));
-    assert_eq!((&held[1].sources, held[1].status), (&vec![second], FactStatus::Active));
-}
-
-async fn a_fact_of_a_message_that_is_gone_is_not_stored(store: Port) {
-    let nowhere = MessageId::from_uuid(fact("x", at(1)).id.as_uuid());
-    let old = NewFact { stated_in: Some(nowhere), ..fact("Bees hum", at(1)) };
-    let said = say("Not so.").fact(old).fact(fact("Cats purr", at(2))).build();
-    put_one(&store, &scope("a"), "s1", said).await;
-    let held = facts(&store, &scope("a")).await;
-    assert_eq!(held.iter().map(|fact| fact.text.as_str()).collect::<Vec<_>>(), ["Cats purr"]);
 }
 
 async fn a_restatement_is_told_by_what_it_says(store: Port) {
