@@ -163,7 +163,7 @@ async fn a_session_and_a_time_are_erased() {
     world.say(&of, "s1", &["I live in Bergen."]).await;
     world.clock.set(at(100));
     world.say(&of, "s1", &["My favorite color is green."]).await;
-    world.say(&of, "s2", &["I work at the harbor."]).await;
+    world.say(&of, "s2", &["I work at Harbor House."]).await;
     let erased = world.erase.messages_before(&of, &session("s1"), at(50)).await.unwrap();
     assert_eq!((erased.messages, world.held(&of, "s1").await), (1, 1));
     let erased = world.erase.session(&of, &session("s1")).await.unwrap();
@@ -229,12 +229,12 @@ async fn what_corrected_or_took_back_the_erased_goes_with_it() {
     for (first, second) in [
         ("The launch is on the 14th of May.", "Actually, make it the 21st of May."),
         ("My favorite color is green.", "Scratch that."),
-        ("Remember that the code of the gate is walnut-seven.", "Forget that."),
+        ("Remember that my gate opens with walnut-seven.", "Forget that."),
     ] {
         let (world, of) = (World::new(), scope("a"));
         let said = world.say(&of, "s1", &[first]).await;
-        assert!(!world.facts(&of).await.is_empty(), "{first}");
         world.say(&of, "s1", &[second]).await;
+        assert!(!world.facts(&of).await.is_empty(), "{first} {second}");
         world.erase.messages(&of, &session("s1"), &said).await.unwrap();
         let alone = World::new();
         alone.say(&of, "s1", &[second]).await;

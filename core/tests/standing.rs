@@ -162,7 +162,7 @@ async fn a_retraction_takes_back_one_statement_and_no_other() {
         "We have a dog.",
         "Since last week I work at Nordlys.",
         "I no longer work at Orbit.",
-        "Turns out the allergy was a misdiagnosis.",
+        "Turns out I'm not allergic to penicillin after all.",
     ] {
         world.say(&scope, "s", Role::User, text).await;
     }

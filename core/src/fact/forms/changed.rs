@@ -106,6 +106,8 @@ static TAKE_BACK: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"^(?:and |ok |so )*(?:you can|you may|feel free to) (?P<v>.+?) again\b.*$",
         r"^(?:and |so )*i no longer (?P<v>(?:live|work|own|eat|use|have|need|drive|take|prefer|drink|smoke|play) .+)$",
         r"^(?:and |so )*i don't (?P<v>(?:live|work|own|eat|use|have|need|drive|take|prefer|drink|smoke|play|freelance) .+?) (?:any ?more|any longer)\b.*$",
+        r"^(?:and |so |turns out |it turns out |actually,? )*i(?:'m| am) no longer (?P<v>[a-z].+)$",
+        r"^(?:and |so |turns out |it turns out |actually,? )*i(?:'m| am) not (?P<v>[a-z].+?) (?:any ?more|any longer|after all)\b.*$",
         r"^(?:and |so )*(?:i|we)(?:'ve| have) cancel+ed (?:the|our|my) (?P<v>.+)$",
         r"^(?:ok |actually,? )*i take back what i said about (?P<v>.+)$",
         r"^(?:and |ok |so )*no need to (?P<v>.+?) any ?more\b.*$",
@@ -117,7 +119,7 @@ static TAKE_BACK: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 /// Takes back what was said last.
 static BARE_BACK: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^(?:ok |actually,? |wait,? |no,? )*(?:scratch that|strike that|i take (?:that|it) back|forget (?:that i said that|what i just said))[.!]*$",
+        r"^(?:ok |actually,? |wait,? |no,? )*(?:scratch that|strike that|i take (?:that|it) back|forget (?:that|it|that i said that|what i just said))[.!]*$",
     )
 });
 

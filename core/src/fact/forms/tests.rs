@@ -27,7 +27,7 @@ fn standing_instructions_are_found() {
         "Always include version numbers when I ask about software dependencies or libraries used.",
         "Always format all code snippets with syntax highlighting when I ask about implementation details.",
         "Would you please always double check sums before you show them to me?",
-        "Call me Priya, nobody says Mrs Raman except my bank.",
+        "Call me Priya, I get Mrs Raman only from my bank.",
         "Hereafter address me as Dr. Okafor.",
         "Remember that my mum can't climb stairs.",
         "I'm dyslexic, so please write in short paragraphs from here on.",
@@ -188,6 +188,9 @@ fn retractions_name_what_they_take_back() {
         ("I no longer work at Orbit.", "work at Orbit"),
         ("I don't have the Skoda any longer.", "have the Skoda"),
         ("Scratch that.", "that"),
+        ("Forget that.", "that"),
+        ("Turns out I'm not diabetic after all!", "diabetic"),
+        ("I'm no longer allergic to nuts.", "allergic to nuts"),
         ("We've cancelled the trip to Malta.", "trip to Malta"),
     ];
     for (message, value) in table {
