@@ -57,6 +57,8 @@ struct Row<'a> {
     hides: bool,
     /// Words of the old value that the new one does not have.
     words: HashSet<String>,
+    /// The longest of them: a passage without it does not state the value.
+    longest: String,
     /// Words of the rest of the statement and of what it is about.
     about: HashSet<String>,
 }
@@ -111,8 +113,13 @@ impl<'a> Superseded<'a> {
     fn marked(&self, candidate: &MessageCandidate) -> Option<Vec<MessageCandidate>> {
         let (message, range) = (&candidate.message, candidate.range.clone());
         let passage = message.content.get(range.clone())?;
+        if self.rows.is_empty() {
+            return None;
+        }
         // Words are taken apart only of passages that a row may concern: there are many of both.
-        let concerns = |row: &&Row<'_>| row.precedes(message) && row.may_concern(message, passage);
+        let folded = passage.to_lowercase();
+        let concerns =
+            |row: &&Row<'_>| row.precedes(message) && row.may_concern(message, passage, &folded);
         let rows: Vec<&Row<'_>> = self.rows.iter().filter(concerns).collect();
         if rows.is_empty() {
             return None;
@@ -241,7 +248,9 @@ impl<'a> Row<'a> {
         about.extend(terms(subject.unwrap_or_default()));
         about.retain(|term| !words.contains(term) && !IDLE.contains(&term.as_str()));
         let hides = retracted || by.is_told_directly();
-        Self { old, value, new, hides, words, about }
+        let longest = words.iter().max_by(|a, b| a.len().cmp(&b.len()).then_with(|| b.cmp(a)));
+        let longest = longest.cloned().unwrap_or_default();
+        Self { old, value, new, hides, words, longest, about }
     }
 
     /// Whether a message is older than what holds now, which it does not say itself.
@@ -256,11 +265,11 @@ impl<'a> Row<'a> {
         self.old.by.sources.first().is_none_or(|first| message < first)
     }
 
-    fn may_concern(&self, message: &Message, passage: &str) -> bool {
+    fn may_concern(&self, message: &Message, passage: &str, folded: &str) -> bool {
         self.old.fact.sources.contains(&message.id)
             || self.is_answered_by(message)
             || place(passage, &self.value).is_some()
-            || self.hides
+            || self.hides && !self.longest.is_empty() && folded.contains(&self.longest)
     }
 
     /// Whether a message is the assistant's, right after the statement.
