@@ -188,7 +188,7 @@ fn stated<'m>(
     said: &[Said<'m>],
 ) -> Option<Statement<'m>> {
     let values = typed_values(&fact.text);
-    let wanted = values.iter().find(|value| fact.text[value.range.clone()] == *new);
+    let wanted = values.iter().find(|value| new.starts_with(&fact.text[value.range.clone()]));
     // What has the type of the new value in a sentence.
     let fitting = |sentence: &str| -> Vec<TypedValue> {
         let Some(wanted) = wanted else { return Vec::new() };

@@ -231,7 +231,7 @@ fn corrected(s: &Sentence) -> Option<Found> {
         let Some(found) = form.captures(lower) else { continue };
         let noun = found.name("n")?.as_str();
         let new = found.name("new").or_else(|| found.name("new2"))?.range();
-        let value = single(s, new.clone())?;
+        let Some(value) = single(s, new.clone()) else { continue };
         let near = value.range.start <= new.start + 8;
         if near {
             return Some(new_value(s, value.range, Some(noun)));
@@ -240,7 +240,7 @@ fn corrected(s: &Sentence) -> Option<Found> {
     for form in [&*IT_IS, &*EXCUSED, &*BARE] {
         let Some(found) = form.captures(lower) else { continue };
         let new = found.name("new").or_else(|| found.name("new2"))?.range();
-        let value = single(s, new.clone())?;
+        let Some(value) = single(s, new.clone()) else { continue };
         let exact = value.kind != ValueType::Name || found.name("new2").is_some();
         let near = value.range.start <= new.start + 4;
         if near && exact {
@@ -344,8 +344,20 @@ fn single(s: &Sentence, range: Range<usize>) -> Option<TypedValue> {
     Some(TypedValue { kind: value.kind, range: at })
 }
 
+/// A correction with its new value: with what goes on with it, as in "Monday the 8th, 10:45", and with its unit.
 fn new_value(s: &Sentence, range: Range<usize>, noun: Option<&str>) -> Found {
+    let mut range = range;
+    for value in typed_values(&s.text).iter().filter(|value| value.kind != ValueType::Name) {
+        let between = s.lower.get(range.end..value.range.start).unwrap_or("-");
+        let dated = matches!(value.kind, ValueType::Date | ValueType::Time);
+        if dated && [" ", ", ", " the ", ", the ", " at ", ", at ", " of "].contains(&between) {
+            range.end = value.range.end;
+        }
+    }
+    let rest = &s.lower[range.end..];
+    let percent = [" percent", " per cent", "%", " %"].iter().find(|unit| rest.starts_with(**unit));
+    let kind = if percent.is_some() { FactKind::Metric } else { FactKind::Fact };
+    range.end += percent.map_or(0, |unit| unit.len());
     let noun = noun.map(|noun| noun.trim().to_owned());
-    Found::open(FactKind::Fact, "project", Some(s.slice(range)))
-        .refers_to(Reference { old: None, noun })
+    Found::open(kind, "project", Some(s.slice(range))).refers_to(Reference { old: None, noun })
 }
