@@ -188,7 +188,7 @@ fn stated<'m>(
     said: &[Said<'m>],
 ) -> Option<Statement<'m>> {
     let values = typed_values(&fact.text);
-    let wanted = values.iter().find(|value| fact.text[value.range.clone()] == *new);
+    let wanted = values.iter().find(|value| new.starts_with(&fact.text[value.range.clone()]));
     // What has the type of the new value in a sentence.
     let fitting = |sentence: &str| -> Vec<TypedValue> {
         let Some(wanted) = wanted else { return Vec::new() };
@@ -197,7 +197,10 @@ fn stated<'m>(
         };
         typed_values(sentence).into_iter().filter(like).collect()
     };
-    let noun: Vec<String> = reference.noun.as_deref().map(query_terms).unwrap_or_default();
+    let mut noun: Vec<String> = reference.noun.as_deref().map(query_terms).unwrap_or_default();
+    noun.retain(|term| !IDLE.contains(&term.as_str()));
+    // Of a long description, half is enough.
+    let needed = if noun.len() <= 2 { noun.len() } else { noun.len().div_ceil(2) };
     let old = reference.old.as_deref();
     let near = said.iter().filter(|said| said.here).count().saturating_sub(NEAR);
     let near: HashSet<MessageId> =
@@ -215,9 +218,10 @@ fn stated<'m>(
                 Some(old) => place(&text, old).map(|_| old.to_owned()),
                 None if !noun.is_empty() => {
                     let terms: HashSet<String> = query_terms(&text).into_iter().collect();
-                    let about = noun.iter().all(|term| terms.contains(term));
-                    let fits = if about { fitting(&text) } else { Vec::new() };
-                    fits.first().map(|value| text[value.range.clone()].to_owned())
+                    let shared = noun.iter().filter(|term| terms.contains(*term)).count();
+                    let fits = if shared >= needed { fitting(&text) } else { Vec::new() };
+                    let clear = noun.len() <= 2 || fits.len() == 1;
+                    fits.first().filter(|_| clear).map(|value| text[value.range.clone()].to_owned())
                 }
                 None => {
                     let fits =
@@ -354,6 +358,7 @@ fn near(term: &str, terms: &HashSet<String>) -> bool {
 
 /// Stemmed words that are in most sentences and tell nothing.
 const IDLE: &[&str] = &[
+    "correct", "sorri", "extend", "postpon", "push", "misrememb", "yesterday", "upgrad", "been",
     "actual", "again", "anymor", "chang", "everyth", "forget", "get", "good", "ignor", "instead",
     "make", "new", "rule", "instruct", "request", "prefer", "said", "say", "scratch", "thing",
     "time", "today", "told", "true", "turn", "updat", "use", "want", "longer", "one", "day", "go",

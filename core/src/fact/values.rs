@@ -32,7 +32,7 @@ static VALUES: LazyLock<Regex> = LazyLock::new(|| {
         aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)";
     pattern(&format!(
         r"(?xi)
-        (?P<code>\S+@\S+\.\w+ | https?://[^\s,]+[^\s,.;:!?] | \d+(?:\.\d+){{2,}}\S*[\w] | v\d+(?:\.\d+)*
+        (?P<code>\S+@\S+\.\w+ | \+?\b\d{{2,5}}(?:[-\ ]\d{{2,}})*-\d{{3,}}\b | https?://[^\s,]+[^\s,.;:!?] | \d+(?:\.\d+){{2,}}\S*[\w] | v\d+(?:\.\d+)*
           | \b[a-z]+(?:-[a-z]+)*-\d[\w-]* | \b[A-Z]{{1,5}}\d[\w.]*\w)
         | (?P<date>\d{{4}}-\d\d-\d\d
           | \b\d{{1,2}}(?:st|nd|rd|th)?(?:\ of)?\ {MONTH}\b(?:,?\ \d{{4}}\b)?
@@ -106,10 +106,11 @@ pub(super) fn alike(text: &str, value: &TypedValue, other: &str, wanted: &TypedV
         return false;
     }
     match value.kind {
-        ValueType::Number => match (unit(text, value), unit(other, wanted)) {
-            (Some(a), Some(b)) => a == b,
-            _ => true,
-        },
+        ValueType::Number => {
+            let (before, wanted_before) = (lead(text, value), lead(other, wanted));
+            let (after, wanted_after) = (unit(text, value), unit(other, wanted));
+            before.is_some() && before == wanted_before || after == wanted_after
+        }
         // A day of the week takes the place of one, and a date of a date.
         ValueType::Date => {
             let counted = |text: &str, value: &TypedValue| {
@@ -121,12 +122,21 @@ pub(super) fn alike(text: &str, value: &TypedValue, other: &str, wanted: &TypedV
     }
 }
 
+/// The word before a number: "version 2.4", "port 9443".
+fn lead<'t>(text: &'t str, value: &TypedValue) -> Option<&'t str> {
+    let word = text.get(..value.range.start)?.trim_end().rsplit(' ').next()?;
+    let small = ["the", "has", "have", "are", "for", "and", "with", "not", "about", "only", "its"];
+    (word.len() > 2 && !small.contains(&word) && word.chars().all(char::is_alphabetic))
+        .then_some(word)
+}
+
 /// The word after a number.
 fn unit<'t>(text: &'t str, value: &TypedValue) -> Option<&'t str> {
     let rest = text.get(value.range.end..)?.strip_prefix(' ')?;
     let word = rest.split(|c: char| !c.is_alphabetic()).next()?;
-    (!word.is_empty()
-        && !["now", "and", "not", "in", "on", "at", "from", "for", "with", "behind"]
-            .contains(&word))
-    .then_some(word)
+    const JOINS: [&str; 20] = [
+        "now", "and", "not", "in", "on", "at", "from", "for", "with", "behind", "yesterday",
+        "today", "or", "as", "since", "after", "instead", "last", "but", "is",
+    ];
+    (!word.is_empty() && !JOINS.contains(&word)).then_some(word)
 }

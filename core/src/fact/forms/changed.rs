@@ -61,6 +61,39 @@ static SWITCHED: LazyLock<Regex> = LazyLock::new(|| {
         r"|(?:replaced|swapped|traded) (?P<old2>[^,;]+?) (?:with|for|by) (?P<new2>[^,;]+))$",
     ))
 });
+/// "It's not peanuts, it's cashews".
+static NOT_IT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:(?:actually|sorry|wait|no|correction)[,:]? )?(?:it's|it is|that's|that is|it isn't|it wasn't) (?:not )?(?P<old>[^,;]+?)(?: i'm allergic to| as i said| like i said)?, (?:but )?(?:it's|it is|it was) (?P<new>[^,;]+)$",
+    )
+});
+/// An excuse before a value.
+static EXCUSES: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"^(?:no|wait|sorry|oops|correction|actually|i meant|no wait|my mistake|my bad)[,:!.] ")
+});
+/// "They extended the deadline to next Tuesday".
+static CHANGED_IT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"^(?:[\w ]{1,18}[,:] )?(?:we|they|i|he|she|it|my \w+|our \w+|the \w+|[a-z]+)(?:'ve|'s| have| has| had)?(?: had to| have to| just| now| finally| will)*",
+        r" (?:moved?|postponed?|extend(?:ed)?|push(?:ed)?|changed?|rescheduled?|shift(?:ed)?|raised?|lowered?|increased?|",
+        r"reduced?|bump(?:ed)?|upgraded?|downgraded?|delay(?:ed)?|cut) (?:the |our |my |their |his |her )?",
+        r"(?P<n>[a-z0-9' -]{2,40}?) (?:back |up |down |over |forward |out )?(?:to|until|till) (?P<new>.+)$",
+    ))
+});
+/// Says that what is told was otherwise before.
+static ANEW: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"\b(?:actually|these days|turns out|misremembered|misspoke|my mistake|no longer|instead)\b",
+        r"|^(?:correction|sorry|wait|update|scratch that|no|oops)[,:.!]? |\bnow[.!]?$| is now | are now | has now ",
+    ))
+});
+/// A statement's verb.
+static TELLS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"\b(?:is|are|was|were|has|have|takes?|lasts?|costs?|leaves?|starts?|goes|runs?|needs?|uses?|weighs?|gets?|pays?|",
+        r"arrives?|ends?|begins?|opens?|closes?|will|eats?|earns?|works?|meets?|flies|fly|live|lives)\b|\b(?:it|that|he|she)'s\b|(?:we|they)'re\b",
+    ))
+});
 /// "Make it the 21st".
 static MAKE_IT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -110,7 +143,7 @@ static TAKE_BACK: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"^(?:and |so |turns out |it turns out |actually,? )*i(?:'m| am) not (?P<v>[a-z].+?) (?:any ?more|any longer|after all)\b.*$",
         r"^(?:and |so )*(?:i|we)(?:'ve| have) cancel+ed (?:the|our|my) (?P<v>.+)$",
         r"^(?:ok |actually,? )*i take back what i said about (?P<v>.+)$",
-        r"^(?:and |ok |so )*no need to (?P<v>.+?) any ?more\b.*$",
+        r"^(?:and |ok |so )*no need to (?:remind me about )?(?P<v>.+?) any ?more\b.*$",
     ]
     .iter()
     .map(|form| pattern(form))
@@ -162,6 +195,18 @@ fn taken_back(s: &Sentence) -> Option<Found> {
 
 fn corrected(s: &Sentence) -> Option<Found> {
     let lower = s.lower.as_str();
+    if let Some(found) =
+        NOT_IT.captures(lower).filter(|_| lower.contains("not ") || lower.contains("n't "))
+    {
+        let (old, new) = (found.name("old")?.range(), found.name("new")?.range());
+        let words = |range: &Range<usize>| s.slice(range.clone()).split(' ').count();
+        if words(&old) > 4 || words(&new) > 4 || lower[old.start..new.end].contains('_') {
+            return None;
+        }
+        let (old, new) = (stripped(s.slice(old)), stripped(s.slice(new)));
+        let reference = Reference { old: Some(old.to_owned()), noun: None };
+        return Some(Found::open(FactKind::Fact, "project", Some(new)).refers_to(reference));
+    }
     for form in [&*NOT_BUT, &*SAID_BUT, &*SWITCHED] {
         let Some(found) = form.captures(lower) else { continue };
         let group = |name: &str, other: &str| found.name(name).or_else(|| found.name(other));
@@ -170,8 +215,9 @@ fn corrected(s: &Sentence) -> Option<Found> {
     }
     if let Some(found) = NOT_OLD.captures(lower) {
         let (lead, old) = (found.name("lead")?.range(), found.name("old")?.range());
-        let own = STATES.is_match(lower) || BARE.is_match(lower);
-        let plain = lower[lead.end..].starts_with(", ") || CUE.is_match(lower);
+        let own = STATES.is_match(lower) || BARE.is_match(lower) || EXCUSES.is_match(lower);
+        let typed = !typed_values(s.slice(old.clone())).is_empty();
+        let plain = lower[lead.end..].starts_with(", ") || CUE.is_match(lower) || typed;
         return if own && plain { paired(s, lead, old) } else { None };
     }
     if let Some(new) = MAKE_IT.captures(lower).and_then(|found| Some(found.name("new")?.range())) {
@@ -181,23 +227,41 @@ fn corrected(s: &Sentence) -> Option<Found> {
         let alone = value.range.start <= new.start + 4 && exact;
         return alone.then(|| new_value(s, value.range, None));
     }
-    for form in [&*MOVED, &*IS_NOW] {
+    for form in [&*MOVED, &*CHANGED_IT, &*IS_NOW] {
         let Some(found) = form.captures(lower) else { continue };
         let noun = found.name("n")?.as_str();
         let new = found.name("new").or_else(|| found.name("new2"))?.range();
-        let value = single(s, new.clone())?;
+        let Some(value) = single(s, new.clone()) else { continue };
         let near = value.range.start <= new.start + 8;
-        return near.then(|| new_value(s, value.range, Some(noun)));
+        if near {
+            return Some(new_value(s, value.range, Some(noun)));
+        }
     }
     for form in [&*IT_IS, &*EXCUSED, &*BARE] {
         let Some(found) = form.captures(lower) else { continue };
         let new = found.name("new").or_else(|| found.name("new2"))?.range();
-        let value = single(s, new.clone())?;
+        let Some(value) = single(s, new.clone()) else { continue };
         let exact = value.kind != ValueType::Name || found.name("new2").is_some();
         let near = value.range.start <= new.start + 4;
-        return (near && exact).then(|| new_value(s, value.range, None));
+        if near && exact {
+            return Some(new_value(s, value.range, None));
+        }
     }
-    None
+    told_anew(s)
+}
+
+/// "Rex is actually 5 years old": a statement with one value that says that something changed.
+fn told_anew(s: &Sentence) -> Option<Found> {
+    let lower = s.lower.as_str();
+    let short = lower.split(' ').count() <= 16 && !lower.contains('_');
+    if !short || !ANEW.is_match(lower) || !TELLS.is_match(lower) {
+        return None;
+    }
+    let mut values =
+        typed_values(&s.text).into_iter().filter(|value| value.kind != ValueType::Name);
+    let value = values.next().filter(|_| values.next().is_none())?;
+    let rest = format!("{} {}", &lower[..value.range.start], &lower[value.range.end..]);
+    Some(new_value(s, value.range, Some(&rest)))
 }
 
 /// A correction that names both: the new value is what is like the old one.
@@ -280,8 +344,20 @@ fn single(s: &Sentence, range: Range<usize>) -> Option<TypedValue> {
     Some(TypedValue { kind: value.kind, range: at })
 }
 
+/// A correction with its new value: with what goes on with it, as in "Monday the 8th, 10:45", and with its unit.
 fn new_value(s: &Sentence, range: Range<usize>, noun: Option<&str>) -> Found {
+    let mut range = range;
+    for value in typed_values(&s.text).iter().filter(|value| value.kind != ValueType::Name) {
+        let between = s.lower.get(range.end..value.range.start).unwrap_or("-");
+        let dated = matches!(value.kind, ValueType::Date | ValueType::Time);
+        if dated && [" ", ", ", " the ", ", the ", " at ", ", at ", " of "].contains(&between) {
+            range.end = value.range.end;
+        }
+    }
+    let rest = &s.lower[range.end..];
+    let percent = [" percent", " per cent", "%", " %"].iter().find(|unit| rest.starts_with(**unit));
+    let kind = if percent.is_some() { FactKind::Metric } else { FactKind::Fact };
+    range.end += percent.map_or(0, |unit| unit.len());
     let noun = noun.map(|noun| noun.trim().to_owned());
-    Found::open(FactKind::Fact, "project", Some(s.slice(range)))
-        .refers_to(Reference { old: None, noun })
+    Found::open(kind, "project", Some(s.slice(range))).refers_to(Reference { old: None, noun })
 }

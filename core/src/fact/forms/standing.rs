@@ -176,15 +176,17 @@ pub(super) fn standing(sentence: &Sentence) -> Option<Found> {
     if ONCE.is_match(lower) || sentence.asks && !polite(order) {
         return None;
     }
-    let stands = RULE.is_match(lower)
-        || FORMS.iter().any(|form| form.is_match(order))
-        || clauses(order).any(|at| {
-            let clause = &order[at..];
+    // The clause that gives the order: what stands before it is no part of it.
+    let clause = if RULE.is_match(lower) || FORMS.iter().any(|form| form.is_match(order)) {
+        0
+    } else {
+        clauses(order).find(|at| {
+            let clause = &order[*at..];
             FORMS[..4].iter().chain(&FORMS[7..11]).any(|form| form.is_match(clause))
-        });
-    if !stands {
-        return None;
-    }
+        })?
+    };
+    let from = if clause == 0 { 0 } else { start + clause };
+    let lower = &lower[from..];
     let mut found = Found::open(FactKind::Instruction, USER, None);
     // What holds in one case leaves room for another.
     let conditional = [" when i ", " if i ", " whenever i ", " for my ", " when you write "];
@@ -192,9 +194,9 @@ pub(super) fn standing(sentence: &Sentence) -> Option<Found> {
     if let Some(topic) = topic(lower).filter(|_| everywhere) {
         let said = TOPIC_FORMS.iter().find(|(name, _)| *name == topic);
         let range = said.and_then(|(_, form)| form.find(lower)).map(|found| found.range());
-        let from = LEADS.find(lower).map_or(0, |lead| lead.end());
+        let lead = LEADS.find(lower).map_or(0, |lead| lead.end());
         let until = range.map_or(lower.len(), |range| range.end);
-        let value = sentence.slice(from.min(until)..until).trim();
+        let value = sentence.slice(from + lead.min(until)..from + until).trim();
         found = Found::slot(FactKind::Instruction, USER, topic, value);
     }
     Some(found)

@@ -16,6 +16,8 @@ enum States {
     Name(&'static str),
     /// A fact of the user under this attribute.
     Fact(&'static str),
+    /// What the user works as.
+    Job,
     /// A fact of the user of which several hold.
     OneOf,
     /// A fact of what the user owns: its noun is the subject.
@@ -37,7 +39,7 @@ const STOPS: &[&str] = &[
 ];
 
 static FORMS: LazyLock<Vec<(Regex, States)>> = LazyLock::new(|| {
-    use States::{Fact, Favourite, Name, OneOf, Owned, Prefers};
+    use States::{Fact, Favourite, Job, Name, OneOf, Owned, Prefers};
     [
         (r"^my (?:full |first |real )?name(?:'s| is) (?P<v>.+)", Name("name")),
         (r"^i(?:'m| am) (?:called|named) (?P<v>.+)", Name("name")),
@@ -48,13 +50,23 @@ static FORMS: LazyLock<Vec<(Regex, States)>> = LazyLock::new(|| {
         (r"^i(?:'m| am) (?:now |currently )?working (?:at|for) (?P<v>.+)", Name("employer")),
         (r"^i (?:now |currently )?work as (?:an? )?(?P<v>[a-z][a-z -]+)", Fact("job")),
         (r"^i(?:'m| am) (?:severely |badly |very |also )?allergic to (?P<v>[a-z][a-z ,]+)", OneOf),
-        (r"^my (?P<n>e-?mail|email address|phone number|phone|birthday|date of birth|blood type|time ?zone|pronouns|postcode|zip code|address) (?:is|are) (?:now )?(?P<v>.+)", Owned),
-        (r"^(?:my|our) (?P<n>(?:[a-z]+ )?(?:flight|budget|deadline|rent|appointment|train|wedding|birthday|meeting|interview|exam|salary|launch|due date|move-in date|viva|defen[cs]e|start date|hotel)) (?:is|leaves|starts) (?:now )?(?P<v>.+)", Owned),
+        (r"^my (?:new )?(?P<n>e-?mail|email address|phone number|phone|birthday|date of birth|blood type|time ?zone|pronouns|postcode|zip code|address) (?:is|are) (?:now )?(?P<v>.+)", Owned),
+        (r"^(?:my|our) (?:new )?(?P<n>(?:[a-z]+ )?(?:flight|budget|deadline|rent|appointment|train|wedding|birthday|meeting|interview|exam|salary|launch|due date|move-in date|viva|defen[cs]e|start date|hotel)) (?:is|leaves|starts) (?:now )?(?P<v>.+)", Owned),
+        (
+            r"^i(?:'m| am| have been|'ve been) (?:an? |also |now |mostly )*(?P<v>vegetarian|vegan|pescatarian|left-handed|right-handed|dyslexic|diabetic|type [12] diabetic|colou?r-?blind|red-green colou?r-?blind|lactose intolerant|coeliac|celiac|retired|self-employed|pregnant|hard of hearing|deaf in one ear)\b",
+            OneOf,
+        ),
+        (
+            r"^i(?:'m| am) an? (?P<v>(?:[a-z0-9-]+ ){0,3}(?:nurse|teacher|engineer|developer|student|doctor|lawyer|designer|accountant|writer|electrician|plumber|carpenter|chef|baker|librarian|journalist|architect|scientist|researcher|professor|pilot|farmer|translator|consultant|analyst|programmer|photographer|musician|dentist|pharmacist|veterinarian|midwife|paramedic|firefighter|producer|illustrator|therapist|psychologist))\b",
+            Job,
+        ),
+        (r"^i(?:'m| am) (?:originally )?from (?P<v>.+)", Name("origin")),
+        (r"^i (?P<v>(?:don't|can't|cannot|never) eat [a-z]+)\b", OneOf),
         (r"^my (?P<n>wife|husband|partner|son|daughter|sister|brother|mother|father|mum|mom|dad|boss|manager|landlord|landlady|cat|dog|doctor|dentist|therapist)(?:'s name is| is (?:called|named)) (?P<v>.+)", Owned),
         (r"^(?:my|our) (?:absolute |all-time )?(?:favou?rite|fave) (?P<n>[a-z]+(?: [a-z]+){0,2}?) (?:is|are|has (?:always )?been) (?:still |always |definitely |probably |actually )?(?P<v>.+)", Favourite),
         (r"^my preferred (?P<n>[a-z]+(?: [a-z]+)?) (?:is|are) (?P<v>.+)", Favourite),
         (r"^(?:i|we) (?:really |generally |usually |always |still |much |strongly |actually |tend to |now )*prefer (?P<v>.+)", Prefers),
-        (r"^(?:i|we) (?:like|find|enjoy) (?P<v>.+?) (?:better|more) than ", Prefers),
+        (r"^(?:i|we) like (?P<v>.+?) (?:better|more) than ", Prefers),
         (r"^i like (?P<v>[^,.;]+?) better\b", Prefers),
         (r"^i(?:'d| would)(?: much)? (?:rather|sooner) (?P<v>.+? than .+)", Prefers),
         (r"^i(?:'d| would) rather you (?P<v>.+)", Prefers),
@@ -141,6 +153,11 @@ fn clause(sentence: &Sentence, at: usize) -> Option<Found> {
             Some(Found::slot(FactKind::Fact, USER, attribute, name))
         }
         States::Fact(attribute) => Some(Found::slot(FactKind::Fact, USER, attribute, value)),
+        States::Job => {
+            let end = captures.name("v")?.end();
+            let job = sentence.slice(from..at + end);
+            Some(Found::slot(FactKind::Fact, USER, "job", job))
+        }
         States::OneOf => Some(Found::open(FactKind::Fact, USER, Some(value))),
         States::Owned => {
             let noun = noun?;
