@@ -17,6 +17,7 @@ mod files;
 mod health;
 mod idempotency;
 mod jobs;
+mod known;
 mod lexical;
 mod listen;
 mod migrate;
