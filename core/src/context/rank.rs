@@ -172,8 +172,8 @@ pub(super) struct Ranking<'b> {
     dated: Vec<Posting>,
     /// Passages that the user said, where it matters who did.
     said: Vec<Posting>,
-    /// How rare text is that the user said, and text that others did.
-    voices: (f32, f32),
+    /// How rare what the user said is, against what others did.
+    voice: f32,
     kernel: Vec<f32>,
     weights: Weights,
     /// The score of a passage that has every word of the question once.
@@ -185,6 +185,16 @@ pub(super) struct Ranking<'b> {
 const NEAR_TERMS: f32 = 27.0;
 /// Neighbours with less weight are none.
 const LEAST_NEIGHBOUR: f32 = 0.02;
+
+/// Of two sides, one that said up to so many times as much as the other said about as much.
+const EVEN: f32 = 3.0;
+
+/// How rare a side's text is that has this share of a scope: the logarithm of how many times more the
+/// others said, beyond [`EVEN`]; below 0 where it is the side that said more.
+fn voice(share: f32) -> f32 {
+    let times = ((1.0 - share) / share).ln();
+    (times.abs() - EVEN.ln()).max(0.0).copysign(times)
+}
 
 /// The weights of neighbours in a scope whose passages have `average` terms.
 fn kernel(neighbours: &[f32], average: f32) -> Vec<f32> {
@@ -234,7 +244,7 @@ impl<'b> Ranking<'b> {
             asked: Vec::new(),
             dated: Vec::new(),
             said: Vec::new(),
-            voices: (0.0, 0.0),
+            voice: 0.0,
             kernel,
             weights: *weights,
             whole,
@@ -242,8 +252,7 @@ impl<'b> Ranking<'b> {
         if query.has_marks {
             let said = marks.pop().unwrap_or_default();
             if !query.both_sides && !said.is_empty() {
-                let share = (said.len() as f32 + 1.0) / (units + 2.0);
-                ranking.voices = ((0.5 / share).ln(), (0.5 / (1.0 - share)).ln());
+                ranking.voice = voice((said.len() as f32 + 1.0) / (units + 2.0));
                 ranking.said = said;
             }
             ranking.asked = marks.pop().unwrap_or_default();
@@ -276,8 +285,7 @@ impl<'b> Ranking<'b> {
             scores.multiply_sessions_without(&self.spoken, absent.exp());
         }
         scores.multiply(&self.dated, dated.exp());
-        let (user, others) = self.voices;
-        scores.multiply(&self.said, (voice * (user - others)).exp());
+        scores.multiply(&self.said, (voice * self.voice).exp());
         scores.best(limit)
     }
 
@@ -313,7 +321,7 @@ impl<'b> Ranking<'b> {
         let first = self.spoken.partition_point(|held| held.key.session_number() < session);
         let speaks =
             self.spoken.get(first).is_some_and(|held| held.key.session_number() == session);
-        let voice = if holds(&self.said) { self.voices.0 } else { self.voices.1 };
+        let voice = if holds(&self.said) { self.voice } else { 0.0 };
         let absent = !self.spoken.is_empty() && !speaks;
         [flag(holds(&self.spoken)), flag(absent), flag(holds(&self.dated)), voice]
     }
@@ -399,6 +407,28 @@ mod tests {
         let ranked = rank(&query, &reply, &Bm25::MESSAGES, 100);
         let score = |at| ranked.iter().find(|r| r.key == UnitKey::message(1, at)).unwrap().score;
         assert!(score(26) > score(6) && score(26) > score(24));
+    }
+
+    #[test]
+    fn a_voice_counts_where_one_side_said_far_more() {
+        for (share, expected) in [(0.5, 0.0), (0.3, 0.0), (0.74, 0.0), (0.1, 1.1), (0.9, -1.1)] {
+            assert!((voice(share) - expected).abs() < 0.01, "{share} {}", voice(share));
+        }
+        let query = Query::of("harbour");
+        let words: &[Posting] = &[posting(1, 5, 1), posting(2, 5, 1)];
+        let found = lists(&query, &[("harbour", words), ("@user", &[posting(2, 5, 1)])]);
+        assert_eq!(keys(&rank(&query, &found, &Bm25::MESSAGES, 1)), [(2, 5)]);
+        let query = Query::of("Summarize the harbour");
+        let found = lists(&query, &[("harbour", words), ("@user", &[posting(2, 5, 1)])]);
+        assert_eq!(keys(&rank(&query, &found, &Bm25::MESSAGES, 1)), [(1, 5)]);
+    }
+
+    #[test]
+    fn neighbours_thin_out_with_words_between_them() {
+        let base = Bm25::MESSAGES.neighbours;
+        assert_eq!(kernel(base, 8.0), [0.6, 0.4, 0.2, 0.1]);
+        let long = kernel(base, 60.0);
+        assert!(long.len() == 1 && long[0] < 0.12, "{long:?}");
     }
 
     #[test]

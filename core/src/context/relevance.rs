@@ -28,16 +28,16 @@ impl Weights {
     /// | `speaker` | 1 where the one speaker whom the turn names said it |
     /// | `absent` | 1 where that speaker never speaks in its session |
     /// | `dated` | 1 in a month or year that the turn names |
-    /// | `voice` | how rare its side's text is in the scope, ln(½ ÷ share); the user is one side |
+    /// | `voice` | of the user's own words, the logarithm of how many times more others said, beyond 3 |
     pub const NAMES: [&str; SIGNALS] = ["speaker", "absent", "dated", "voice"];
 
     /// The weights that ship: learnt from LoCoMo, RealTalk and BEAM.
-    pub const SHIPPED: Self = Self([0.49, -0.9, 0.92, 0.56]);
+    pub const SHIPPED: Self = Self([0.49, -0.9, 0.92, 0.9]);
 
     /// Where learning starts: what was reasoned before any weight was learnt. A speaker who is named
-    /// counts half as much again, a date twice as much again, and a voice as if each side had said
-    /// as much, for the most part.
-    pub const REASONED: Self = Self([0.4, -0.9, 0.9, 0.6]);
+    /// counts half as much again, a date one and a half times as much again, and a side's words as if
+    /// the others had said no more than three times as much.
+    pub const REASONED: Self = Self([0.4, -0.9, 0.9, 1.0]);
 
     /// Words and meaning, and nothing else.
     pub const NONE: Self = Self([0.0; SIGNALS]);
