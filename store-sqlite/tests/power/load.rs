@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_core::Scope;
+use throughline_core::fact::Forms;
 use throughline_core::ids::{ExternalId, MessageId, SessionId};
 use throughline_core::ports::{Store, TermId, VectorSpace, Write, WriteBatch};
 use throughline_core::session::{NewMessage, PreparedMessage, Role, prepare};
@@ -28,7 +29,7 @@ pub(crate) fn message(role: Role, content: String, external_id: Option<String>) 
         external_id: external_id.map(|id| ExternalId::new(id).unwrap()),
         ..NewMessage::new(role, content)
     };
-    let mut prepared = prepare(message, now(), &WordTokenizer::exact(), &IDS).unwrap();
+    let mut prepared = prepare(message, now(), &WordTokenizer::exact(), &Forms, &IDS).unwrap();
     for unit in &mut prepared.units {
         // Any vector that tells most units apart.
         let length = f32::from(unit.length);

@@ -48,6 +48,7 @@ static FORMS: LazyLock<Vec<(Regex, States)>> = LazyLock::new(|| {
         (r"^(?:i|we)(?:'ve| have)? (?:just |recently |finally |now )*(?:moved|relocated) (?:back |over )?to (?P<v>.+)", Name("home")),
         (r"^i (?:now |currently )?work (?:at|for) (?P<v>.+)", Name("employer")),
         (r"^i(?:'m| am) (?:now |currently )?working (?:at|for) (?P<v>.+)", Name("employer")),
+        (r"^i(?:'m| am) with (?P<v>[^,;]+?) (?:now|these days)\b", Name("employer")),
         (r"^i (?:now |currently )?work as (?:an? )?(?P<v>[a-z][a-z -]+)", Fact("job")),
         (r"^i(?:'m| am) (?:severely |badly |very |also )?allergic to (?P<v>[a-z][a-z ,]+)", OneOf),
         (r"^my (?:new )?(?P<n>e-?mail|email address|phone number|phone|birthday|date of birth|blood type|time ?zone|pronouns|postcode|zip code|address) (?:is|are) (?:now )?(?P<v>.+)", Owned),
