@@ -30,7 +30,7 @@ fn standing_instructions_are_found() {
         "Call me Priya, I get Mrs Raman only from my bank.",
         "Hereafter address me as Dr. Okafor.",
         "Remember that my mum can't climb stairs.",
-        "I'm dyslexic, so please write in short paragraphs from here on.",
+        "My eyes are bad, so please write in short paragraphs from here on.",
         "From now on you should always show prices in euros.",
     ];
     for message in table {
