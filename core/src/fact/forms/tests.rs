@@ -110,6 +110,7 @@ fn names_attributes_and_preferences_are_found() {
         ("My email is anna@heron.example and yours?", Fact, "", ""),
         ("My email is anna@heron.example now.", Fact, "email", "anna@heron.example"),
         ("My budget is €900.", Fact, "budget", "€900"),
+        ("My flight to Lisbon leaves at 7:40.", Fact, "flight to lisbon", "7:40"),
         ("I'm allergic to penicillin.", Fact, "", "penicillin"),
         ("My favourite colour is vermilion.", Preference, "favourite colour", "vermilion"),
         ("My preferred editor is Helix.", Preference, "favourite editor", "Helix"),
