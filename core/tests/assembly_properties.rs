@@ -147,15 +147,12 @@ fn thread(number: u32, spoken: Vec<(Role, Option<String>, String)>) -> Vec<Messa
 
 /// Passages of messages under scores, best first.
 fn ranked(messages: &[Message], picks: Vec<(prop::sample::Index, u32)>) -> Vec<MessageCandidate> {
-    let all: Vec<(UnitKey, Passage, &Message)> = messages
-        .iter()
-        .flat_map(|message| {
-            (message.position..message.position + message.units).map(move |position| {
-                let key = UnitKey::message(message.session_number, position);
-                (key, message.passage(key).unwrap(), message)
-            })
-        })
-        .collect();
+    let keys = |of: &Message| {
+        let number = of.session_number;
+        (of.position..of.position + of.units).map(move |at| UnitKey::message(number, at))
+    };
+    let of = |message| keys(message).map(move |key| (key, message.passage(key).unwrap(), message));
+    let all: Vec<(UnitKey, Passage, &Message)> = messages.iter().flat_map(of).collect();
     let mut chosen: Vec<MessageCandidate> = Vec::new();
     for (pick, score) in picks {
         let Some((key, passage, message)) =

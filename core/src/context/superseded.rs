@@ -57,7 +57,7 @@ struct Row<'a> {
     hides: bool,
     /// Words of the old value that the new one does not have.
     words: HashSet<String>,
-    /// The longest of them: a passage without it does not state the value.
+    /// The longest of them: what does not have it does not state the value in other words.
     longest: String,
     /// Words of the rest of the statement and of what it is about.
     about: HashSet<String>,
@@ -113,13 +113,11 @@ impl<'a> Superseded<'a> {
     fn marked(&self, candidate: &MessageCandidate) -> Option<Vec<MessageCandidate>> {
         let (message, range) = (&candidate.message, candidate.range.clone());
         let passage = message.content.get(range.clone())?;
-        if self.rows.is_empty() {
-            return None;
-        }
         // Words are taken apart only of passages that a row may concern: there are many of both.
-        let folded = passage.to_lowercase();
+        let hides = self.rows.iter().any(|row| row.hides);
+        let lower = if hides { passage.to_lowercase() } else { String::new() };
         let concerns =
-            |row: &&Row<'_>| row.precedes(message) && row.may_concern(message, passage, &folded);
+            |row: &&Row<'_>| row.precedes(message) && row.may_concern(message, passage, &lower);
         let rows: Vec<&Row<'_>> = self.rows.iter().filter(concerns).collect();
         if rows.is_empty() {
             return None;
@@ -248,7 +246,7 @@ impl<'a> Row<'a> {
         about.extend(terms(subject.unwrap_or_default()));
         about.retain(|term| !words.contains(term) && !IDLE.contains(&term.as_str()));
         let hides = retracted || by.is_told_directly();
-        let longest = words.iter().max_by(|a, b| a.len().cmp(&b.len()).then_with(|| b.cmp(a)));
+        let longest = words.iter().max_by_key(|word| (word.len(), word.as_str()));
         let longest = longest.cloned().unwrap_or_default();
         Self { old, value, new, hides, words, longest, about }
     }
@@ -265,11 +263,13 @@ impl<'a> Row<'a> {
         self.old.by.sources.first().is_none_or(|first| message < first)
     }
 
-    fn may_concern(&self, message: &Message, passage: &str, folded: &str) -> bool {
+    /// Whether a passage can state the old value at all; `lower` is the passage in small letters, where a row
+    /// hides.
+    fn may_concern(&self, message: &Message, passage: &str, lower: &str) -> bool {
         self.old.fact.sources.contains(&message.id)
             || self.is_answered_by(message)
             || place(passage, &self.value).is_some()
-            || self.hides && !self.longest.is_empty() && folded.contains(&self.longest)
+            || self.hides && !self.longest.is_empty() && lower.contains(&self.longest)
     }
 
     /// Whether a message is the assistant's, right after the statement.

@@ -12,7 +12,7 @@ use crate::text::{clip, fold_spaces, query_terms, value_key};
 use crate::time::Timestamp;
 
 /// Statements of the session that a correction without a name may mean, counted in messages of the user.
-const NEAR: usize = 8;
+const NEAR: usize = 20;
 /// Longest description of what a value stands in.
 const MAX_GAP_CHARS: usize = 120;
 

@@ -101,21 +101,21 @@ fn nothing_of_a_message_or_a_user_is_left() {
     let earlier = "2026-03-01T09:00:00Z";
     let mut told = line("one", "a", &format!("I live in {CANARY}."));
     told["created_at"] = json!(earlier);
-    let mut kept = line("one", "b", "I work at the walnut harbor.");
+    let mut kept = line("one", "b", "I work at Walnut House.");
     kept["created_at"] = json!("2026-03-02T09:00:00Z");
     import(&throughline, &[told, kept]);
     let erased = throughline
         .json(&["erase", "message", "--session", "one", "--before", "2026-03-02T00:00:00Z"]);
     assert_eq!(erased["messages"], 1);
     assert_eq!(holders(&data(&throughline)), Vec::<String>::new());
-    assert!(facts(&throughline).contains("walnut"));
+    assert!(facts(&throughline).contains("Walnut"));
     let said = throughline.fails(&["erase", "user"], 3);
     assert!(said.contains("--yes"), "{said}");
     import(&throughline, &conversation());
     throughline.json(&["profile", "set", "--rules", CANARY]);
     throughline.json(&["erase", "user", "--yes"]);
     assert_eq!(holders(&data(&throughline)), Vec::<String>::new());
-    assert!(!facts(&throughline).contains("walnut"));
+    assert!(!facts(&throughline).contains("Walnut"));
 }
 
 #[test]

@@ -95,7 +95,7 @@ static FORMS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 /// "Call me Priya": capitals count.
 static CALL_ME: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"^(?:(?:[Pp]lease|[Pp]ls|[Jj]ust|[Hh]ereafter|[Yy]ou can|[Yy]ou may|[Ff]rom now on|[Aa]ctually|[Oo]h|[Hh]i|[Hh]ello|[Hh]ey|[Oo]k|[Bb]tw|[Bb]y the way|[Aa]nd|[Ss]o)[,!.]? )*(?:just )?(?P<order>(?:[Cc]all|[Aa]ddress) me (?:as )?)(?P<name>(?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? |Prof\.? )?\p{Lu}[\p{L}'-]+(?: \p{Lu}[\p{L}'-]+)?)(?:,|;|\.|!| from now on| instead| please| - | – |$)",
+        r"(?:^|, (?:so |but |and )?)(?:(?:[Pp]lease|[Pp]ls|[Jj]ust|[Hh]ereafter|[Yy]ou can|[Yy]ou may|[Ff]rom now on|[Aa]ctually|[Oo]h|[Hh]i|[Hh]ello|[Hh]ey|[Oo]k|[Bb]tw|[Bb]y the way|[Aa]nd|[Ss]o)[,!.]? )*(?:just )?(?P<order>(?:[Cc]all|[Aa]ddress) me (?:as )?)(?P<name>(?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? |Prof\.? |Professor |Captain |Doctor )?\p{Lu}[\p{L}'-]+(?: \p{Lu}[\p{L}'-]+)?)(?:,|;|\.|!| from now on| instead| please| - | – |$)",
     )
 });
 

@@ -30,7 +30,7 @@ fn standing_instructions_are_found() {
         "Call me Priya, I get Mrs Raman only from my bank.",
         "Hereafter address me as Dr. Okafor.",
         "Remember that my mum can't climb stairs.",
-        "I'm dyslexic, so please write in short paragraphs from here on.",
+        "My eyes are bad, so please write in short paragraphs from here on.",
         "From now on you should always show prices in euros.",
     ];
     for message in table {
@@ -110,6 +110,7 @@ fn names_attributes_and_preferences_are_found() {
         ("My email is anna@heron.example and yours?", Fact, "", ""),
         ("My email is anna@heron.example now.", Fact, "email", "anna@heron.example"),
         ("My budget is €900.", Fact, "budget", "€900"),
+        ("My flight to Lisbon leaves at 7:40.", Fact, "flight to lisbon", "7:40"),
         ("I'm allergic to penicillin.", Fact, "", "penicillin"),
         ("My favourite colour is vermilion.", Preference, "favourite colour", "vermilion"),
         ("My preferred editor is Helix.", Preference, "favourite editor", "Helix"),

@@ -19,7 +19,7 @@ async fn health_metrics_and_the_reference_are_there() {
     assert_eq!(ready["ready"], true);
     assert!(ready["backends"][0]["backend"].as_str().unwrap().contains("SQLite"), "{ready}");
 
-    let say = json!({"messages": [{"role": "user", "content": "The ferry leaves at nine."}]});
+    let say = json!({"messages": [{"role": "user", "content": "I live in Porto."}]});
     service.post("/v1/sessions/s1/messages", &say).await.ok();
     let turn = json!({"user_turn": "When does the ferry leave?"});
     service.post("/v1/sessions/s1/assemble", &turn).await.ok();

@@ -572,7 +572,7 @@ async fn nothing_tells_that_it_was_there(store: Port) {
 
 async fn writers_and_an_erasure_end_in_one_state(store: Port) {
     let scope = scope("a");
-    let said: Vec<_> = (0..40).map(|n| states(&format!("I live in town{n}."), n)).collect();
+    let said: Vec<_> = (0..40).map(|n| states(&format!("I live in Town{n}."), n)).collect();
     let said = put(&store, &scope, "s1", said).await;
     let (erasing, writing) = (store.clone(), store.clone());
     let ids: Vec<MessageId> = said.iter().map(|message| message.id).collect();
@@ -584,7 +584,7 @@ async fn writers_and_an_erasure_end_in_one_state(store: Port) {
     });
     let writing = tokio::spawn(async move {
         for n in 0..40 {
-            put_one(&writing, &other, "s1", states(&format!("I live in place{n}."), 100 + n)).await;
+            put_one(&writing, &other, "s1", states(&format!("I live in Place{n}."), 100 + n)).await;
         }
     });
     erasing.await.unwrap();
