@@ -308,6 +308,11 @@ impl<'b> Ranking<'b> {
         self.whole
     }
 
+    /// Passages of the scope.
+    pub(super) fn units(&self) -> f32 {
+        self.units
+    }
+
     /// The weights of neighbours at distance 1, 2, … in this scope.
     pub(super) fn kernel(&self) -> &[f32] {
         &self.kernel

@@ -68,12 +68,16 @@ pub struct Bearing {
     pub words: f32,
     /// Largest cosine; `None` where there is no embedder.
     pub meaning: Option<f32>,
+    /// Passages of the scope: of many, one is near by chance.
+    pub passages: f32,
 }
 
 impl Bearing {
-    /// Of words and meaning together; learnt with [`Self::LEAST_WORDS`] from questions that have an
-    /// answer in their scope and questions that have none.
-    const LEAST: f32 = 0.45;
+    /// Of words and meaning together, in a scope of one passage.
+    const LEAST: f32 = 0.2;
+    /// The same from a thousand passages on; learnt with [`Self::LEAST_WORDS`] from questions that have
+    /// an answer in their scope and questions that have none.
+    const LEAST_OF_MANY: f32 = 0.45;
     /// Of words, where nothing else is known.
     const LEAST_WORDS: f32 = 0.15;
 
@@ -81,7 +85,11 @@ impl Bearing {
     #[must_use]
     pub fn is_enough(self) -> bool {
         match self.meaning {
-            Some(meaning) => self.words + meaning >= Self::LEAST,
+            Some(meaning) => {
+                let many = (self.passages.max(1.0).log10() / 3.0).min(1.0);
+                let least = Self::LEAST + (Self::LEAST_OF_MANY - Self::LEAST) * many;
+                self.words + meaning >= least
+            }
             None => self.words >= Self::LEAST_WORDS,
         }
     }
@@ -93,6 +101,7 @@ impl Bearing {
         Self {
             words: own / ranking.whole().max(f32::MIN_POSITIVE),
             meaning: (!hits.is_empty()).then(|| largest(cosines)),
+            passages: ranking.units(),
         }
     }
 }
@@ -140,6 +149,29 @@ fn shares(mut values: Vec<f32>) -> Vec<f32> {
 
 fn largest(values: impl Iterator<Item = f32>) -> f32 {
     values.fold(0.0, f32::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bears_on_a_turn_is_told_from_what_is_near_by_chance() {
+        let table = [
+            // words, cosine, passages
+            (0.0, Some(0.1), 2.0, false),
+            (0.0, Some(0.3), 2.0, true),
+            (0.0, Some(0.3), 2_000.0, false),
+            (0.2, Some(0.3), 2_000.0, true),
+            (0.9, Some(0.0), 2_000.0, true),
+            (0.1, None, 2.0, false),
+            (0.3, None, 2_000.0, true),
+        ];
+        for (words, meaning, passages, expected) in table {
+            let bearing = Bearing { words, meaning, passages };
+            assert_eq!(bearing.is_enough(), expected, "{bearing:?}");
+        }
+    }
 }
 
 impl From<&Judged> for Ranked {
