@@ -151,6 +151,12 @@ fn largest(values: impl Iterator<Item = f32>) -> f32 {
     values.fold(0.0, f32::max)
 }
 
+impl From<&Judged> for Ranked {
+    fn from(judged: &Judged) -> Self {
+        Self { key: judged.key, score: judged.score }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,11 +177,5 @@ mod tests {
             let bearing = Bearing { words, meaning, passages };
             assert_eq!(bearing.is_enough(), expected, "{bearing:?}");
         }
-    }
-}
-
-impl From<&Judged> for Ranked {
-    fn from(judged: &Judged) -> Self {
-        Self { key: judged.key, score: judged.score }
     }
 }
