@@ -18,7 +18,7 @@ fn context(case: &Value) -> String {
         })
         .to_string()
     });
-    throughline.file("said.jsonl", &said.collect::<Vec<_>>().join("\n"));
+    throughline.file("said.jsonl", said.collect::<Vec<_>>().join("\n"));
     throughline.json(&["import", "said.jsonl"]);
     payload(&throughline.json(&["assemble", case["ask"].as_str().unwrap()]))
 }

@@ -171,7 +171,7 @@ fn sentence_ranges(line: &str) -> Vec<Range<usize>> {
         at = start + text.len();
         match ranges.last_mut() {
             Some(last) if TITLES.iter().any(|title| line[last.clone()].ends_with(title)) => {
-                last.end = at
+                last.end = at;
             }
             _ => ranges.push(start..at),
         }

@@ -75,7 +75,7 @@ static FORMS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         // "Whenever I ask for code, give me only the code."
         format!(r"^(?:whenever|every time|each time|any ?time) (?:i|you|we)\b[^.;:!?]*,? (?:please |then )?{order}"),
         format!(r"^(?:when|if) (?:i|you) (?:ever )?(?:ask|send|paste|share|write|request|show|reply|answer|respond|give|explain|quote|draft|suggest|recommend|propose|say|mention|want)\b[^.;:!?]*, (?:please |then |i want you to |always |never |you should )?{order}"),
-        format!(r"^(?:whenever|every time|each time) (?:i|you|we)\b[^.;:!?]*, (?:i(?:'d like| want) (?:you to )?|(?:always|never) )"),
+        r"^(?:whenever|every time|each time) (?:i|you|we)\b[^.;:!?]*, (?:i(?:'d like| want) (?:you to )?|(?:always|never) )".to_owned(),
         // "Use SI units whenever you give me a length."
         format!(r"^{you}{order}\b[^.;:!?]* (?:whenever|every time|each time) (?:you|i) (?:write|give|show|answer|reply|respond|explain|ask|send|paste|share|suggest|recommend|talk|quote|draft|cite|mention|propose|describe|format|edit|help|discuss|request|provide|speak)"),
         format!(r"^{you}{order}\b[^.;:!?]* when (?:you (?:write|answer|reply|respond|explain|talk|speak|suggest|recommend|quote|cite|draft|format|discuss|describe|refer|mention|show|give|provide|list)|i (?:ask|send|paste|share|request|mention|talk))\b"),

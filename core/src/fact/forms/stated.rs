@@ -188,7 +188,7 @@ fn named(value: &str) -> Option<&str> {
     let mut at = 0;
     for word in value.split_inclusive(' ') {
         let bare = word.trim_end();
-        if !bare.starts_with(|c: char| c.is_uppercase()) && !(end > 0 && bare == "&") {
+        if !(bare.starts_with(char::is_uppercase) || end > 0 && bare == "&") {
             break;
         }
         at += word.len();

@@ -19,7 +19,7 @@ async fn health_metrics_and_the_reference_are_there() {
     assert_eq!(ready["ready"], true);
     assert!(ready["backends"][0]["backend"].as_str().unwrap().contains("SQLite"), "{ready}");
 
-    let say = json!({"messages": [{"role": "user", "content": "I live in Porto."}]});
+    let say = json!({"messages": [{"role": "user", "content": "The ferry leaves at nine."}]});
     service.post("/v1/sessions/s1/messages", &say).await.ok();
     let turn = json!({"user_turn": "When does the ferry leave?"});
     service.post("/v1/sessions/s1/assemble", &turn).await.ok();
@@ -131,7 +131,7 @@ async fn a_worker_shows_what_it_measures_and_whether_it_lives() {
     let data = Throughline::new();
     let refused = data.fails(&["worker", "--listen", "here"], 3);
     assert!(refused.contains("`jobs.listen`"), "{refused}");
-    data.file("said.jsonl", r#"{"role": "user", "content": "The ferry leaves at nine."}"#);
+    data.file("said.jsonl", r#"{"role": "user", "content": "I live in Porto."}"#);
     data.json(&["import", "said.jsonl", "--set", "embedder=none"]);
     let open = data.fails(&["worker", "--listen", "0.0.0.0:0"], 3);
     assert!(open.contains("throughline keys create"), "{open}");
