@@ -154,8 +154,12 @@ fn run_group(connection: &WriteConnection, group: &mut [Box<dyn Task>]) -> Resul
             .map_err(|error| driver_error(error, "commit"))
     };
     run("BEGIN IMMEDIATE")?;
+    // A savepoint costs a copy of every page that the task changes. A task that is alone needs none.
+    let is_alone = group.len() == 1;
     for task in group.iter_mut() {
-        run("SAVEPOINT task")?;
+        if !is_alone {
+            run("SAVEPOINT task")?;
+        }
         // A task that panics must not take the thread, and with it every later write.
         let ran = catch_unwind(AssertUnwindSafe(|| task.run(connection)));
         if let Err(error) = ran.unwrap_or_else(|_| Err(Error::internal("a write panicked"))) {
@@ -163,9 +167,14 @@ fn run_group(connection: &WriteConnection, group: &mut [Box<dyn Task>]) -> Resul
                 // SQLite rolled back everything (disk full, I/O error): so did we, then.
                 return Err(error);
             }
+            if is_alone {
+                return run("ROLLBACK");
+            }
             run("ROLLBACK TO task")?;
         }
-        run("RELEASE task")?;
+        if !is_alone {
+            run("RELEASE task")?;
+        }
     }
     run("COMMIT")
 }
