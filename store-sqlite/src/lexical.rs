@@ -8,6 +8,8 @@
 //! each posting is in one place whatever a fold has come to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -27,8 +29,10 @@ use crate::store::SqliteStore;
 
 /// Where a fold starts.
 pub(crate) const FIRST_TERM: TermId = TermId::from_bits(0);
-/// Terms of a slice of a fold: what an append that comes meanwhile waits for.
-const SLICE_TERMS: usize = 512;
+/// Most terms of a slice of a fold, and fewest. An append that comes meanwhile waits for the slice.
+const SLICE_TERMS: RangeInclusive<usize> = 128..=512;
+/// How long a slice extends lists before it ends: in a large scope most of their pages have to be read.
+const SLICE_TIME: Duration = Duration::from_millis(2);
 
 /// Adds units of one batch to the tail of a scope and namespace.
 #[derive(Debug)]
@@ -83,7 +87,7 @@ impl TailWriter {
         }
         let Self { scope_id, namespace, .. } = self;
         if self.tail >= MOST_TAIL {
-            fold(connection, scope_id, namespace, FIRST_TERM, usize::MAX)?;
+            fold(connection, scope_id, namespace, FIRST_TERM, |_| false)?;
             self.tail = 0;
         }
         connection.grown(Tail::Words { scope_id, namespace }, self.tail);
@@ -116,13 +120,14 @@ fn stats(
         .optional()
 }
 
-/// Folds a slice of a tail, of the terms from `from` on. Returns where the next slice begins. A fold starts only
-/// where the tail is long enough, and goes on to its last term.
+/// Folds a slice of a tail, of the terms from `from` on; where nobody waits, all of them. Returns where the next
+/// slice begins. A fold starts only where the tail is long enough, and goes on to its last term.
 pub(crate) fn fold_slice(
     connection: &Connection,
     scope_id: i64,
     namespace: i64,
     from: TermId,
+    nobody_waits: bool,
 ) -> rusqlite::Result<Option<TermId>> {
     let Some((_, tail)) = stats(connection, scope_id, namespace)? else {
         return Ok(None);
@@ -130,21 +135,26 @@ pub(crate) fn fold_slice(
     if tail < FOLD_AT && from == FIRST_TERM {
         return Ok(None);
     }
-    let (next, left) = fold(connection, scope_id, namespace, from, SLICE_TERMS)?;
+    let started = Instant::now();
+    let is_enough = |terms| {
+        let is_late = || terms >= *SLICE_TERMS.start() && started.elapsed() >= SLICE_TIME;
+        !nobody_waits && (terms >= *SLICE_TERMS.end() || is_late())
+    };
+    let (next, left) = fold(connection, scope_id, namespace, from, is_enough)?;
     connection
         .prepare_cached("UPDATE lex_stats SET tail = ?3 WHERE scope_id = ?1 AND namespace = ?2")?
         .execute(params![scope_id, namespace, left])?;
     Ok(next)
 }
 
-/// Moves the postings of `most` terms, from `from` on, from the tail into the blocks of their terms. Returns the
-/// first term that is left, and how many units are.
+/// Moves the postings of the terms from `from` on, until so many are enough, from the tail into the blocks of their
+/// terms. Returns the first term that is left, and how many units are.
 fn fold(
     connection: &Connection,
     scope_id: i64,
     namespace: i64,
     from: TermId,
-    most: usize,
+    is_enough: impl Fn(usize) -> bool,
 ) -> rusqlite::Result<(Option<TermId>, u64)> {
     let mut postings: Vec<(TermId, Posting)> = Vec::new();
     let mut units: Vec<(UnitKey, Vec<u8>)> = Vec::new();
@@ -154,11 +164,14 @@ fn fold(
         units.push((key, terms.to_vec()));
     })?;
     postings.sort_unstable_by_key(|(term, posting)| (*term, posting.key));
-    let mut groups = postings.chunk_by(|a, b| a.0 == b.0);
-    for group in groups.by_ref().take(most) {
+    let mut next = None;
+    for (terms, group) in postings.chunk_by(|a, b| a.0 == b.0).enumerate() {
+        if is_enough(terms) {
+            next = group.first().map(|(term, _)| *term);
+            break;
+        }
         extend(connection, scope_id, namespace, group)?;
     }
-    let next = groups.next().and_then(|group| group.first()).map(|(term, _)| *term);
     let is_left = |term: TermId| term < from || next.is_some_and(|next| term >= next);
     let left = keep_in_tail(connection, scope_id, namespace, units, is_left)?;
     Ok((next, left))

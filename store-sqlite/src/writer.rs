@@ -129,9 +129,7 @@ fn serve(connection: &WriteConnection, waiting: &mpsc::Receiver<Box<dyn Task>>) 
             connection.fold_slice();
         }
     }
-    while connection.is_due() {
-        connection.fold_slice();
-    }
+    connection.fold_rest();
 }
 
 fn commit_group(connection: &WriteConnection, mut group: Vec<Box<dyn Task>>) {

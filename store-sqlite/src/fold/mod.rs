@@ -89,6 +89,17 @@ impl WriteConnection {
 
     /// Folds a slice of the longest tail. A tail that cannot be folded is tried again after its next write.
     pub(crate) fn fold_slice(&self) {
+        self.fold_longest(false);
+    }
+
+    /// Folds all that is due. Only where nobody waits for the connection.
+    pub(crate) fn fold_rest(&self) {
+        while self.is_due() {
+            self.fold_longest(true);
+        }
+    }
+
+    fn fold_longest(&self, nobody_waits: bool) {
         let longest = {
             let mut due = self.due.borrow_mut();
             let longest = (0..due.len()).max_by_key(|at| due[*at].units);
@@ -97,7 +108,7 @@ impl WriteConnection {
         let Some(Due { tail, from, units }) = longest else {
             return;
         };
-        match self.slice(tail, from) {
+        match self.slice(tail, from, nobody_waits) {
             Ok(None) => {}
             Ok(Some(from)) => self.due.borrow_mut().push(Due { tail, units, from }),
             Err(error) => {
@@ -113,11 +124,16 @@ impl WriteConnection {
     }
 
     /// Where the next slice of the tail begins, if there is one.
-    fn slice(&self, tail: Tail, from: TermId) -> rusqlite::Result<Option<TermId>> {
+    fn slice(
+        &self,
+        tail: Tail,
+        from: TermId,
+        nobody_waits: bool,
+    ) -> rusqlite::Result<Option<TermId>> {
         self.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let next = match tail {
             Tail::Words { scope_id, namespace } => {
-                lexical::fold_slice(self, scope_id, namespace, from)?
+                lexical::fold_slice(self, scope_id, namespace, from, nobody_waits)?
             }
             Tail::Vectors(place) => vectors::fold_block(self, place)?.then_some(from),
         };
