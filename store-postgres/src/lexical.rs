@@ -203,20 +203,25 @@ pub(crate) async fn remove(
     }
     let namespace = namespace_code(namespace);
     let keys: Vec<i64> = units.iter().map(|(key, _)| key.to_bits().cast_signed()).collect();
-    let from_tail: Vec<i64> = sqlx::query_scalar(
-        "DELETE FROM lex_tail WHERE scope = $1 AND namespace = $2 AND key = ANY($3) RETURNING key",
+    let from_tail: Vec<(i64, Vec<i64>)> = sqlx::query_as(
+        "DELETE FROM lex_tail WHERE scope = $1 AND namespace = $2 AND key = ANY($3)
+         RETURNING key, terms",
     )
     .bind(scope)
     .bind(namespace)
     .bind(keys)
     .fetch_all(&mut *connection)
     .await?;
-    let in_tail: HashSet<i64> = from_tail.iter().copied().collect();
+    // The row of a unit that came from the embedded store may lack terms that were folded there.
+    let in_tail: HashMap<i64, HashSet<i64>> =
+        from_tail.into_iter().map(|(key, terms)| (key, terms.into_iter().collect())).collect();
     let mut in_blocks: HashMap<i64, Vec<UnitKey>> = HashMap::new();
     for (key, unit) in units {
-        if !in_tail.contains(&key.to_bits().cast_signed()) {
-            for (term, _) in &unit.terms {
-                in_blocks.entry(term.to_bits().cast_signed()).or_default().push(*key);
+        let held = in_tail.get(&key.to_bits().cast_signed());
+        for (term, _) in &unit.terms {
+            let term = term.to_bits().cast_signed();
+            if !held.is_some_and(|held| held.contains(&term)) {
+                in_blocks.entry(term).or_default().push(*key);
             }
         }
     }

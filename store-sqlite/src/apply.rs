@@ -12,6 +12,7 @@ use throughline_core::time::Timestamp;
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
 
+use crate::fold::WriteConnection;
 use crate::lexical::TailWriter;
 use crate::records::{At, Id, mapped, parsed};
 use crate::store::scope_columns;
@@ -35,7 +36,7 @@ pub(crate) struct ScopeRow {
 
 /// What one batch carries from write to write.
 struct Transaction<'c> {
-    connection: &'c Connection,
+    connection: &'c WriteConnection,
     scope: ScopeRow,
     session: Option<sessions::SessionRow>,
     messages: IndexWriter,
@@ -83,7 +84,7 @@ impl IndexWriter {
         }
     }
 
-    pub(crate) fn close(self, connection: &Connection, last: u64) -> rusqlite::Result<()> {
+    pub(crate) fn close(self, connection: &WriteConnection, last: u64) -> rusqlite::Result<()> {
         self.words.close(connection)?;
         let Some(mut vectors) = self.vectors else {
             return Ok(());
@@ -96,7 +97,7 @@ impl IndexWriter {
 }
 
 /// Applies a batch. The caller rolls back when this fails.
-pub(crate) fn apply(connection: &Connection, batch: &WriteBatch) -> Result<Applied> {
+pub(crate) fn apply(connection: &WriteConnection, batch: &WriteBatch) -> Result<Applied> {
     // First of all, so that a repeat writes nothing and needs nothing to hold any more.
     if let Some(asked) = &batch.idempotency
         && let Some(answer) = idempotency::answer(connection, &batch.scope, asked, batch.now)?

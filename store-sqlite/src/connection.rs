@@ -105,6 +105,8 @@ pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
     connection
         .pragma_update(None, "synchronous", synchronous)
         .and_then(|()| connection.pragma_update(None, "secure_delete", true))
+        // What savepoints copy would else go to a file that every other commit makes and removes.
+        .and_then(|()| connection.pragma_update(None, "temp_store", "MEMORY"))
         .and_then(|()| limit_size(&connection, options.max_bytes))
         .map_err(|error| driver_error(error, "open"))?;
     if found < known {

@@ -13,6 +13,7 @@ use throughline_core::ports::{
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
 use crate::apply::{IndexWriter, ScopeRow};
+use crate::fold::WriteConnection;
 use crate::records::{At, bounded, mapped, stored_wrongly};
 use crate::store::SqliteStore;
 use crate::{lexical, vectors};
@@ -54,7 +55,7 @@ pub(crate) fn version(
 
 /// Adds a snapshot with its index entries, in place of those of the one before.
 pub(crate) fn put(
-    connection: &Connection,
+    connection: &WriteConnection,
     scope: &mut ScopeRow,
     space: Option<&VectorSpace>,
     new: &NewSnapshot,
@@ -85,7 +86,7 @@ fn holds(
 }
 
 fn insert(
-    connection: &Connection,
+    connection: &WriteConnection,
     scope: &mut ScopeRow,
     space: Option<&VectorSpace>,
     (head, number, new): (Option<Head>, u32, &NewSnapshot),
@@ -144,7 +145,7 @@ fn indexed(number: u32, text: &str) -> Vec<(UnitKey, IndexUnit)> {
 }
 
 fn remove_units(
-    connection: &Connection,
+    connection: &WriteConnection,
     scope_id: i64,
     number: u32,
     text: &str,
@@ -157,7 +158,7 @@ fn remove_units(
 
 /// Erases snapshots, and documents of which none is left.
 pub(crate) fn erase(
-    connection: &Connection,
+    connection: &WriteConnection,
     scope_id: i64,
     erasure: &Erasure,
     erased: &mut Erased,

@@ -1,10 +1,15 @@
 //! The lexical index by scope: a tail of whole units, folded into blocks of postings.
 //!
-//! A new unit costs one row. Once the tail of a scope holds [`FOLD_AT`] units, the same batch folds
-//! it: for each term the postings are merged into the term's last block. A query reads the blocks
-//! of its terms and looks through the tail, so its cost follows the scope.
+//! A new unit costs one row. Once the tail of a scope holds [`FOLD_AT`] units, the writing thread folds it
+//! after the batch is acknowledged: for each term the postings are merged into the term's last block. A query
+//! reads the blocks of its terms and looks through the tail, so its cost follows the scope.
+//!
+//! A fold goes by slices of terms. The row of a unit holds those of its terms that are in no block yet, so that
+//! each posting is in one place whatever a fold has come to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -16,8 +21,18 @@ use throughline_core::text::{
 };
 use throughline_core::{Result, Scope};
 
-use crate::records::{Bits, decode_terms, encode_terms, namespace_code, stored_wrongly};
+use crate::fold::{MOST_TAIL, Tail, WriteConnection};
+use crate::records::{
+    Bits, decode_terms, encode_terms, namespace_code, retain_terms, stored_wrongly,
+};
 use crate::store::SqliteStore;
+
+/// Where a fold starts.
+pub(crate) const FIRST_TERM: TermId = TermId::from_bits(0);
+/// Most terms of a slice of a fold, and fewest. An append that comes meanwhile waits for the slice.
+const SLICE_TERMS: RangeInclusive<usize> = 128..=512;
+/// How long a slice extends lists before it ends: in a large scope most of their pages have to be read.
+const SLICE_TIME: Duration = Duration::from_millis(2);
 
 /// Adds units of one batch to the tail of a scope and namespace.
 #[derive(Debug)]
@@ -66,14 +81,16 @@ impl TailWriter {
         Ok(())
     }
 
-    pub(crate) fn close(mut self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn close(mut self, connection: &WriteConnection) -> rusqlite::Result<()> {
         if !self.changed {
             return Ok(());
         }
-        if self.tail >= FOLD_AT {
-            fold(connection, self.scope_id, self.namespace)?;
+        let Self { scope_id, namespace, .. } = self;
+        if self.tail >= MOST_TAIL {
+            fold(connection, scope_id, namespace, FIRST_TERM, |_| false)?;
             self.tail = 0;
         }
+        connection.grown(Tail::Words { scope_id, namespace }, self.tail);
         connection
             .prepare_cached(
                 "INSERT INTO lex_stats (scope_id, namespace, units, length, tail)
@@ -103,52 +120,131 @@ fn stats(
         .optional()
 }
 
-/// Moves the tail into the blocks of its terms.
-fn fold(connection: &Connection, scope_id: i64, namespace: i64) -> rusqlite::Result<()> {
+/// Folds a slice of a tail, of the terms from `from` on; where nobody waits, all of them. Returns where the next
+/// slice begins. A fold starts only where the tail is long enough, and goes on to its last term.
+pub(crate) fn fold_slice(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: i64,
+    from: TermId,
+    nobody_waits: bool,
+) -> rusqlite::Result<Option<TermId>> {
+    let Some((_, tail)) = stats(connection, scope_id, namespace)? else {
+        return Ok(None);
+    };
+    if tail < FOLD_AT && from == FIRST_TERM {
+        return Ok(None);
+    }
+    let started = Instant::now();
+    let is_enough = |terms| {
+        let is_late = || terms >= *SLICE_TERMS.start() && started.elapsed() >= SLICE_TIME;
+        !nobody_waits && (terms >= *SLICE_TERMS.end() || is_late())
+    };
+    let (next, left) = fold(connection, scope_id, namespace, from, is_enough)?;
+    connection
+        .prepare_cached("UPDATE lex_stats SET tail = ?3 WHERE scope_id = ?1 AND namespace = ?2")?
+        .execute(params![scope_id, namespace, left])?;
+    Ok(next)
+}
+
+/// Moves the postings of the terms from `from` on, until so many are enough, from the tail into the blocks of their
+/// terms. Returns the first term that is left, and how many units are.
+fn fold(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: i64,
+    from: TermId,
+    is_enough: impl Fn(usize) -> bool,
+) -> rusqlite::Result<(Option<TermId>, u64)> {
     let mut postings: Vec<(TermId, Posting)> = Vec::new();
+    let mut units: Vec<(UnitKey, Vec<u8>)> = Vec::new();
     for_tail(connection, scope_id, namespace, |key, length, terms| {
-        postings.extend(
-            decode_terms(terms).map(|(term, count)| (term, Posting { key, count, length })),
-        );
+        let wanted = decode_terms(terms).filter(|(term, _)| *term >= from);
+        postings.extend(wanted.map(|(term, count)| (term, Posting { key, count, length })));
+        units.push((key, terms.to_vec()));
     })?;
     postings.sort_unstable_by_key(|(term, posting)| (*term, posting.key));
-    let mut last_block = connection.prepare_cached(
-        "SELECT block, before, postings, data FROM lex_block
-         WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3 ORDER BY block DESC LIMIT 1",
-    )?;
-    let mut put_block = connection.prepare_cached(
+    let mut next = None;
+    for (terms, group) in postings.chunk_by(|a, b| a.0 == b.0).enumerate() {
+        if is_enough(terms) {
+            next = group.first().map(|(term, _)| *term);
+            break;
+        }
+        extend(connection, scope_id, namespace, group)?;
+    }
+    let is_left = |term: TermId| term < from || next.is_some_and(|next| term >= next);
+    let left = keep_in_tail(connection, scope_id, namespace, units, is_left)?;
+    Ok((next, left))
+}
+
+/// Adds postings of one term to its blocks.
+fn extend(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: i64,
+    group: &[(TermId, Posting)],
+) -> rusqlite::Result<()> {
+    let Some(term) = group.first().map(|(term, _)| Bits(term.to_bits())) else {
+        return Ok(());
+    };
+    let last = connection
+        .prepare_cached(
+            "SELECT block, before, postings, data FROM lex_block
+             WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3 ORDER BY block DESC LIMIT 1",
+        )?
+        .query_row(params![scope_id, namespace, term], |row| {
+            let postings: u64 = row.get(2)?;
+            let data = if postings < SETTLED_POSTINGS { row.get(3)? } else { Vec::new() };
+            Ok(PostingBlock { number: row.get(0)?, before: row.get(1)?, postings, data })
+        })
+        .optional()?;
+    let open = last.as_ref().map(|last| last.number);
+    let mut put = connection.prepare_cached(
         "INSERT INTO lex_block (scope_id, namespace, term, block, before, postings, data)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT DO UPDATE SET postings = ?6, data = ?7",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
-    for group in postings.chunk_by(|a, b| a.0 == b.0) {
-        let Some((term, _)) = group.first() else {
+    let mut replace = connection.prepare_cached(
+        "UPDATE lex_block SET before = ?5, postings = ?6, data = ?7
+         WHERE scope_id = ?1 AND namespace = ?2 AND term = ?3 AND block = ?4",
+    )?;
+    let new = group.iter().map(|(_, posting)| *posting);
+    for block in extend_postings(last, new).map_err(stored_wrongly)? {
+        let PostingBlock { number, before, postings, data } = block;
+        let write = if open == Some(number) { &mut replace } else { &mut put };
+        write.execute(params![scope_id, namespace, term, number, before, postings, data])?;
+    }
+    Ok(())
+}
+
+/// Keeps of the units of a tail the terms that are left, and the units that have any. Returns how many have.
+fn keep_in_tail(
+    connection: &Connection,
+    scope_id: i64,
+    namespace: i64,
+    units: Vec<(UnitKey, Vec<u8>)>,
+    is_left: impl Fn(TermId) -> bool,
+) -> rusqlite::Result<u64> {
+    let mut update = connection.prepare_cached(
+        "UPDATE lex_tail SET terms = ?4 WHERE scope_id = ?1 AND namespace = ?2 AND key = ?3",
+    )?;
+    let mut delete = connection.prepare_cached(
+        "DELETE FROM lex_tail WHERE scope_id = ?1 AND namespace = ?2 AND key = ?3",
+    )?;
+    let mut left = 0;
+    for (key, mut terms) in units {
+        let key = Bits(key.to_bits());
+        let all = terms.len();
+        retain_terms(&mut terms, &is_left);
+        if terms.is_empty() {
+            delete.execute(params![scope_id, namespace, key])?;
             continue;
-        };
-        let last = last_block
-            .query_row(params![scope_id, namespace, Bits(term.to_bits())], |row| {
-                let postings: u64 = row.get(2)?;
-                let data = if postings < SETTLED_POSTINGS { row.get(3)? } else { Vec::new() };
-                Ok(PostingBlock { number: row.get(0)?, before: row.get(1)?, postings, data })
-            })
-            .optional()?;
-        let new = group.iter().map(|(_, posting)| *posting);
-        for block in extend_postings(last, new).map_err(stored_wrongly)? {
-            put_block.execute(params![
-                scope_id,
-                namespace,
-                Bits(term.to_bits()),
-                block.number,
-                block.before,
-                block.postings,
-                block.data
-            ])?;
+        }
+        left += 1;
+        if terms.len() < all {
+            update.execute(params![scope_id, namespace, key, terms])?;
         }
     }
-    connection
-        .prepare_cached("DELETE FROM lex_tail WHERE scope_id = ?1 AND namespace = ?2")?
-        .execute((scope_id, namespace))
-        .map(|_| ())
+    Ok(left)
 }
 
 /// Takes units out of tail and blocks. They are those that were indexed: their terms tell the lists in
@@ -164,17 +260,18 @@ pub(crate) fn remove(
         return Ok(());
     };
     let mut from_tail = connection.prepare_cached(
-        "DELETE FROM lex_tail WHERE scope_id = ?1 AND namespace = ?2 AND key = ?3",
+        "DELETE FROM lex_tail WHERE scope_id = ?1 AND namespace = ?2 AND key = ?3 RETURNING terms",
     )?;
     let mut in_blocks: BTreeMap<TermId, Vec<UnitKey>> = BTreeMap::new();
     for (key, unit) in units {
         held.units = held.units.saturating_sub(1);
         held.length = held.length.saturating_sub(unit.length.into());
-        if from_tail.execute(params![scope_id, namespace, Bits(key.to_bits())])? > 0 {
-            tail = tail.saturating_sub(1);
-            continue;
-        }
-        for (term, _) in &unit.terms {
+        let row = params![scope_id, namespace, Bits(key.to_bits())];
+        let not_folded: Option<Vec<u8>> = from_tail.query_row(row, |row| row.get(0)).optional()?;
+        tail = tail.saturating_sub(not_folded.is_some().into());
+        let not_folded: HashSet<TermId> =
+            decode_terms(&not_folded.unwrap_or_default()).map(|(term, _)| term).collect();
+        for (term, _) in unit.terms.iter().filter(|(term, _)| !not_folded.contains(term)) {
             in_blocks.entry(*term).or_default().push(*key);
         }
     }

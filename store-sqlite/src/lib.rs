@@ -13,6 +13,7 @@ mod entities;
 mod erase;
 mod facts;
 mod files;
+mod fold;
 mod health;
 mod idempotency;
 mod jobs;

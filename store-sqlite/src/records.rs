@@ -111,6 +111,19 @@ pub(crate) fn decode_terms(bytes: &[u8]) -> impl Iterator<Item = (TermId, u16)> 
     })
 }
 
+/// Takes the entries of other terms out of what [`encode_terms`] gave.
+pub(crate) fn retain_terms(bytes: &mut Vec<u8>, is_kept: impl Fn(TermId) -> bool) {
+    let (mut from, mut to) = (0, 0);
+    while let Some(entry) = bytes.get(from..from + 10) {
+        if decode_terms(entry).any(|(term, _)| is_kept(term)) {
+            bytes.copy_within(from..from + 10, to);
+            to += 10;
+        }
+        from += 10;
+    }
+    bytes.truncate(to);
+}
+
 /// A driver's result with its error mapped.
 pub(crate) fn mapped<T>(result: rusqlite::Result<T>, operation: &'static str) -> Result<T> {
     result.map_err(|error| match error {

@@ -1,9 +1,9 @@
 //! Group commit: one thread owns the writing connection. Whatever waits when it is free goes into
 //! one transaction, each task under a savepoint of its own, so that one flush makes all of them
-//! durable and one that fails takes none of the others with it.
+//! durable and one that fails takes none of the others with it. Between two groups it folds what they made due.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, TryRecvError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
@@ -11,6 +11,7 @@ use throughline_core::{Error, ErrorKind, Result};
 use tokio::sync::oneshot;
 
 use crate::connection::driver_error;
+use crate::fold::WriteConnection;
 
 /// Most tasks of one transaction: bounds what a failed commit takes back and how long a reader of
 /// the log has to catch up.
@@ -18,7 +19,7 @@ const MAX_GROUP: usize = 256;
 
 /// A unit of writing: runs inside a transaction that it neither begins nor ends.
 trait Task: Send {
-    fn run(&mut self, connection: &Connection) -> Result<()>;
+    fn run(&mut self, connection: &WriteConnection) -> Result<()>;
     /// Tells the waiting caller; `group` is how the transaction ended.
     fn finish(self: Box<Self>, group: std::result::Result<(), &Error>);
 }
@@ -31,10 +32,10 @@ struct Job<F, T> {
 
 impl<F, T> Task for Job<F, T>
 where
-    F: FnOnce(&Connection) -> Result<T> + Send,
+    F: FnOnce(&WriteConnection) -> Result<T> + Send,
     T: Send,
 {
-    fn run(&mut self, connection: &Connection) -> Result<()> {
+    fn run(&mut self, connection: &WriteConnection) -> Result<()> {
         let Some(work) = self.work.take() else {
             return Ok(());
         };
@@ -63,7 +64,8 @@ where
     }
 }
 
-/// The handle of the writing thread. Dropping it finishes what was accepted, then ends the thread.
+/// The handle of the writing thread. Dropping it finishes what was accepted and folds what is due, then ends the
+/// thread.
 #[derive(Debug)]
 pub(crate) struct Writer {
     tasks: Option<mpsc::Sender<Box<dyn Task>>>,
@@ -75,13 +77,7 @@ impl Writer {
         let (tasks, waiting) = mpsc::channel::<Box<dyn Task>>();
         let thread = std::thread::Builder::new()
             .name("throughline-writer".into())
-            .spawn(move || {
-                while let Ok(first) = waiting.recv() {
-                    let mut group = vec![first];
-                    group.extend(waiting.try_iter().take(MAX_GROUP - 1));
-                    commit_group(&connection, group);
-                }
-            })
+            .spawn(move || serve(&WriteConnection::new(connection), &waiting))
             .map_err(|error| Error::internal("no thread for the writer").with_source(error))?;
         Ok(Self { tasks: Some(tasks), thread: Some(thread) })
     }
@@ -90,7 +86,7 @@ impl Writer {
     pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+        F: FnOnce(&WriteConnection) -> Result<T> + Send + 'static,
     {
         let stopped = || Error::new(ErrorKind::Unavailable, "the store is shutting down");
         let (reply, answer) = oneshot::channel();
@@ -111,7 +107,32 @@ impl Drop for Writer {
     }
 }
 
-fn commit_group(connection: &Connection, mut group: Vec<Box<dyn Task>>) {
+/// Commits what comes, and folds what is due while nothing waits, until nobody can send any more.
+fn serve(connection: &WriteConnection, waiting: &mpsc::Receiver<Box<dyn Task>>) {
+    loop {
+        let next = if connection.is_due() {
+            match waiting.try_recv() {
+                Err(TryRecvError::Empty) => {
+                    connection.fold_slice();
+                    continue;
+                }
+                next => next.ok(),
+            }
+        } else {
+            waiting.recv().ok()
+        };
+        let Some(first) = next else { break };
+        let mut group = vec![first];
+        group.extend(waiting.try_iter().take(MAX_GROUP - 1));
+        commit_group(connection, group);
+        for _ in 0..connection.slices_behind() {
+            connection.fold_slice();
+        }
+    }
+    connection.fold_rest();
+}
+
+fn commit_group(connection: &WriteConnection, mut group: Vec<Box<dyn Task>>) {
     let committed = run_group(connection, &mut group);
     if committed.is_err() && !connection.is_autocommit() {
         // Nothing of the group may linger in an open transaction.
@@ -122,7 +143,7 @@ fn commit_group(connection: &Connection, mut group: Vec<Box<dyn Task>>) {
     }
 }
 
-fn run_group(connection: &Connection, group: &mut [Box<dyn Task>]) -> Result<()> {
+fn run_group(connection: &WriteConnection, group: &mut [Box<dyn Task>]) -> Result<()> {
     let run = |sql| {
         connection
             .prepare_cached(sql)
@@ -131,8 +152,12 @@ fn run_group(connection: &Connection, group: &mut [Box<dyn Task>]) -> Result<()>
             .map_err(|error| driver_error(error, "commit"))
     };
     run("BEGIN IMMEDIATE")?;
+    // A savepoint costs a copy of every page that the task changes. A task that is alone needs none.
+    let is_alone = group.len() == 1;
     for task in group.iter_mut() {
-        run("SAVEPOINT task")?;
+        if !is_alone {
+            run("SAVEPOINT task")?;
+        }
         // A task that panics must not take the thread, and with it every later write.
         let ran = catch_unwind(AssertUnwindSafe(|| task.run(connection)));
         if let Err(error) = ran.unwrap_or_else(|_| Err(Error::internal("a write panicked"))) {
@@ -140,9 +165,14 @@ fn run_group(connection: &Connection, group: &mut [Box<dyn Task>]) -> Result<()>
                 // SQLite rolled back everything (disk full, I/O error): so did we, then.
                 return Err(error);
             }
+            if is_alone {
+                return run("ROLLBACK");
+            }
             run("ROLLBACK TO task")?;
         }
-        run("RELEASE task")?;
+        if !is_alone {
+            run("RELEASE task")?;
+        }
     }
     run("COMMIT")
 }
@@ -150,6 +180,41 @@ fn run_group(connection: &Connection, group: &mut [Box<dyn Task>]) -> Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apply::apply;
+    use crate::fold::tests::{batch, held, messages, open};
+
+    /// Appends what fills a tail, and looks at the file, as another process would, when it is answered.
+    struct Fills {
+        file: std::path::PathBuf,
+        answered: std::sync::Arc<std::sync::Mutex<Option<[u64; 3]>>>,
+    }
+
+    impl Task for Fills {
+        fn run(&mut self, connection: &WriteConnection) -> Result<()> {
+            apply(connection, &batch(&messages(0..600))).map(|_| ())
+        }
+
+        fn finish(self: Box<Self>, group: std::result::Result<(), &Error>) {
+            assert!(group.is_ok());
+            let seen = held(&Connection::open(&self.file).unwrap());
+            *self.answered.lock().unwrap() = Some(seen);
+        }
+    }
+
+    #[test]
+    fn the_append_that_fills_a_tail_is_answered_before_the_fold() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("store.db");
+        let connection = open(&file);
+        let answered = std::sync::Arc::default();
+        let (tasks, waiting) = mpsc::channel::<Box<dyn Task>>();
+        tasks.send(Box::new(Fills { file, answered: std::sync::Arc::clone(&answered) })).unwrap();
+        drop(tasks);
+        serve(&connection, &waiting);
+        assert_eq!(*answered.lock().unwrap(), Some([600, 0, 600]), "nothing was folded yet");
+        let [tail, blocks, vectors] = held(&connection);
+        assert!(tail == 0 && blocks > 0 && vectors < 512, "{tail} {blocks} {vectors}");
+    }
 
     #[tokio::test]
     async fn a_task_that_fails_or_panics_takes_no_other_with_it() {
@@ -157,16 +222,16 @@ mod tests {
         connection.execute_batch("CREATE TABLE kept (x)").unwrap();
         let writer = Writer::start(connection).unwrap();
         let insert = |number: i64| {
-            move |connection: &Connection| {
+            move |connection: &WriteConnection| {
                 let done = connection.execute("INSERT INTO kept VALUES (?1)", [number]);
                 done.map_err(|error| driver_error(error, "test"))
             }
         };
-        let fail = move |connection: &Connection| {
+        let fail = move |connection: &WriteConnection| {
             insert(2)(connection)?;
             Err::<usize, _>(Error::conflict("refused"))
         };
-        let panic = move |connection: &Connection| -> Result<usize> {
+        let panic = move |connection: &WriteConnection| -> Result<usize> {
             insert(3)(connection)?;
             panic!("a defect, on purpose")
         };
@@ -179,7 +244,7 @@ mod tests {
         assert!(first.is_ok() && last.is_ok());
         assert_eq!(failed.unwrap_err().kind(), ErrorKind::Conflict);
         assert_eq!(panicked.unwrap_err().kind(), ErrorKind::Internal);
-        let sum = |connection: &Connection| {
+        let sum = |connection: &WriteConnection| {
             let sum =
                 connection.query_row("SELECT sum(x) FROM kept", [], |row| row.get::<_, i64>(0));
             sum.map_err(|error| driver_error(error, "test"))

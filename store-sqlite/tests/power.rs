@@ -41,7 +41,7 @@ const SEED: u64 = 0x7468_726f_7567_686c;
 
 /// Whether a moment, and for writes and syncs the file, is photographed each `n`-th time.
 const EVERY: &[Every] = &[
-    Every(Moment::Written, Some(Kind::Log), 307),
+    Every(Moment::Written, Some(Kind::Log), 607),
     Every(Moment::Written, Some(Kind::Database), 151),
     Every(Moment::Syncing, Some(Kind::Log), 9),
     Every(Moment::Synced, Some(Kind::Log), 11),

@@ -36,8 +36,8 @@ pub fn decode_postings(block: &[u8], postings: &mut Vec<Posting>) -> Result<(), 
     Ok(())
 }
 
-/// Units of a tail that are folded into blocks at once: in the embedded store a fold costs about 20 ms, a
-/// scan of this many 0.2 ms.
+/// Units of a tail that are due to be folded into blocks: in the embedded store a fold costs about 20 ms of the
+/// writing thread, a scan of this many 0.2 ms.
 pub const FOLD_AT: u64 = 512;
 /// A block with as many postings is not rewritten any more: a fold rewrites one block of every term of its
 /// tail, and the larger they are the longer it takes.

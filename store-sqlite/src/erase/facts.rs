@@ -10,6 +10,7 @@ use throughline_core::ports::{IndexUnit, Namespace, UnitKey};
 
 use crate::apply::ScopeRow;
 use crate::facts::{FactRow, TAG_SEPARATOR, insert};
+use crate::fold::WriteConnection;
 use crate::lexical::TailWriter;
 use crate::records::{At, Bits, Id, parsed};
 
@@ -196,7 +197,7 @@ fn put_sources(
 
 /// Adds what was read anew. Vectors come by the job that embeds.
 pub(super) fn derive(
-    connection: &Connection,
+    connection: &WriteConnection,
     scope: &mut ScopeRow,
     derived: Vec<DerivedFact>,
 ) -> rusqlite::Result<()> {

@@ -18,6 +18,7 @@ use uuid::Uuid;
 pub(crate) use repo::state;
 
 use crate::apply::ScopeRow;
+use crate::fold::WriteConnection;
 use crate::records::{At, Id, bounded, parsed, stored_wrongly};
 use crate::{documents, lexical, personas, sessions, vectors};
 
@@ -96,7 +97,7 @@ struct Leaving {
 impl Leaving {
     fn remove(
         self,
-        connection: &Connection,
+        connection: &WriteConnection,
         scope: i64,
         erased: &mut Erased,
     ) -> rusqlite::Result<()> {
@@ -114,7 +115,7 @@ impl Leaving {
 
 /// Erases what is there of it.
 pub(crate) fn erase(
-    connection: &Connection,
+    connection: &WriteConnection,
     scope: &mut ScopeRow,
     erasure: &Erasure,
     seed: Uuid,

@@ -5,7 +5,7 @@ use throughline_core::ports::UnitKey;
 
 use super::codes::{length, signs};
 use super::place::Place;
-use crate::records::{Bits, stored_wrongly};
+use crate::records::{Bits, bounded, stored_wrongly};
 
 /// Vectors of a block: a tail of as many is read in 0.2 ms.
 pub(super) const BLOCK: usize = 512;
@@ -54,11 +54,21 @@ impl Block {
 
     /// The vectors that are in no block yet.
     pub(super) fn tail(connection: &Connection, place: Place) -> rusqlite::Result<Self> {
+        Self::of_tail(connection, place, usize::MAX)
+    }
+
+    /// Of the vectors that are in no block yet, those of the first keys.
+    pub(super) fn of_tail(
+        connection: &Connection,
+        place: Place,
+        most: usize,
+    ) -> rusqlite::Result<Self> {
         let mut statement = connection.prepare_cached(
             "SELECT key, vector FROM vector_tail
-             WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3 ORDER BY key",
+             WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3 ORDER BY key LIMIT ?4",
         )?;
-        let mut rows = statement.query(place.columns())?;
+        let (scope_id, space_id, namespace) = place.columns();
+        let mut rows = statement.query((scope_id, space_id, namespace, bounded(most)))?;
         let mut tail = Self::default();
         while let Some(row) = rows.next()? {
             tail.push(UnitKey::from_bits(row.get::<_, Bits>(0)?.0), row.get_ref(1)?.as_blob()?);
@@ -127,17 +137,11 @@ impl Block {
         true
     }
 
-    /// The same vectors in blocks of the usual size.
-    pub(super) fn split(&self) -> impl Iterator<Item = Self> {
+    /// The same with the signs of its vectors.
+    pub(super) fn with_signs(self) -> Self {
         let dimensions = (self.codes.len() / self.len().max(1)).max(1);
-        let codes = self.codes.chunks(BLOCK * dimensions);
-        let lengths = self.lengths.chunks(BLOCK);
-        self.keys.chunks(BLOCK).zip(codes).zip(lengths).map(move |((keys, codes), lengths)| Self {
-            keys: keys.to_vec(),
-            signs: codes.chunks_exact(dimensions).flat_map(signs).collect(),
-            codes: codes.to_vec(),
-            lengths: lengths.to_vec(),
-        })
+        let signs = self.codes.chunks_exact(dimensions).flat_map(signs).collect();
+        Self { signs, ..self }
     }
 
     /// Writes the block under a new id; an empty one is not written.

@@ -26,14 +26,16 @@ use throughline_core::ports::{
 };
 use throughline_core::{Result, Scope};
 
+use crate::fold::WriteConnection;
 use crate::records::mapped;
 use crate::store::{SqliteStore, open_scope_id, scope_id};
 use block::{Block, vectors_at};
 use codes::{Best, Query, differing, hits};
-use place::{Place, known_space, space_id};
+use place::{known_space, space_id};
 use write::{State, keep_only};
 
-pub(crate) use write::{VectorWriter, clear};
+pub(crate) use place::Place;
+pub(crate) use write::{VectorWriter, clear, fold_block};
 
 /// Vectors whose bytes are compared for each one asked for: bytes are coarser than values.
 const RESCORED: usize = 2;
@@ -264,7 +266,7 @@ fn keys(
 
 /// Takes keys out of every space.
 pub(crate) fn remove_everywhere(
-    connection: &Connection,
+    connection: &WriteConnection,
     scope_id: i64,
     namespace: Namespace,
     keys: &[UnitKey],
@@ -301,7 +303,7 @@ impl VectorIndex for SqliteStore {
         items.reverse();
         items.sort_by_key(|item| item.key);
         items.dedup_by_key(|item| item.key);
-        let work = move |connection: &Connection| -> rusqlite::Result<()> {
+        let work = move |connection: &WriteConnection| -> rusqlite::Result<()> {
             let scope_id = open_scope_id(connection, &scope)?;
             let mut writer = VectorWriter::open(connection, scope_id, &space, namespace)?;
             let keys: Vec<UnitKey> = items.iter().map(|item| item.key).collect();
@@ -317,7 +319,7 @@ impl VectorIndex for SqliteStore {
 
     async fn remove(&self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) -> Result<()> {
         let (scope, keys) = (scope.clone(), keys.to_vec());
-        let work = move |connection: &Connection| -> rusqlite::Result<()> {
+        let work = move |connection: &WriteConnection| -> rusqlite::Result<()> {
             match scope_id(connection, &scope)? {
                 Some(scope_id) => remove_everywhere(connection, scope_id, namespace, &keys),
                 None => Ok(()),

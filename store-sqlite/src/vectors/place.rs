@@ -7,7 +7,7 @@ use crate::records::namespace_code;
 
 /// Scope, space and namespace, as columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub(super) scope_id: i64,
     pub(super) space_id: i64,
     pub(super) namespace: i64,

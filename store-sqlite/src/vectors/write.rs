@@ -2,10 +2,12 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::ports::{Namespace, UnitKey, VectorSpace};
+use throughline_core::text::FOLD_AT;
 
 use super::block::{BLOCK, Block};
 use super::codes::quantize;
 use super::place::{Place, space_id};
+use crate::fold::{MOST_TAIL, Tail, WriteConnection};
 use crate::records::Bits;
 
 /// The vectors of one scope, space and namespace, and how far they reach.
@@ -39,6 +41,39 @@ impl State {
                 Ok(Self { through: row.get(0)?, tail: row.get(1)?, blocked: row.get(2)? })
             })
             .optional()
+    }
+
+    fn write(self, connection: &Connection, place: Place) -> rusqlite::Result<()> {
+        let Self { through, tail, blocked } = self;
+        let Place { scope_id, space_id, namespace } = place;
+        connection
+            .prepare_cached(
+                "INSERT INTO vector_state (scope_id, space_id, namespace, through, tail, blocked)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT DO UPDATE SET through = ?4, tail = ?5, blocked = ?6",
+            )?
+            .execute(params![scope_id, space_id, namespace, through, tail, blocked])
+            .map(|_| ())
+    }
+
+    /// Moves a block's vectors, those of the first keys, out of the tail.
+    fn fold(&mut self, connection: &Connection, place: Place) -> rusqlite::Result<()> {
+        let block = Block::of_tail(connection, place, BLOCK)?.with_signs();
+        let Some(last) = block.keys.last() else {
+            self.tail = 0;
+            return Ok(());
+        };
+        let Place { scope_id, space_id, namespace } = place;
+        connection
+            .prepare_cached(
+                "DELETE FROM vector_tail
+                 WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3 AND key <= ?4",
+            )?
+            .execute(params![scope_id, space_id, namespace, Bits(last.to_bits())])?;
+        let folded = block.len() as u64;
+        self.tail = self.tail.saturating_sub(folded);
+        self.blocked += folded;
+        block.insert(connection, place)
     }
 }
 
@@ -158,40 +193,29 @@ impl VectorWriter {
         }
     }
 
-    pub(crate) fn close(mut self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn close(mut self, connection: &WriteConnection) -> rusqlite::Result<()> {
         if !self.changed {
             return Ok(());
         }
-        if self.state.tail >= BLOCK as u64 {
-            self.fold(connection)?;
+        while self.state.tail >= MOST_TAIL {
+            self.state.fold(connection, self.place)?;
         }
-        let State { through, tail, blocked } = self.state;
-        let Place { scope_id, space_id, namespace } = self.place;
-        connection
-            .prepare_cached(
-                "INSERT INTO vector_state (scope_id, space_id, namespace, through, tail, blocked)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT DO UPDATE SET through = ?4, tail = ?5, blocked = ?6",
-            )?
-            .execute(params![scope_id, space_id, namespace, through, tail, blocked])
-            .map(|_| ())
+        connection.grown(Tail::Vectors(self.place), self.state.tail);
+        self.state.write(connection, self.place)
     }
+}
 
-    /// Moves the whole blocks of the tail out of it.
-    fn fold(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let tail = Block::tail(connection, self.place)?;
-        for block in tail.split() {
-            self.state.blocked += block.len() as u64;
-            block.insert(connection, self.place)?;
-        }
-        self.state.tail = 0;
-        connection
-            .prepare_cached(
-                "DELETE FROM vector_tail WHERE scope_id = ?1 AND space_id = ?2 AND namespace = ?3",
-            )?
-            .execute(self.place.columns())
-            .map(|_| ())
+/// Folds a block of a tail that is long enough; whether there is another one.
+pub(crate) fn fold_block(connection: &Connection, place: Place) -> rusqlite::Result<bool> {
+    let Some(mut state) = State::read(connection, place)? else {
+        return Ok(false);
+    };
+    if state.tail < FOLD_AT {
+        return Ok(false);
     }
+    state.fold(connection, place)?;
+    state.write(connection, place)?;
+    Ok(state.tail >= FOLD_AT)
 }
 
 /// Removes the vectors of a scope in every space, and keeps how far they reach: what is numbered above is
