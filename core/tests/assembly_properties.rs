@@ -168,6 +168,7 @@ fn ranked(messages: &[Message], picks: Vec<(prop::sample::Index, u32)>) -> Vec<M
                 tokens: passage.tokens,
                 score: score as f32 / 10.0,
                 marks: Vec::new(),
+                is_new: score % 3 == 0,
             });
         }
     }

@@ -112,7 +112,7 @@ pub enum Reason {
     Standing,
     /// It is what the user says now.
     CurrentTurn,
-    /// It is among the session's last messages.
+    /// It is among the session's last messages, or what the user stated last.
     Recent,
     /// It is recent, but old enough to be shortened.
     Faded,

@@ -69,6 +69,9 @@ pub(super) struct Query {
     both_sides: bool,
 }
 
+/// The marks that every question looks up, behind all others.
+const MARKS: [&str; 2] = [QUESTION_TERM, USER_TERM];
+
 /// Most distinct content terms of a turn that are looked up; longer turns use their first ones and
 /// last ones, where people say what they want.
 const MAX_QUERY_TERMS: usize = 48;
@@ -85,7 +88,7 @@ impl Query {
         let mut terms = content;
         terms.extend((0..count).map(|at| format!("@by:{}", terms[at])).collect::<Vec<_>>());
         terms.extend(dates);
-        terms.extend([QUESTION_TERM, USER_TERM].map(str::to_owned));
+        terms.extend(MARKS.map(str::to_owned));
         let both_sides = asks_for_both_sides(&turn);
         Self { text: turn.into_owned(), terms, content: count, has_marks: true, both_sides }
     }
@@ -117,6 +120,17 @@ impl Query {
     /// Every term and mark, in the order in which their lists are expected.
     pub(super) fn terms(&self) -> &[String] {
         &self.terms
+    }
+
+    /// Passages in which the user states something and asks nothing, by the postings of
+    /// [`Self::terms`]; the newest `limit`, newest first.
+    pub(super) fn newest_statements(&self, found: &PostingLists, limit: usize) -> Vec<UnitKey> {
+        let marks = found.lists.get(self.terms.len() - MARKS.len()..self.terms.len());
+        let Some([asked, said]) = marks.filter(|_| self.has_marks) else {
+            return Vec::new();
+        };
+        let asks = |key: UnitKey| asked.binary_search_by_key(&key, |held| held.key).is_ok();
+        said.iter().rev().map(|held| held.key).filter(|key| !asks(*key)).take(limit).collect()
     }
 
     /// The same question for an index whose units bear no marks.

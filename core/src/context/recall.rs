@@ -72,6 +72,8 @@ const REPEAT_BYTES: usize = 40;
 /// Factor for each further passage of a message that is quoted already: the same statement goes on,
 /// where another message says something else.
 const SAME_MESSAGE: f32 = 0.5;
+/// What the user stated last may take 1 ÷ this of the room, where relevance leaves it.
+const NEW_SHARE: u32 = 8;
 /// Below this nothing useful fits any more.
 const CRUMBS: u32 = 16;
 
@@ -99,6 +101,9 @@ pub struct MessageCandidate {
     pub score: f32,
     /// What is shown within it, in order.
     pub marks: Vec<Mark>,
+    /// Whether it is among what the user stated last: a wish that shares no word with the turn that
+    /// it bears on is found by nothing else.
+    pub is_new: bool,
 }
 
 impl MessageCandidate {
@@ -181,7 +186,8 @@ impl Candidates {
                 let favour = if message.session == *current { CURRENT_SESSION } else { 1.0 };
                 let score = scores.get(&key)? * favour;
                 let Passage { range, tokens } = message.passage(key)?;
-                Some(MessageCandidate { key, message, range, tokens, score, marks: Vec::new() })
+                let (marks, is_new) = (Vec::new(), false);
+                Some(MessageCandidate { key, message, range, tokens, score, marks, is_new })
             })
             .collect();
         joined.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.key.cmp(&b.key)));
@@ -230,9 +236,12 @@ pub(super) fn select(
     };
     let best = candidates.messages.first().map_or(0.0, |candidate| candidate.score);
     let mut pending: Vec<&MessageCandidate> = Vec::new();
+    let mut new: Vec<&MessageCandidate> = Vec::new();
     for candidate in &candidates.messages {
         if shown.contains(&candidate.message.id) {
             selection.drop_message(candidate, Reason::InHistory);
+        } else if candidate.is_new && candidate.score < best * options.relevance_floor {
+            new.push(candidate);
         } else if candidate.score < best * options.relevance_floor {
             selection.drop_message(candidate, Reason::BelowRelevance);
         } else {
@@ -255,6 +264,8 @@ pub(super) fn select(
     for candidate in rest {
         selection.drop_message(candidate, Reason::OverShare);
     }
+    new.sort_by_key(|candidate| Reverse(candidate.key));
+    selection.take_new(&new, room / NEW_SHARE, tokenizer);
     selection.render(room, tokenizer)
 }
 
@@ -342,6 +353,25 @@ impl Selection {
             }
         }
         over
+    }
+
+    /// Takes the newest statements, of what is left, within `room` tokens.
+    fn take_new(&mut self, newest: &[&MessageCandidate], room: u32, tokenizer: &dyn Tokenizer) {
+        let kept = self.left.saturating_sub(room);
+        self.left -= kept;
+        let taken = self.lines.len();
+        let mut over = Vec::new();
+        // One by one: all have the same score, and the newest goes first.
+        for candidate in newest {
+            over.extend(self.take_messages(vec![candidate], tokenizer));
+        }
+        for line in &mut self.lines[taken..] {
+            line.item.reason = Reason::Recent;
+        }
+        for candidate in over {
+            self.drop_message(candidate, Reason::OverShare);
+        }
+        self.left += kept;
     }
 
     fn take_documents(&mut self, candidates: &[DocumentCandidate], tokenizer: &dyn Tokenizer) {

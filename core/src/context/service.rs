@@ -41,6 +41,8 @@ const FEEDBACK_POSTINGS: usize = 16_384;
 const NEAREST_MESSAGES: usize = 384;
 /// Passages best by words whose meaning is looked at: about as many as a context can show.
 const LOOKED_AT_FOR_MEANING: usize = 288;
+/// Statements of the user that may be shown for being new.
+const NEWEST_STATEMENTS: usize = 24;
 /// Facts nearest in meaning that are looked at.
 const NEAREST_FACTS: usize = 64;
 /// Postings that are read for one turn, from the rarest word on: what half a million messages share
@@ -96,6 +98,17 @@ impl AssembleRequest {
             recall: RecallOptions::default(),
         }
     }
+}
+
+/// What was found for a turn among messages.
+#[derive(Default)]
+struct Found {
+    /// Passages, best first.
+    judged: Vec<Judged>,
+    bearing: Bearing,
+    /// What the user stated last, newest first.
+    newest: Vec<UnitKey>,
+    warning: Option<String>,
 }
 
 /// Whether a passage is of the one session that is shown, where it is only one.
@@ -344,12 +357,19 @@ impl ContextService {
     ) -> Result<(Vec<MessageCandidate>, Option<String>)> {
         // A message rarely takes less than a dozen tokens: more candidates could not be shown.
         let limit = usize::try_from((budget / 12).clamp(50, 1_000)).unwrap_or(1_000);
-        let (judged, bearing, warning) = self.judged(scope, query, request, intent, limit).await?;
-        if !bearing.is_enough() {
-            return Ok((Vec::new(), warning));
+        let found = self.judged(scope, query, request, intent, limit).await?;
+        if !found.bearing.is_enough() {
+            return Ok((Vec::new(), found.warning));
         }
-        let ranked: Vec<Ranked> = judged.iter().map(Ranked::from).collect();
-        Ok((self.hydrate(scope, &ranked, &request.session).await?, warning))
+        let mut ranked: Vec<Ranked> = found.judged.iter().map(Ranked::from).collect();
+        let known: HashSet<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
+        let unranked = found.newest.iter().filter(|key| !known.contains(key));
+        ranked.extend(unranked.map(|key| Ranked { key: *key, score: 0.0 }));
+        let mut messages = self.hydrate(scope, &ranked, &request.session).await?;
+        for candidate in &mut messages {
+            candidate.is_new = found.newest.contains(&candidate.key);
+        }
+        Ok((messages, found.warning))
     }
 
     /// What is known of the passages that bear on a turn, best first, each beside its message: what
@@ -365,7 +385,8 @@ impl ContextService {
     ) -> Result<(Vec<(Judged, Arc<Message>)>, Bearing)> {
         let intent = request.intent.unwrap_or_else(|| Intent::detect(&request.user_turn));
         let query = Query::of(&request.user_turn);
-        let (mut judged, bearing, _) = self.judged(scope, &query, request, intent, limit).await?;
+        let Found { mut judged, bearing, .. } =
+            self.judged(scope, &query, request, intent, limit).await?;
         judged.sort_by_key(|one| one.key);
         let keys: Vec<UnitKey> = judged.iter().map(|one| one.key).collect();
         let mut judged = judged.into_iter().peekable();
@@ -385,7 +406,7 @@ impl ContextService {
         request: &AssembleRequest,
         intent: Intent,
         limit: usize,
-    ) -> Result<(Vec<Judged>, Bearing, Option<String>)> {
+    ) -> Result<Found> {
         let (current, options) = (&request.session, &request.recall);
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
         let mut found =
@@ -393,12 +414,13 @@ impl ContextService {
         let only = match request.guest {
             Some(_) => match self.store.session(scope, current).await? {
                 Some(session) => Some(session.number),
-                None => return Ok((Vec::new(), Bearing::default(), None)),
+                None => return Ok(Found::default()),
             },
             None => None,
         };
         keep_session(&mut found, only);
         let question = query.text_without_names(&found).into_owned();
+        let newest = query.newest_statements(&found, NEWEST_STATEMENTS);
         let (bm25, weights) = match options.neighbours {
             true => (&Bm25::MESSAGES, &options.weights),
             false => (&Bm25::SINGLE, &Weights::NONE),
@@ -430,7 +452,7 @@ impl ContextService {
         // Neighbours are scored without knowing where a session ends: some keys stand for nothing.
         let limit = limit + limit / 8;
         let (judged, bearing) = judge(&ranking, &hits, Nearness::messages(intent), weights, limit);
-        Ok((judged, bearing, warning))
+        Ok(Found { judged, bearing, newest, warning })
     }
 
     /// The terms that the best passages share, weighed, with their postings.
