@@ -41,6 +41,8 @@ const FEEDBACK_POSTINGS: usize = 16_384;
 const NEAREST_MESSAGES: usize = 384;
 /// Passages best by words whose meaning is looked at: about as many as a context can show.
 const LOOKED_AT_FOR_MEANING: usize = 288;
+/// Passages that are candidates however few may fit.
+const LEAST_CANDIDATES: usize = 50;
 /// Statements of the user that may be shown for being new.
 const NEWEST_STATEMENTS: usize = 24;
 /// Facts nearest in meaning that are looked at.
@@ -106,6 +108,8 @@ struct Found {
     /// Passages, best first.
     judged: Vec<Judged>,
     bearing: Bearing,
+    /// Terms of a passage of the scope, on average.
+    terms_of_each: f32,
     /// What the user stated last, newest first.
     newest: Vec<UnitKey>,
     warning: Option<String>,
@@ -356,11 +360,14 @@ impl ContextService {
         budget: u32,
     ) -> Result<(Vec<MessageCandidate>, Option<String>)> {
         // A message rarely takes less than a dozen tokens: more candidates could not be shown.
-        let limit = usize::try_from((budget / 12).clamp(50, 1_000)).unwrap_or(1_000);
-        let found = self.judged(scope, query, request, intent, limit).await?;
+        let limit = (budget as usize / 12).clamp(LEAST_CANDIDATES, 1_000);
+        let mut found = self.judged(scope, query, request, intent, limit).await?;
         if !found.bearing.is_enough() {
             return Ok((Vec::new(), found.warning));
         }
+        // A term takes two tokens or more: of long passages, three times what fits.
+        let most = (1.5 * budget as f32 / found.terms_of_each.max(1.0)) as usize;
+        found.judged.truncate(most.max(LEAST_CANDIDATES));
         let mut ranked: Vec<Ranked> = found.judged.iter().map(Ranked::from).collect();
         let known: HashSet<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
         let unranked = found.newest.iter().filter(|key| !known.contains(key));
@@ -430,6 +437,7 @@ impl ContextService {
             && found.unread.iter().take(words).all(|unread| *unread == 0)
             && found.lists.iter().take(words).map(Vec::len).sum::<usize>() <= FEEDBACK_POSTINGS;
         let units = found.stats.units;
+        let terms_of_each = found.stats.length as f32 / units.max(1) as f32;
         let mut ranking = Ranking::new(query, found, bm25, weights);
         let also: Vec<UnitKey> =
             ranking.best(LOOKED_AT_FOR_MEANING).iter().map(|ranked| ranked.key).collect();
@@ -452,7 +460,7 @@ impl ContextService {
         // Neighbours are scored without knowing where a session ends: some keys stand for nothing.
         let limit = limit + limit / 8;
         let (judged, bearing) = judge(&ranking, &hits, Nearness::messages(intent), weights, limit);
-        Ok(Found { judged, bearing, newest, warning })
+        Ok(Found { judged, bearing, terms_of_each, newest, warning })
     }
 
     /// The terms that the best passages share, weighed, with their postings.
