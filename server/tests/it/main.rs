@@ -24,6 +24,7 @@ mod metering;
 mod moving;
 #[cfg(feature = "live-tests")]
 mod own;
+mod relevance;
 #[cfg(feature = "live-tests")]
 mod replicas;
 mod standing;
