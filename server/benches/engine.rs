@@ -20,12 +20,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use corpus::Corpus;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use throughline_core::Scope;
 use throughline_core::context::AssembleRequest;
 use throughline_core::ids::SessionId;
 use throughline_core::ports::{Namespace, UnitKey};
-use throughline_core::session::{NewMessage, Role};
+use throughline_core::session::NewMessage;
 use throughline_server::compose::Engine;
 use throughline_server::config::{Config, Layers};
 
@@ -104,7 +105,7 @@ async fn run(options: &Options) -> Value {
         report["embedding"] = embedding(&corpus).await;
     }
     if wanted("facts") {
-        report["facts"] = facts(if quick { 10_000 } else { 100_000 }, quick).await;
+        report["facts"] = facts(if quick { 6_000 } else { 20_000 }, quick).await;
     }
     if wanted("assembly") {
         report["assembly"] = assembly(&corpus, quick).await;
@@ -167,12 +168,9 @@ async fn facts(count: usize, quick: bool) -> Value {
     let engine = open(folder.path()).await;
     let scope = Scope::new("bench", "facts", None).unwrap();
     let mut rng = fastrand::Rng::with_seed(4);
-    let stated = corpus::statements(&mut rng, count);
-    for (at, chunk) in stated.chunks(200).enumerate() {
-        let session = SessionId::new(format!("session-{}", at / 5)).unwrap();
-        let said = chunk.iter().map(|text| NewMessage::new(Role::User, text)).collect();
-        engine.sessions.append(&scope, &session, said).await.unwrap();
-    }
+    let tell = async |fact| engine.facts.remember(&scope, fact, None).await.map(drop);
+    let told = stream::iter(corpus::statements(&mut rng, count)).map(Ok);
+    told.try_for_each_concurrent(64, tell).await.unwrap();
     let held = engine.store.totals(&scope).await.unwrap().facts;
     let mut milliseconds = Vec::new();
     for round in 0..if quick { 3 } else { 20 } {

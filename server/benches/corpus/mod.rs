@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use throughline_core::fact::{FactKind, Remember};
 use throughline_core::ids::ExternalId;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
@@ -129,22 +130,22 @@ fn made_up(rank: usize) -> String {
 /// What services have, one value at a time.
 const PROPERTIES: [&str; 8] =
     ["port", "region", "budget", "deadline", "owner", "password policy", "version", "queue"];
-/// Statements of one message.
-const STATED_AT_ONCE: usize = 10;
 
-/// Messages that state `count` facts: properties of services with made-up names.
-pub(crate) fn statements(rng: &mut fastrand::Rng, count: usize) -> Vec<String> {
-    let statement = |at: usize, rng: &mut fastrand::Rng| {
+/// So many facts to be told: properties of services with made-up names.
+pub(crate) fn statements(rng: &mut fastrand::Rng, count: usize) -> Vec<Remember> {
+    let statement = |at: usize| {
         let (service, property) = (made_up(1_000 + at / 8), PROPERTIES[at % 8]);
-        format!("The {service} {property} is {}.", rng.u32(1_024..1_000_000))
+        let value = rng.u32(1_024..1_000_000).to_string();
+        Remember {
+            kind: FactKind::Fact,
+            text: format!("The {service} {property} is {value}."),
+            subject: Some(service),
+            attribute: Some(property.to_owned()),
+            value: Some(value),
+            tags: Vec::new(),
+        }
     };
-    (0..count / STATED_AT_ONCE)
-        .map(|message| {
-            let first = message * STATED_AT_ONCE;
-            let stated = (first..first + STATED_AT_ONCE).map(|at| statement(at, rng));
-            stated.collect::<Vec<_>>().join(" ")
-        })
-        .collect()
+    (0..count).map(statement).collect()
 }
 
 /// Questions about them: one service's property, and properties that thousands have.

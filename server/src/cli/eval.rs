@@ -140,12 +140,13 @@ fn human(shipped: &Report, reports: &[Report]) -> String {
     let tokens = &shipped.tokens;
     format!(
         "evidence recall at {} tokens, {} questions\n{}\n\
-         all evidence shown: {} · most tokens: {} of {} · saved against the whole history \
+         all evidence shown: {} · nothing recalled: {} · most tokens: {} of {} · saved against the whole history \
          ({} tokens): {}\nassembly: p50 {:.2} ms, p90 {:.2} ms, p99 {:.2} ms",
         grouped(tokens.budget.into()),
         shipped.questions,
         table(&heading, rows),
         percent(shipped.all_evidence),
+        percent(shipped.false_empty),
         grouped(tokens.max.into()),
         grouped(tokens.budget.into()),
         grouped(tokens.baseline_mean as u64),

@@ -50,6 +50,8 @@ pub struct Asked {
     pub question: Question,
     /// Evidence shown, as a share.
     pub recall: f64,
+    /// Whether no message was shown at all.
+    pub is_empty: bool,
     /// Evidence that was not shown, with what became of it.
     pub missed: Vec<String>,
     /// The budget that would have shown all of it, of those that were tried; only of what is shipped.
@@ -227,6 +229,7 @@ async fn ask(
         sample: sample.id.clone(),
         question: question.clone(),
         recall: (evidence - missed.len()) as f64 / evidence.max(1) as f64,
+        is_empty: shown.is_empty(),
         missed,
         tokens_needed: None,
         tokens,

@@ -19,6 +19,8 @@ pub struct Report {
     pub evidence_recall_without_adversarial: f64,
     /// Share of questions with all of their evidence shown.
     pub all_evidence: f64,
+    /// Share of questions, all of which have evidence, whose context shows no message.
+    pub false_empty: f64,
     /// By category.
     pub by_category: BTreeMap<String, Score>,
     /// By sample.
@@ -113,7 +115,9 @@ impl Report {
         worst.sort_by(|a, b| {
             a.recall.total_cmp(&b.recall).then(b.missed.len().cmp(&a.missed.len()))
         });
-        let whole = asked.iter().filter(|one| one.recall == 1.0).count();
+        let share = |of: &dyn Fn(&&Asked) -> bool| {
+            asked.iter().filter(of).count() as f64 / asked.len().max(1) as f64
+        };
         Self {
             variant: variant.as_str(),
             questions: asked.len(),
@@ -122,7 +126,8 @@ impl Report {
                 one.question.category != "adversarial"
             })
             .evidence_recall,
-            all_evidence: whole as f64 / asked.len().max(1) as f64,
+            all_evidence: share(&|one| one.recall == 1.0),
+            false_empty: share(&|one| one.is_empty),
             by_category,
             by_sample,
             tokens: Tokens {

@@ -199,6 +199,16 @@ fn the_demo_explains_itself() {
     {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    // What its user really stated to stand, and no line of a log, a list or a joke.
+    let standing = text.split("Standing instructions of this user:\n").nth(1).unwrap();
+    let standing: Vec<&str> = standing.lines().take_while(|line| !line.is_empty()).collect();
+    let expected = [
+        "- From now on keep answers under five lines, please.",
+        "- Also: always use metric units and the 24-hour clock with me.",
+        "- New rule: work answers may have up to ten lines, private things stay at five.",
+        "- A small thing: please always put the weekday next to a date from now on.",
+    ];
+    assert_eq!(standing, expected);
     throughline.file("talk.jsonl", conversation(80, 40));
     let own = throughline.json(&["demo", "talk.jsonl", "--budget", "500"]);
     assert!(own.as_array().unwrap().iter().all(|turn| turn["sent"].as_u64().unwrap() <= 500));
@@ -247,6 +257,7 @@ fn evidence_recall_is_the_share_that_is_shown() {
     assert_eq!(report["questions"], 3);
     assert_eq!(report["evidence_recall"], 0.5);
     assert_eq!(report["evidence_recall_without_adversarial"], 0.75);
+    assert_eq!(report["false_empty"], 0.0);
     assert_eq!(report["all_evidence"].as_f64().map(|share| (share * 3.0).round()), Some(1.0));
     assert_eq!(report["by_category"]["multi_hop"]["evidence_recall"], 0.5);
     assert_eq!(report["by_category"]["adversarial"]["questions"], 1);
