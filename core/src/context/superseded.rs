@@ -3,13 +3,14 @@
 //! taken back or rejected; a question about the past gets it then, too.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::ops::Range;
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::recall::{Candidates, FactCandidate, Mark, MessageCandidate};
 use crate::entity::Entity;
-use crate::fact::{Fact, FactKind, SupersededFact, place};
+use crate::fact::{Fact, FactKind, SlotKey, SupersededFact, place};
 use crate::ids::MessageId;
 use crate::session::{Message, Role};
 use crate::summary::SummaryLine;
@@ -61,6 +62,21 @@ struct Row<'a> {
     longest: String,
     /// Words of the rest of the statement and of what it is about.
     about: HashSet<String>,
+    /// Words of the value and of its attribute: a sentence of nothing else says nothing else.
+    idle: HashSet<String>,
+    slot: OnceCell<Option<SlotKey>>,
+}
+
+/// A sentence, whose words are taken apart once however many rows look at it.
+struct Sentence<'s> {
+    text: &'s str,
+    terms: OnceCell<HashSet<String>>,
+}
+
+impl Sentence<'_> {
+    fn terms(&self) -> &HashSet<String> {
+        self.terms.get_or_init(|| terms(self.text))
+    }
 }
 
 /// What becomes of a sentence.
@@ -130,9 +146,10 @@ impl<'a> Superseded<'a> {
             let Some(offset) = passage[at..].find(sentence) else { continue };
             let (start, end) = (at + offset, at + offset + sentence.len());
             at = end;
+            let sentence = Sentence { text: sentence, terms: OnceCell::new() };
             let mut fate = Fate::Stays;
             for row in &rows {
-                match row.fate(message, sentence, &rows, self.of_the_past) {
+                match row.fate(message, &sentence, &rows, self.of_the_past) {
                     Fate::Stays => {}
                     Fate::Marked(mark) => {
                         let at = range.start + start + mark.at;
@@ -248,7 +265,14 @@ impl<'a> Row<'a> {
         let hides = retracted || by.is_told_directly();
         let longest = words.iter().max_by_key(|word| (word.len(), word.as_str()));
         let longest = longest.cloned().unwrap_or_default();
-        Self { old, value, new, hides, words, longest, about }
+        let attribute = fact.attribute.as_deref().filter(|attribute| !attribute.contains('…'));
+        let mut idle = terms(&value);
+        idle.extend(terms(attribute.unwrap_or_default()));
+        Self { old, value, new, hides, words, longest, about, idle, slot: OnceCell::new() }
+    }
+
+    fn slot(&self) -> Option<SlotKey> {
+        *self.slot.get_or_init(|| self.old.fact.slot())
     }
 
     /// Whether a message is older than what holds now, which it does not say itself.
@@ -283,31 +307,31 @@ impl<'a> Row<'a> {
     fn fate(
         &self,
         message: &Message,
-        sentence: &str,
+        sentence: &Sentence<'_>,
         rows: &[&Row<'_>],
         of_the_past: bool,
     ) -> Fate {
         let own = self.old.fact.sources.contains(&message.id);
-        let stated = place(sentence, &self.value);
+        let stated = place(sentence.text, &self.value);
         if !self.hides && stated.is_none() && !self.old.fact.kind.is_standing() {
             return Fate::Stays;
         }
-        let said = terms(sentence);
+        let said = sentence.terms();
         let states = if own {
-            stated.is_some() || self.repeats(sentence, &said)
+            stated.is_some() || self.repeats(sentence.text, said)
         } else {
             // A correction that was corrected names the first value to say that it does not hold.
             let corrects = rows.iter().any(|row| {
-                row.old.fact.slot() == self.old.fact.slot()
-                    && row.old.fact.slot().is_some()
+                row.slot() == self.slot()
+                    && row.slot().is_some()
                     && row.old.fact.sources.contains(&message.id)
             });
-            !corrects && (self.states(&said) || self.is_answered_by(message) && self.echoes(&said))
+            !corrects && (self.states(said) || self.is_answered_by(message) && self.echoes(said))
         };
         if !states {
             return Fate::Stays;
         }
-        let hides = self.hides || stated.is_none() || self.is_all_of(&said);
+        let hides = self.hides || stated.is_none() || self.is_all_of(said);
         match stated {
             _ if hides && !of_the_past => Fate::LeftOut,
             Some(at) => {
@@ -350,13 +374,7 @@ impl<'a> Row<'a> {
 
     /// Whether a sentence says nothing but the value.
     fn is_all_of(&self, said: &HashSet<String>) -> bool {
-        let slot = terms(
-            self.old.fact.attribute.as_deref().filter(|at| !at.contains('…')).unwrap_or_default(),
-        );
-        let value = terms(&self.value);
-        said.iter().all(|term| {
-            value.contains(term) || slot.contains(term) || IDLE.contains(&term.as_str())
-        })
+        said.iter().all(|term| self.idle.contains(term) || IDLE.contains(&term.as_str()))
     }
 
     /// Whether an answer repeats what it was just told.

@@ -10,6 +10,7 @@ use super::own::{Sentence, pattern};
 use super::{Found, USER, words};
 use crate::fact::values::{TypedValue, ValueType, alike, typed_values};
 use crate::fact::{FactKind, Reference};
+use crate::text::terms;
 
 /// Says that something was wrong or has changed.
 static CUE: LazyLock<Regex> = LazyLock::new(|| {
@@ -204,6 +205,9 @@ fn corrected(s: &Sentence) -> Option<Found> {
             return None;
         }
         let (old, new) = (stripped(s.slice(old)), stripped(s.slice(new)));
+        if !tells(old) || !tells(new) {
+            return None;
+        }
         let reference = Reference { old: Some(old.to_owned()), noun: None };
         return Some(Found::open(FactKind::Fact, "project", Some(new)).refers_to(reference));
     }
@@ -315,10 +319,15 @@ fn paired(s: &Sentence, new: Range<usize>, old: Range<usize>) -> Option<Found> {
         words::value_end(&s.lower, new.start + from, &[" now", " last ", " this "]).min(new.end);
     let value = stripped(s.slice(new.start + from..end));
     let short = !value.is_empty() && value.split(' ').count() <= 5 && old_text.len() > 2;
-    (said && short).then(|| {
+    (said && short && tells(value) && tells(old_text)).then(|| {
         Found::open(FactKind::Fact, "project", Some(value))
             .refers_to(Reference { old: Some(old_text.to_owned()), noun: None })
     })
+}
+
+/// Whether a value has a word that is no function word: else it would be found everywhere.
+fn tells(value: &str) -> bool {
+    !terms(value).is_empty()
 }
 
 /// A value without the small words around it.

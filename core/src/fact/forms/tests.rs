@@ -175,6 +175,8 @@ fn corrections_name_the_new_value_and_what_it_replaces() {
         "It's not what I asked, but thanks.",
         "Make it 300 words.",
         "The weather is nice now.",
+        "Not the but an Monday market.",
+        "Sorry, it's for you, not the.",
     ] {
         assert_eq!(Forms.extract(message), [], "{message}");
     }
