@@ -7,15 +7,15 @@ use futures_util::future::BoxFuture;
 use sqlx::Row;
 use throughline_core::fact::NewFact;
 use throughline_core::ids::{MessageId, SessionId};
-use throughline_core::job::{NewJob, Outcome, after_attempt};
+use throughline_core::job::{NewJob, Outcome, after_attempt, not_running};
 use throughline_core::ports::{
-    Applied, AppliedMessage, Namespace, Precondition, RecordKey, UnitKey, VectorSpace, Write,
-    WriteBatch,
+    Applied, AppliedMessage, Namespace, Precondition, RecordKey, ScopeCounters, UnitKey,
+    VectorSpace, Write, WriteBatch,
 };
 use throughline_core::session::{PreparedMessage, Session};
 use throughline_core::time::Timestamp;
 use throughline_core::usage::{UsageCounters, UsageDay};
-use throughline_core::{Error, ErrorKind, Result};
+use throughline_core::{Error, Result};
 use uuid::Uuid;
 
 use crate::connection::mapped;
@@ -32,14 +32,9 @@ use crate::{
     usage,
 };
 
-/// Counters of the scope, read and locked first and written last.
+/// The row of the scope, read and locked first and written last.
 pub(crate) struct ScopeRow {
-    pub(crate) last_seq: u64,
-    sessions: u64,
-    pub(crate) facts: u64,
-    pub(crate) documents: u64,
-    pub(crate) messages: u64,
-    pub(crate) tokens: u64,
+    pub(crate) counters: ScopeCounters,
     erasures: u64,
 }
 
@@ -47,7 +42,7 @@ pub(crate) struct ScopeRow {
 struct Transaction<'b> {
     scope: Uuid,
     now: Timestamp,
-    counters: ScopeRow,
+    row: ScopeRow,
     sessions: HashMap<SessionId, Session>,
     changed: Vec<SessionId>,
     held: Held,
@@ -61,8 +56,7 @@ struct Transaction<'b> {
 }
 
 pub(crate) async fn apply(store: &PostgresStore, batch: &WriteBatch) -> Result<Applied> {
-    check_vectors(batch)?;
-    batch.check_erasure()?;
+    batch.check()?;
     let mut write = store.write(&batch.scope).await?;
     match decide(&mut write, batch).await {
         Ok(applied) => write.commit().await.map(|()| applied),
@@ -77,18 +71,17 @@ pub(crate) async fn apply(store: &PostgresStore, batch: &WriteBatch) -> Result<A
 async fn decide(write: &mut Bounded, batch: &WriteBatch) -> Result<Applied> {
     let scope = write.key;
     let connection = write.connection();
-    let counters = mapped(lock_scope(connection, scope, batch).await, "apply")?;
+    let row = mapped(lock_scope(connection, scope, batch).await, "apply")?;
     // First of all, so that a repeat writes nothing and needs nothing to hold any more.
     if let Some(asked) = &batch.idempotency
         && let Some(answer) = idempotency::answer(connection, scope, asked, batch.now).await?
     {
         return Ok(answer);
     }
-    let mut transaction =
-        mapped(Transaction::open(connection, scope, counters, batch).await, "apply")?;
+    let mut transaction = mapped(Transaction::open(connection, scope, row, batch).await, "apply")?;
     let locked = Locked {
         scope: transaction.scope,
-        erasures: transaction.counters.erasures,
+        erasures: transaction.row.erasures,
         session_version: |id: &SessionId| transaction.sessions.get(id).map(|held| held.version),
     };
     locked.check(connection, &batch.preconditions).await?;
@@ -129,33 +122,15 @@ async fn lock_scope(
             sqlx::query(lock).bind(scope).fetch_one(connection).await?
         }
     };
-    Ok(ScopeRow {
+    let counters = ScopeCounters {
         last_seq: number(row.try_get(0)?)?,
         sessions: number(row.try_get(1)?)?,
         facts: number(row.try_get(2)?)?,
         messages: number(row.try_get(3)?)?,
         tokens: number(row.try_get(4)?)?,
         documents: number(row.try_get(5)?)?,
-        erasures: number(row.try_get(6)?)?,
-    })
-}
-
-/// A vector of other dimensions than the batch's space is a defect of the embedder.
-fn check_vectors(batch: &WriteBatch) -> Result<()> {
-    let Some(space) = &batch.space else {
-        return Ok(());
     };
-    let units = appended(batch).flat_map(|(_, message)| &message.units);
-    let units = units.chain(stated(batch).map(|fact| &fact.unit));
-    let documents = batch.writes.iter().flat_map(|write| match write {
-        Write::PutDocument(new) => new.units.as_slice(),
-        _ => &[],
-    });
-    let units = units.chain(documents);
-    for vector in units.filter_map(|unit| unit.vector.as_ref()) {
-        space.check(vector)?;
-    }
-    Ok(())
+    Ok(ScopeRow { counters, erasures: number(row.try_get(6)?)? })
 }
 
 fn appended(batch: &WriteBatch) -> impl Iterator<Item = (&SessionId, &PreparedMessage)> {
@@ -179,7 +154,7 @@ impl<'b> Transaction<'b> {
     async fn open(
         connection: &mut Timed,
         scope: Uuid,
-        counters: ScopeRow,
+        row: ScopeRow,
         batch: &'b WriteBatch,
     ) -> sqlx::Result<Self> {
         let named = batch.writes.iter().filter_map(|write| match write {
@@ -211,14 +186,14 @@ impl<'b> Transaction<'b> {
             })
             .unzip();
         let held = sessions::held(connection, scope, &numbers, &external_ids).await?;
-        let facts = FactWriter::open(connection, scope, counters.facts, stated(batch)).await?;
+        let facts = FactWriter::open(connection, scope, stated(batch)).await?;
         let has_units = appended(batch).next().is_some() || stated(batch).next().is_some();
         let words = if has_units {
             TailWriter::open(connection, scope).await?
         } else {
             TailWriter::unused()
         };
-        let lasts = [counters.last_seq, counters.facts];
+        let lasts = [row.counters.last_seq, row.counters.facts];
         let vectors = match &batch.space {
             Some(space) if has_units => {
                 Some(VectorWriter::open(connection, scope, space, lasts).await?)
@@ -228,7 +203,7 @@ impl<'b> Transaction<'b> {
         Ok(Self {
             scope,
             now: batch.now,
-            counters,
+            row,
             sessions: held_sessions,
             changed: Vec::new(),
             held,
@@ -269,13 +244,13 @@ impl<'b> Transaction<'b> {
                 mapped(files::put(connection, self.scope, held.number, file).await, "apply")
             }
             Write::PutDocument(new) => {
-                let scope = (self.scope, &mut self.counters);
+                let scope = (self.scope, &mut self.row);
                 let putting: BoxFuture<'_, _> =
                     Box::pin(documents::put(connection, scope, self.space, new));
                 putting.await
             }
             Write::PutFact(fact) => {
-                let number = self.facts.put(self.counters.last_seq, fact);
+                let number = self.facts.put(fact, &mut self.row.counters);
                 self.index_fact(number, fact);
                 applied.facts.push(fact.id);
                 Ok(())
@@ -318,11 +293,7 @@ impl<'b> Transaction<'b> {
             Write::EnqueueJob(job) => mapped(self.enqueue(connection, job).await, "apply"),
             Write::FinishJob(id, outcome) => {
                 let finished = self.finish_job(connection, id.as_uuid(), outcome).await;
-                if mapped(finished, "apply")? {
-                    Ok(())
-                } else {
-                    Err(Error::not_found("the job is not running: its lease may have passed"))
-                }
+                if mapped(finished, "apply")? { Ok(()) } else { Err(not_running()) }
             }
             Write::DropJob(id) => {
                 let dropped = sqlx::query("DELETE FROM job WHERE id = $1 AND scope = $2")
@@ -332,8 +303,8 @@ impl<'b> Transaction<'b> {
                 mapped(dropped.await.map(|_| ()), "apply")
             }
             Write::Erase { erasure, seed } => {
-                self.counters.erasures += 1;
-                let scope = (self.scope, &mut self.counters);
+                self.row.erasures += 1;
+                let scope = (self.scope, &mut self.row);
                 let erasing: BoxFuture<'_, _> =
                     Box::pin(erase::erase(connection, scope, erasure, *seed, self.now));
                 let erased = erasing.await;
@@ -372,20 +343,7 @@ impl<'b> Transaction<'b> {
     /// The session under an id, which is made when there is none.
     fn session(&mut self, id: &SessionId, created_at: Timestamp) -> Result<&mut Session> {
         if !self.sessions.contains_key(id) {
-            self.counters.sessions += 1;
-            let number = u32::try_from(self.counters.sessions)
-                .map_err(|_| Error::new(ErrorKind::StorageFull, "too many sessions"))?;
-            let session = Session {
-                id: id.clone(),
-                number,
-                created_at,
-                last_at: created_at,
-                messages: 0,
-                tokens: 0,
-                summarized: 0,
-                next_position: 0,
-                version: 0,
-            };
+            let session = self.row.counters.open_session(id, created_at)?;
             self.sessions.insert(id.clone(), session);
         }
         self.sessions.get_mut(id).ok_or_else(|| Error::internal("a session was not opened"))
@@ -398,36 +356,22 @@ impl<'b> Transaction<'b> {
     }
 
     fn append(&mut self, id: &SessionId, message: &'b PreparedMessage) -> Result<AppliedMessage> {
-        let session = self.session(id, message.created_at)?;
-        let (session_number, position) = (session.number, session.next_position);
-        if let Some(external_id) = &message.external_id
-            && let Some((held, hash)) =
-                self.held.get(&(session_number, external_id.as_str().to_owned()))
-        {
-            if *hash != message.content_hash {
-                return Err(Error::conflict(format!(
-                    "external_id `{external_id}` already stands for a message with other content: \
-                     give a changed message an id of its own"
-                )));
-            }
-            return Ok(*held);
+        let session_number = self.session(id, message.created_at)?.number;
+        let key = message.external_id.as_ref().map(|id| (session_number, id.as_str().to_owned()));
+        if let Some((held, hash)) = key.as_ref().and_then(|key| self.held.get(key)) {
+            return message.replay(*held, hash);
         }
-        let units = u32::try_from(message.units.len()).unwrap_or(u32::MAX);
-        let next = position.checked_add(units).ok_or_else(|| {
-            Error::new(ErrorKind::StorageFull, "the session is full: start another")
-        })?;
-        let seq = self.counters.last_seq + 1;
-        let session = self.session(id, message.created_at)?;
-        session.next_position = next;
-        session.messages += 1;
-        session.tokens += u64::from(message.tokens);
-        session.last_at = session.last_at.max(message.created_at);
+        let Self { sessions, row, .. } = self;
+        let session =
+            sessions.get_mut(id).ok_or_else(|| Error::internal("a session was not opened"))?;
+        let applied = row.counters.append(session, message)?;
+        let AppliedMessage { seq, position, .. } = applied;
         self.change(id);
         self.index(session_number, position, message);
         let source = Source { session_number, message: message.id.as_uuid(), seq };
         self.facts.said(source);
         for fact in &message.facts {
-            if let Some(added) = self.facts.add(source, fact) {
+            if let Some(added) = self.facts.add(source, fact, &mut self.row.counters) {
                 self.index_fact(added, fact);
             }
         }
@@ -435,23 +379,11 @@ impl<'b> Transaction<'b> {
         let at = message.created_at;
         self.entities.extend(seen.map(|entity| entities::Seen { source, entity, at }));
         self.placed.push(Placed { session_number, position, seq, message });
-        self.counters.last_seq = seq;
-        self.counters.messages += 1;
-        self.counters.tokens += u64::from(message.tokens);
         self.usage.messages += 1;
         self.usage.message_tokens += u64::from(message.tokens);
-        let applied = AppliedMessage {
-            id: message.id,
-            seq,
-            position,
-            tokens: message.tokens,
-            replayed: false,
-        };
-        if let Some(external_id) = &message.external_id {
+        if let Some(key) = key {
             // A later message of this batch may be its replay.
-            let key = (session_number, external_id.as_str().to_owned());
-            let replay = AppliedMessage { replayed: true, ..applied };
-            self.held.insert(key, (replay, message.content_hash.into()));
+            self.held.insert(key, (applied, message.content_hash.into()));
         }
         Ok(applied)
     }
@@ -470,7 +402,6 @@ impl<'b> Transaction<'b> {
     /// Adds a new fact to the indexes.
     fn index_fact(&mut self, number: u32, fact: &NewFact) {
         let key = UnitKey::fact(number);
-        self.counters.facts = self.facts.last_number();
         self.words[1].add(key, &fact.unit);
         if let (Some([_, vectors]), Some(vector)) = (&mut self.vectors, &fact.unit.vector) {
             vectors.add(key, vector);
@@ -514,15 +445,11 @@ impl<'b> Transaction<'b> {
             return Ok(false);
         }
         let (state, due_at) = after_attempt(outcome, number(held.try_get(0)?)?, self.now);
-        let error = match outcome {
-            Outcome::Done => None,
-            Outcome::Failed(why) | Outcome::Skipped(why) => Some(why),
-        };
         sqlx::query("UPDATE job SET state = $2, due_at = $3, error = $4 WHERE id = $1")
             .bind(id)
             .bind(state.as_str())
             .bind(due_at.as_micros())
-            .bind(error)
+            .bind(outcome.reason())
             .execute(connection)
             .await
             .map(|_| true)
@@ -536,7 +463,8 @@ impl<'b> Transaction<'b> {
         sessions::save(connection, scope, &changed.collect::<Vec<_>>()).await?;
         self.facts.close(connection).await?;
         entities::insert(connection, scope, &self.entities).await?;
-        let lasts = [self.counters.last_seq, self.counters.facts];
+        let ScopeRow { counters, erasures } = self.row;
+        let lasts = [counters.last_seq, counters.facts];
         for (words, namespace) in self.words.into_iter().zip([Namespace::Message, Namespace::Fact])
         {
             words.close(connection, scope, namespace).await?;
@@ -553,13 +481,13 @@ impl<'b> Transaction<'b> {
              WHERE key = $1",
         )
         .bind(scope)
-        .bind(bounded(self.counters.last_seq))
-        .bind(bounded(self.counters.sessions))
-        .bind(bounded(self.counters.facts))
-        .bind(bounded(self.counters.messages))
-        .bind(bounded(self.counters.tokens))
-        .bind(bounded(self.counters.documents))
-        .bind(bounded(self.counters.erasures))
+        .bind(bounded(counters.last_seq))
+        .bind(bounded(counters.sessions))
+        .bind(bounded(counters.facts))
+        .bind(bounded(counters.messages))
+        .bind(bounded(counters.tokens))
+        .bind(bounded(counters.documents))
+        .bind(bounded(erasures))
         .execute(connection)
         .await
         .map(|_| ())

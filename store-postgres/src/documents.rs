@@ -71,7 +71,7 @@ pub(crate) async fn put(
     {
         return Err(Error::conflict("this context_id already stands for another text"));
     }
-    let number = u32::try_from(counters.documents + 1)
+    let number = u32::try_from(counters.counters.documents + 1)
         .map_err(|_| Error::new(ErrorKind::StorageFull, "too many snapshots of documents"))?;
     let inserted = insert(connection, scope, (head, number, new)).await;
     mapped(inserted, "apply")?;
@@ -165,7 +165,7 @@ async fn index(
                 connection,
                 scope,
                 space,
-                (Namespace::Document, counters.documents),
+                (Namespace::Document, counters.counters.documents),
             )
             .await?,
         ),
@@ -178,10 +178,10 @@ async fn index(
             vectors.add(key, vector);
         }
     }
-    counters.documents = number.into();
+    counters.counters.documents = number.into();
     words.close(connection, scope, Namespace::Document).await?;
     match vectors {
-        Some(vectors) => vectors.close(connection, scope, counters.documents).await,
+        Some(vectors) => vectors.close(connection, scope, counters.counters.documents).await,
         None => Ok(()),
     }
 }

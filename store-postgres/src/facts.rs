@@ -8,11 +8,12 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use throughline_core::erase::DerivedFact;
 use throughline_core::fact::{
-    Fact, FactKind, FactStatus, NewFact, RejectionKey, StatementKey, SupersededFact,
+    ActiveFact, Added, Fact, FactKind, FactStatus, Meeting, NewFact, Place, RejectionKey, SlotKey,
+    StatementKey, SupersededFact,
 };
 use throughline_core::ids::{FactId, MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, SOURCES_READ};
+use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, SOURCES_READ, ScopeCounters};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
@@ -26,22 +27,6 @@ use crate::timed::Timed;
 
 /// Between tags; a tag has no control character.
 pub(crate) const TAG_SEPARATOR: char = '\u{1f}';
-
-/// The active fact of a slot, or of a statement outside any slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Place {
-    Slot(i64),
-    Statement(i64),
-}
-
-impl Place {
-    fn of(fact: &NewFact) -> Self {
-        match fact.slot() {
-            Some(slot) => Self::Slot(slot.to_bits().cast_signed()),
-            None => Self::Statement(fact.statement().to_bits().cast_signed()),
-        }
-    }
-}
 
 /// A fact that a batch met or made, with what the batch changes of it.
 struct Met<'b> {
@@ -57,17 +42,20 @@ struct Met<'b> {
     new: Option<(&'b NewFact, u32)>,
 }
 
-/// What a new fact has beside what was stated.
-struct Stated {
-    observed_at: Timestamp,
-    superseded_by: Option<Uuid>,
-    rejected: bool,
+impl Met<'_> {
+    fn active(&self) -> ActiveFact {
+        ActiveFact {
+            id: FactId::from_uuid(self.id),
+            kind: self.kind,
+            statement: self.statement,
+            observed_at: self.observed_at,
+        }
+    }
 }
 
 /// Adds the facts of one batch.
 pub(crate) struct FactWriter<'b> {
     scope: Uuid,
-    last_number: u64,
     met: Vec<Met<'b>>,
     active: HashMap<Place, usize>,
     sources: Vec<(u64, Source)>,
@@ -82,12 +70,10 @@ impl<'b> FactWriter<'b> {
     pub(crate) async fn open(
         connection: &mut Timed,
         scope: Uuid,
-        last_number: u64,
         facts: impl Iterator<Item = &'b NewFact>,
     ) -> sqlx::Result<Self> {
         let mut writer = Self {
             scope,
-            last_number,
             met: Vec::new(),
             active: HashMap::new(),
             sources: Vec::new(),
@@ -100,9 +86,9 @@ impl<'b> FactWriter<'b> {
         for fact in facts {
             earlier.extend(fact.stated_in.map(|message| message.as_uuid()));
             keys.extend(&fact.rejection);
-            match Place::of(fact) {
-                Place::Slot(bits) => slots.push(bits),
-                Place::Statement(bits) => statements.push(bits),
+            match fact.place() {
+                Place::Slot(slot) => slots.push(slot.to_bits().cast_signed()),
+                Place::Statement(statement) => statements.push(statement.to_bits().cast_signed()),
             }
         }
         if slots.is_empty() && statements.is_empty() {
@@ -123,16 +109,14 @@ impl<'b> FactWriter<'b> {
         .fetch_all(connection)
         .await?;
         for row in rows {
-            let statement: i64 = row.try_get(1)?;
-            let place = match row.try_get(0)? {
-                Some(slot) => Place::Slot(slot),
-                None => Place::Statement(statement),
-            };
-            writer.active.insert(place, writer.met.len());
+            let slot: Option<i64> = row.try_get(0)?;
+            let slot = slot.map(|bits| SlotKey::from_bits(bits.cast_unsigned()));
+            let statement = StatementKey::from_bits(row.try_get::<i64, _>(1)?.cast_unsigned());
+            writer.active.insert(Place::of(slot, statement), writer.met.len());
             writer.met.push(Met {
                 number: number(row.try_get(2)?)?,
                 id: row.try_get(3)?,
-                statement: StatementKey::from_bits(statement.cast_unsigned()),
+                statement,
                 kind: parsed(row.try_get(4)?)?,
                 observed_at: at(row.try_get(5)?),
                 restated: 0,
@@ -149,73 +133,68 @@ impl<'b> FactWriter<'b> {
         self.said.insert(source.message, source);
     }
 
-    pub(crate) fn last_number(&self) -> u64 {
-        self.last_number
-    }
-
-    /// Adds a fact, or strengthens the active one that states the same; an equal slot with another
-    /// value is superseded by whichever was observed later. One that is rejected never holds, and where
-    /// nothing holds instead it is not written. Returns the number of a fact that is new.
-    pub(crate) fn add(&mut self, source: Source, fact: &'b NewFact) -> Option<u32> {
+    /// Adds what becomes of a fact that a message states. Returns the number of a fact that is new.
+    pub(crate) fn add(
+        &mut self,
+        source: Source,
+        fact: &'b NewFact,
+        counters: &mut ScopeCounters,
+    ) -> Option<u32> {
         let source = match fact.stated_in {
             Some(earlier) => *self.said.get(&earlier.as_uuid())?,
             None => source,
         };
-        let place = Place::of(fact);
         let rejected = fact.rejection.iter().any(|key| self.rejected.contains(key));
-        let mut superseded_by = None;
-        let held = self.active.get(&place).and_then(|at| self.met.get_mut(*at));
-        if rejected {
-            superseded_by = Some(held?.id);
-        } else if let Some(held) = held {
-            if fact.restates(held.kind, held.statement) {
+        let held = self.active.get(&fact.place()).and_then(|at| self.met.get_mut(*at));
+        match fact.meet(held.as_deref().map(Met::active).as_ref(), rejected) {
+            Meeting::Ignored => None,
+            Meeting::Restated { observed_at } => {
+                let held = held?;
                 held.restated += 1;
-                held.observed_at = held.observed_at.max(fact.observed_at);
+                held.observed_at = observed_at;
                 self.sources.push((held.number, source));
-                return None;
+                None
             }
-            // Of two that were stated at the same time, the one that was made later.
-            if (fact.observed_at, fact.id.as_uuid()) >= (held.observed_at, held.id) {
-                held.superseded_by = Some(fact.id.as_uuid());
-            } else {
-                superseded_by = Some(held.id);
-            }
+            Meeting::Added(added) => Some(self.insert(source, (fact, added), counters)),
         }
-        let at = Stated { observed_at: fact.observed_at, superseded_by, rejected };
-        Some(self.insert(source, fact, at))
     }
 
     /// Adds a fact that was told directly, in place of what holds. Returns its number.
-    pub(crate) fn put(&mut self, last_seq: u64, fact: &'b NewFact) -> u32 {
-        let mut observed_at = fact.observed_at;
-        let held = self.active.get(&Place::of(fact)).and_then(|at| self.met.get_mut(*at));
-        if let Some(held) = held {
-            observed_at = observed_at.max(held.observed_at);
-            held.superseded_by = Some(fact.id.as_uuid());
-        }
-        let source = Source { session_number: 0, message: fact.id.as_uuid(), seq: last_seq };
-        self.insert(source, fact, Stated { observed_at, superseded_by: None, rejected: false })
+    pub(crate) fn put(&mut self, fact: &'b NewFact, counters: &mut ScopeCounters) -> u32 {
+        let held = self.active.get(&fact.place()).and_then(|at| self.met.get(*at));
+        let added = fact.replace(held.map(Met::active).as_ref());
+        let (message, seq) = (fact.id.as_uuid(), counters.last_seq);
+        self.insert(Source { session_number: 0, message, seq }, (fact, added), counters)
     }
 
-    fn insert(&mut self, source: Source, fact: &'b NewFact, stated: Stated) -> u32 {
-        let Stated { observed_at, superseded_by, rejected } = stated;
-        self.last_number += 1;
-        if superseded_by.is_none() {
-            self.active.insert(Place::of(fact), self.met.len());
+    fn insert(
+        &mut self,
+        source: Source,
+        (fact, added): (&'b NewFact, Added),
+        counters: &mut ScopeCounters,
+    ) -> u32 {
+        let number = counters.next_fact();
+        let place = fact.place();
+        let held = self.active.get(&place).and_then(|at| self.met.get_mut(*at));
+        if let Some(held) = held.filter(|_| added.supersedes) {
+            held.superseded_by = Some(fact.id.as_uuid());
+        }
+        if added.superseded_by.is_none() {
+            self.active.insert(place, self.met.len());
         }
         self.met.push(Met {
-            number: self.last_number,
+            number: number.into(),
             id: fact.id.as_uuid(),
             statement: fact.statement(),
             kind: fact.kind,
-            observed_at,
+            observed_at: added.observed_at,
             restated: 0,
-            superseded_by,
-            rejected,
+            superseded_by: added.superseded_by.map(|id| id.as_uuid()),
+            rejected: added.rejected,
             new: Some((fact, source.session_number)),
         });
-        self.sources.push((self.last_number, source));
-        u32::try_from(self.last_number).unwrap_or(u32::MAX)
+        self.sources.push((number.into(), source));
+        number
     }
 
     /// Keeps keys of rejected values, also for the rest of the batch.

@@ -1,9 +1,9 @@
 //! What was answered to batches with an idempotency key: hashes and identities, no content.
 
 use sqlx::Row;
-use throughline_core::ports::{Applied, IDEMPOTENCY_KEPT, Idempotency};
+use throughline_core::Result;
+use throughline_core::ports::{Applied, Idempotency};
 use throughline_core::time::Timestamp;
-use throughline_core::{Error, Result};
 use uuid::Uuid;
 
 use crate::connection::mapped;
@@ -11,12 +11,6 @@ use crate::timed::Timed;
 
 /// Answers that one batch removes at most: more than it adds, so that none are left behind.
 const REMOVED: i64 = 64;
-
-/// Answers before this are forgotten.
-fn oldest(now: Timestamp) -> i64 {
-    let kept = i64::try_from(IDEMPOTENCY_KEPT.as_micros()).unwrap_or(i64::MAX);
-    now.as_micros().saturating_sub(kept)
-}
 
 /// What was answered to the same batch before; `None` for one that is new. The scope is locked: of equal
 /// batches at once, the second finds the answer to the first.
@@ -31,18 +25,13 @@ pub(crate) async fn answer(
     )
     .bind(scope)
     .bind(asked.key.as_slice())
-    .bind(oldest(now))
+    .bind(Idempotency::oldest_kept(now).as_micros())
     .fetch_optional(connection)
     .await;
     let Some(held) = mapped(held, "apply")? else { return Ok(None) };
     let fingerprint: Vec<u8> = mapped(held.try_get(0), "apply")?;
-    if fingerprint != asked.fingerprint {
-        return Err(Error::conflict(
-            "this idempotency key stands for another request: give each request its own",
-        ));
-    }
     let applied: Vec<u8> = mapped(held.try_get(1), "apply")?;
-    Applied::repeated(&applied).map(Some)
+    asked.answer(&fingerprint, &applied).map(Some)
 }
 
 /// Keeps an answer, and removes some of those that are too old.
@@ -66,7 +55,7 @@ pub(crate) async fn keep(
     .bind(asked.key.as_slice())
     .bind(asked.fingerprint.as_slice())
     .bind(now.as_micros())
-    .bind(oldest(now))
+    .bind(Idempotency::oldest_kept(now).as_micros())
     .bind(applied.to_bytes())
     .bind(REMOVED)
     .execute(connection)

@@ -1,8 +1,8 @@
 //! What must hold for a batch to be applied, under the lock of its scope.
 
+use throughline_core::Result;
 use throughline_core::ids::SessionId;
 use throughline_core::ports::{Precondition, RecordKey};
-use throughline_core::{Error, Result};
 use uuid::Uuid;
 
 use crate::connection::mapped;
@@ -30,16 +30,11 @@ impl<S: Fn(&SessionId) -> Option<u64>> Locked<S> {
         preconditions: &[Precondition],
     ) -> Result<()> {
         for precondition in preconditions {
-            let holds = match precondition {
-                Precondition::IfAbsent(key) => self.version(connection, key).await?.is_none(),
-                Precondition::IfVersion(key, version) => {
-                    self.version(connection, key).await? == Some(*version)
-                }
-                Precondition::IfErasures(erasures) => self.erasures == *erasures,
+            let version = match precondition.record() {
+                Some(key) => self.version(connection, key).await?,
+                None => None,
             };
-            if !holds {
-                return Err(Error::lost_race("another writer came first"));
-            }
+            precondition.check(version, self.erasures)?;
         }
         Ok(())
     }

@@ -2,12 +2,12 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::ids::{MessageId, SessionId};
-use throughline_core::job::{NewJob, Outcome, after_attempt};
+use throughline_core::job::{NewJob, Outcome, after_attempt, not_running};
 use throughline_core::ports::{
-    Applied, AppliedMessage, IndexUnit, Namespace, Precondition, RecordKey, UnitKey, VectorSpace,
-    Write, WriteBatch,
+    Applied, AppliedMessage, IndexUnit, Namespace, Precondition, RecordKey, ScopeCounters, UnitKey,
+    VectorSpace, Write, WriteBatch,
 };
-use throughline_core::session::{FileRef, PreparedMessage};
+use throughline_core::session::{FileRef, PreparedMessage, Session};
 use throughline_core::time::Timestamp;
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
@@ -22,15 +22,10 @@ use crate::{
     usage,
 };
 
-/// Counters of the scope, read once and written once a batch.
+/// The row of the scope, read once and written once a batch.
 pub(crate) struct ScopeRow {
     pub(crate) id: i64,
-    pub(crate) last_seq: u64,
-    sessions: u64,
-    pub(crate) facts: u64,
-    pub(crate) documents: u64,
-    pub(crate) messages: u64,
-    pub(crate) tokens: u64,
+    pub(crate) counters: ScopeCounters,
     erasures: u64,
 }
 
@@ -38,11 +33,18 @@ pub(crate) struct ScopeRow {
 struct Transaction<'c> {
     connection: &'c WriteConnection,
     scope: ScopeRow,
-    session: Option<sessions::SessionRow>,
+    session: Option<SessionAtHand>,
     messages: IndexWriter,
     facts: IndexWriter,
     space: Option<&'c VectorSpace>,
     usage: UsageCounters,
+}
+
+/// The session that the batch writes to.
+struct SessionAtHand {
+    head: Session,
+    /// Whether the batch changed it.
+    changed: bool,
 }
 
 /// The indexes of one namespace: words, and vectors where the batch has some.
@@ -104,18 +106,17 @@ pub(crate) fn apply(connection: &WriteConnection, batch: &WriteBatch) -> Result<
     {
         return Ok(answer);
     }
-    batch.check_erasure()?;
+    batch.check()?;
     let scope = mapped(open_scope(connection, batch), "apply")?;
     check_preconditions(connection, &scope, &batch.preconditions)?;
-    check_vectors(batch)?;
     let space = batch.space.as_ref();
     let open = |namespace, last| {
         mapped(IndexWriter::open(connection, scope.id, namespace, space, last), "apply")
     };
     let mut transaction = Transaction {
         connection,
-        messages: open(Namespace::Message, scope.last_seq)?,
-        facts: open(Namespace::Fact, scope.facts)?,
+        messages: open(Namespace::Message, scope.counters.last_seq)?,
+        facts: open(Namespace::Fact, scope.counters.facts)?,
         space,
         scope,
         session: None,
@@ -144,12 +145,14 @@ fn open_scope(connection: &Connection, batch: &WriteBatch) -> rusqlite::Result<S
         .query_row([tenant, user, workspace], |row| {
             Ok(ScopeRow {
                 id: row.get(0)?,
-                last_seq: row.get(1)?,
-                sessions: row.get(2)?,
-                facts: row.get(3)?,
-                messages: row.get(4)?,
-                tokens: row.get(5)?,
-                documents: row.get(6)?,
+                counters: ScopeCounters {
+                    last_seq: row.get(1)?,
+                    sessions: row.get(2)?,
+                    facts: row.get(3)?,
+                    messages: row.get(4)?,
+                    tokens: row.get(5)?,
+                    documents: row.get(6)?,
+                },
                 erasures: row.get(7)?,
             })
         })
@@ -173,33 +176,8 @@ fn check_preconditions(
             };
             mapped(found, "apply")
         };
-        let holds = match precondition {
-            Precondition::IfAbsent(key) => version(key)?.is_none(),
-            Precondition::IfVersion(key, expected) => version(key)? == Some(*expected),
-            Precondition::IfErasures(erasures) => scope.erasures == *erasures,
-        };
-        if !holds {
-            return Err(Error::lost_race("another writer came first"));
-        }
-    }
-    Ok(())
-}
-
-/// A vector of other dimensions than the batch's space is a defect of the embedder.
-fn check_vectors(batch: &WriteBatch) -> Result<()> {
-    let Some(space) = &batch.space else {
-        return Ok(());
-    };
-    let units = batch.writes.iter().flat_map(|write| match write {
-        Write::AppendMessage { message, .. } => {
-            let facts = message.facts.iter().map(|fact| &fact.unit);
-            message.units.iter().chain(facts).collect()
-        }
-        Write::PutDocument(new) => new.units.iter().collect(),
-        _ => Vec::new(),
-    });
-    for vector in units.filter_map(|unit| unit.vector.as_ref()) {
-        space.check(vector)?;
+        let version = precondition.record().map(version).transpose()?.flatten();
+        precondition.check(version, scope.erasures)?;
     }
     Ok(())
 }
@@ -212,9 +190,9 @@ impl Transaction<'_> {
                 Ok(())
             }
             Write::OpenSession { session, created_at } => {
-                let before = self.scope.sessions;
+                let before = self.scope.counters.sessions;
                 self.use_session(session, *created_at)?;
-                let is_new = self.scope.sessions > before;
+                let is_new = self.scope.counters.sessions > before;
                 if let Some(session) = self.session.as_mut().filter(|_| is_new) {
                     session.changed = true;
                 }
@@ -227,9 +205,7 @@ impl Transaction<'_> {
             Write::PutFact(fact) => {
                 let (scope, facts) = (&mut self.scope, &mut self.facts);
                 mapped(
-                    facts::put(
-                        self.connection, scope.id, scope.last_seq, fact, &mut scope.facts, facts,
-                    ),
+                    facts::put(self.connection, scope.id, fact, &mut scope.counters, facts),
                     "apply",
                 )?;
                 applied.facts.push(fact.id);
@@ -246,10 +222,10 @@ impl Transaction<'_> {
                 let Some(session) = &mut self.session else {
                     return Ok(());
                 };
-                session.summarized = summary.covered;
+                session.head.summarized = summary.covered;
                 session.changed = true;
-                let stored =
-                    summaries::insert(self.connection, self.scope.id, session.number, summary);
+                let number = session.head.number;
+                let stored = summaries::insert(self.connection, self.scope.id, number, summary);
                 mapped(stored, "apply")
             }
             Write::PutProfile(profile) => {
@@ -279,7 +255,7 @@ impl Transaction<'_> {
                 if mapped(self.finish_job(Id(id.as_uuid()), outcome, now), "apply")? {
                     Ok(())
                 } else {
-                    Err(Error::not_found("the job is not running: its lease may have passed"))
+                    Err(not_running())
                 }
             }
             Write::DropJob(id) => mapped(self.drop_job(Id(id.as_uuid())), "apply"),
@@ -296,7 +272,7 @@ impl Transaction<'_> {
 
     fn session_number(&self, id: &SessionId) -> Result<Option<u32>> {
         let held = match &self.session {
-            Some(session) if session.id == *id => Ok(Some(session.number)),
+            Some(session) if session.head.id == *id => Ok(Some(session.head.number)),
             _ => sessions::number(self.connection, self.scope.id, id),
         };
         mapped(held, "apply")
@@ -329,31 +305,19 @@ impl Transaction<'_> {
             let held = sessions::by_external_id(
                 self.connection,
                 self.scope.id,
-                session.number,
+                session.head.number,
                 external_id.as_str(),
             );
             if let Some((held, hash)) = mapped(held, "apply")? {
-                if hash != message.content_hash {
-                    return Err(Error::conflict(format!(
-                        "external_id `{external_id}` already stands for a message with other \
-                         content: give a changed message an id of its own"
-                    )));
-                }
-                return Ok(held);
+                return message.replay(held, &hash);
             }
         }
-        let position = session.next_position;
-        let units = u32::try_from(message.units.len()).unwrap_or(u32::MAX);
-        let next = position.checked_add(units).ok_or_else(|| {
-            Error::new(
-                throughline_core::ErrorKind::StorageFull,
-                "the session is full: start another",
-            )
-        })?;
-        let seq = self.scope.last_seq + 1;
-        let stored = || -> rusqlite::Result<()> {
-            sessions::insert_message(self.connection, self.scope.id, session, seq, message)?;
-            for (unit, position) in message.units.iter().zip(position..) {
+        session.changed = true;
+        let applied = self.scope.counters.append(&mut session.head, message)?;
+        let session = &session.head;
+        let mut stored = || -> rusqlite::Result<()> {
+            sessions::insert_message(self.connection, self.scope.id, session, &applied, message)?;
+            for (unit, position) in message.units.iter().zip(applied.position..) {
                 let key = UnitKey::message(session.number, position);
                 self.messages.add(self.connection, key, unit)?;
             }
@@ -361,62 +325,44 @@ impl Transaction<'_> {
                 scope_id: self.scope.id,
                 session_number: session.number,
                 message: Id(message.id.as_uuid()),
-                message_seq: seq,
+                message_seq: applied.seq,
             };
             for fact in &message.facts {
-                facts::add(self.connection, &source, fact, &mut self.scope.facts, &mut self.facts)?;
+                let counters = &mut self.scope.counters;
+                facts::add(self.connection, &source, fact, counters, &mut self.facts)?;
             }
             for entity in &message.entities {
                 entities::add(self.connection, &source, entity, message.created_at)?;
             }
             Ok(())
         };
-        let mut stored = stored;
         mapped(stored(), "apply")?;
-        session.changed = true;
-        session.next_position = next;
-        session.messages += 1;
-        session.tokens += u64::from(message.tokens);
-        session.last_at = session.last_at.max(message.created_at);
-        self.scope.last_seq = seq;
-        self.scope.messages += 1;
-        self.scope.tokens += u64::from(message.tokens);
         self.usage.messages += 1;
         self.usage.message_tokens += u64::from(message.tokens);
-        Ok(AppliedMessage {
-            id: message.id,
-            seq,
-            position,
-            tokens: message.tokens,
-            replayed: false,
-        })
+        Ok(applied)
     }
 
     /// Makes `id` the session at hand; the one before is written first.
     fn use_session(&mut self, id: &SessionId, created_at: Timestamp) -> Result<()> {
-        if self.session.as_ref().is_some_and(|session| session.id == *id) {
+        if self.session.as_ref().is_some_and(|session| session.head.id == *id) {
             return Ok(());
         }
         mapped(self.close_session(), "apply")?;
-        let held = sessions::open(self.connection, self.scope.id, id);
-        let session = match mapped(held, "apply")? {
-            Some(session) => session,
-            None => {
-                self.scope.sessions += 1;
-                let number = u32::try_from(self.scope.sessions).map_err(|_| {
-                    Error::new(throughline_core::ErrorKind::StorageFull, "too many sessions")
-                })?;
-                sessions::SessionRow::new(id.clone(), number, created_at)
-            }
+        let held = sessions::session(self.connection, self.scope.id, id);
+        let head = match mapped(held, "apply")? {
+            Some(head) => head,
+            None => self.scope.counters.open_session(id, created_at)?,
         };
-        self.session = Some(session);
+        self.session = Some(SessionAtHand { head, changed: false });
         Ok(())
     }
 
     fn close_session(&mut self) -> rusqlite::Result<()> {
         match self.session.take() {
-            Some(session) => sessions::save(self.connection, self.scope.id, &session),
-            None => Ok(()),
+            Some(SessionAtHand { head, changed: true }) => {
+                sessions::save(self.connection, self.scope.id, &head)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -450,13 +396,9 @@ impl Transaction<'_> {
             return Ok(false);
         };
         let (state, due_at) = after_attempt(outcome, attempts, now);
-        let error = match outcome {
-            Outcome::Done => None,
-            Outcome::Failed(why) | Outcome::Skipped(why) => Some(why),
-        };
         self.connection
             .prepare_cached("UPDATE job SET state = ?2, due_at = ?3, error = ?4 WHERE id = ?1")?
-            .execute(params![id, state.as_str(), At(due_at), error])?;
+            .execute(params![id, state.as_str(), At(due_at), outcome.reason()])?;
         Ok(true)
     }
 
@@ -470,10 +412,11 @@ impl Transaction<'_> {
     fn close(mut self, now: Timestamp) -> rusqlite::Result<()> {
         self.close_session()?;
         let Self { connection, scope, messages, facts, usage, .. } = self;
-        messages.close(connection, scope.last_seq)?;
-        facts.close(connection, scope.facts)?;
+        let ScopeRow { id, counters, erasures } = scope;
+        messages.close(connection, counters.last_seq)?;
+        facts.close(connection, counters.facts)?;
         if usage != UsageCounters::default() {
-            usage::add(connection, scope.id, UsageDay::of(now), &usage)?;
+            usage::add(connection, id, UsageDay::of(now), &usage)?;
         }
         connection
             .prepare_cached(
@@ -481,8 +424,8 @@ impl Transaction<'_> {
                  tokens = ?6, documents = ?7, erasures = ?8 WHERE id = ?1",
             )?
             .execute(params![
-                scope.id, scope.last_seq, scope.sessions, scope.facts, scope.messages,
-                scope.tokens, scope.documents, scope.erasures
+                id, counters.last_seq, counters.sessions, counters.facts, counters.messages,
+                counters.tokens, counters.documents, erasures
             ])
             .map(|_| ())
     }

@@ -66,7 +66,7 @@ pub(crate) fn put(
     {
         return Err(Error::conflict("this context_id already stands for another text"));
     }
-    let number = u32::try_from(scope.documents + 1)
+    let number = u32::try_from(scope.counters.documents + 1)
         .map_err(|_| Error::new(ErrorKind::StorageFull, "too many snapshots of documents"))?;
     mapped(insert(connection, scope, space, (head, number, new)), "apply")
 }
@@ -129,13 +129,13 @@ fn insert(
                  WHERE scope_id = ?1 AND document_id = ?2 ORDER BY number DESC LIMIT ?3)",
         )?
         .execute(params![scope.id, id, new.keep.max(1)])?;
-    let before = scope.documents;
+    let before = scope.counters.documents;
     let mut index = IndexWriter::open(connection, scope.id, Namespace::Document, space, before)?;
     for (unit, ordinal) in new.units.iter().zip(0..) {
         index.add(connection, UnitKey::document(number, ordinal), unit)?;
     }
-    scope.documents = number.into();
-    index.close(connection, scope.documents)
+    scope.counters.documents = number.into();
+    index.close(connection, scope.counters.documents)
 }
 
 /// What was indexed of a snapshot while it was the latest, under its keys.

@@ -4,11 +4,14 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use throughline_core::fact::{
-    Fact, FactKind, FactStatus, NewFact, RejectionKey, StatementKey, SupersededFact,
+    ActiveFact, Added, Fact, FactKind, FactStatus, Meeting, NewFact, Place, RejectionKey, SlotKey,
+    StatementKey, SupersededFact,
 };
 use throughline_core::ids::{FactId, MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, SOURCES_READ, UnitKey};
+use throughline_core::ports::{
+    FactRepo, Ledger, LedgerLimits, SOURCES_READ, ScopeCounters, UnitKey,
+};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
@@ -28,21 +31,12 @@ pub(crate) struct Source {
     pub(crate) message_seq: u64,
 }
 
-struct Held {
-    number: u32,
-    id: Id,
-    statement: StatementKey,
-    kind: FactKind,
-    observed_at: Timestamp,
-}
-
-/// Adds a fact, or strengthens the active one that states the same; an equal slot with another
-/// value is superseded by whichever was observed later.
+/// Writes what becomes of a fact that a message states.
 pub(crate) fn add(
     connection: &Connection,
     source: &Source,
     fact: &NewFact,
-    last_number: &mut u64,
+    counters: &mut ScopeCounters,
     index: &mut IndexWriter,
 ) -> rusqlite::Result<()> {
     let earlier = match fact.stated_in {
@@ -53,40 +47,47 @@ pub(crate) fn add(
         None => None,
     };
     let source = earlier.as_ref().unwrap_or(source);
-    let slot = fact.slot().map(|slot| Bits(slot.to_bits()));
-    let statement = Bits(fact.statement().to_bits());
+    let held = active(connection, source.scope_id, fact.place())?;
     let rejected = is_rejected(connection, source.scope_id, &fact.rejection)?;
-    let held = active(connection, source.scope_id, slot, statement)?;
-    let mut superseded_by = None;
-    if rejected {
-        let Some(held) = held else { return Ok(()) };
-        superseded_by = Some(held.id);
-    } else if let Some(held) = held {
-        if fact.restates(held.kind, held.statement) {
+    match (fact.meet(held.as_ref().map(|(_, held)| held), rejected), held) {
+        (Meeting::Restated { observed_at }, Some((number, _))) => {
             connection
                 .prepare_cached(
-                    "UPDATE fact SET weight = weight + 1, observed_at = max(observed_at, ?3)
+                    "UPDATE fact SET weight = weight + 1, observed_at = ?3
                      WHERE scope_id = ?1 AND number = ?2",
                 )?
-                .execute(params![source.scope_id, held.number, At(fact.observed_at)])?;
-            return add_source(connection, source, held.number);
+                .execute(params![source.scope_id, number, At(observed_at)])?;
+            add_source(connection, source, number)
         }
-        // Of two that were stated at the same time, the one that was made later.
-        if (fact.observed_at, fact.id.as_uuid()) >= (held.observed_at, held.id.0) {
-            supersede(connection, source.scope_id, held.number, fact.id)?;
-        } else {
-            superseded_by = Some(held.id);
+        (Meeting::Added(added), held) => {
+            let held = held.map(|(number, _)| number);
+            insert_new(connection, source, (fact, added), held, counters, index)
         }
+        (Meeting::Restated { .. } | Meeting::Ignored, _) => Ok(()),
     }
-    *last_number += 1;
-    let number = u32::try_from(*last_number).unwrap_or(u32::MAX);
+}
+
+/// Adds a row for a fact. `held` is the number of the fact that holds its place.
+fn insert_new(
+    connection: &Connection,
+    source: &Source,
+    (fact, added): (&NewFact, Added),
+    held: Option<u32>,
+    counters: &mut ScopeCounters,
+    index: &mut IndexWriter,
+) -> rusqlite::Result<()> {
+    if let Some(held) = held.filter(|_| added.supersedes) {
+        supersede(connection, source.scope_id, held, fact.id)?;
+    }
+    let number = counters.next_fact();
     let row = FactRow {
         scope_id: source.scope_id,
         session_number: source.session_number,
         number,
         weight: 1.0,
-        superseded_by,
-        rejected,
+        observed_at: added.observed_at,
+        superseded_by: added.superseded_by.map(|id| Id(id.as_uuid())),
+        rejected: added.rejected,
     };
     insert(connection, &row, fact)?;
     index.add(connection, UnitKey::fact(number), &fact.unit)?;
@@ -116,33 +117,16 @@ fn said_earlier(
 pub(crate) fn put(
     connection: &Connection,
     scope_id: i64,
-    last_seq: u64,
     fact: &NewFact,
-    last_number: &mut u64,
+    counters: &mut ScopeCounters,
     index: &mut IndexWriter,
 ) -> rusqlite::Result<()> {
-    let slot = fact.slot().map(|slot| Bits(slot.to_bits()));
-    let statement = Bits(fact.statement().to_bits());
-    let mut fact = fact.clone();
-    if let Some(held) = active(connection, scope_id, slot, statement)? {
-        fact.observed_at = fact.observed_at.max(held.observed_at);
-        supersede(connection, scope_id, held.number, fact.id)?;
-    }
-    *last_number += 1;
-    let number = u32::try_from(*last_number).unwrap_or(u32::MAX);
-    let row = FactRow {
-        scope_id,
-        session_number: 0,
-        number,
-        weight: 1.0,
-        superseded_by: None,
-        rejected: false,
-    };
-    insert(connection, &row, &fact)?;
-    index.add(connection, UnitKey::fact(number), &fact.unit)?;
+    let held = active(connection, scope_id, fact.place())?;
+    let added = fact.replace(held.as_ref().map(|(_, held)| held));
     let (session_number, message) = (0, Id(fact.id.as_uuid()));
-    let source = Source { scope_id, session_number, message, message_seq: last_seq };
-    add_source(connection, &source, number)
+    let source = Source { scope_id, session_number, message, message_seq: counters.last_seq };
+    let held = held.map(|(number, _)| number);
+    insert_new(connection, &source, (fact, added), held, counters, index)
 }
 
 /// Keeps keys of rejected values.
@@ -207,6 +191,7 @@ pub(crate) struct FactRow {
     pub(crate) session_number: u32,
     pub(crate) number: u32,
     pub(crate) weight: f64,
+    pub(crate) observed_at: Timestamp,
     pub(crate) superseded_by: Option<Id>,
     pub(crate) rejected: bool,
 }
@@ -239,41 +224,41 @@ pub(crate) fn insert(
             Bits(fact.statement().to_bits()),
             row.weight,
             row.superseded_by,
-            At(fact.observed_at),
+            At(row.observed_at),
             row.rejected,
             fact.extracted_by
         ])
         .map(|_| ())
 }
 
+/// The active fact of a place, with its number.
 fn active(
     connection: &Connection,
     scope_id: i64,
-    slot: Option<Bits>,
-    statement: Bits,
-) -> rusqlite::Result<Option<Held>> {
+    place: Place,
+) -> rusqlite::Result<Option<(u32, ActiveFact)>> {
     let read = |row: &Row<'_>| {
-        Ok(Held {
-            number: row.get(0)?,
-            id: row.get(1)?,
+        let held = ActiveFact {
+            id: FactId::from_uuid(row.get::<_, Id>(1)?.0),
             statement: StatementKey::from_bits(row.get::<_, Bits>(2)?.0),
             kind: parsed(row.get_ref(3)?.as_str()?)?,
             observed_at: row.get::<_, At>(4)?.0,
-        })
+        };
+        Ok((row.get(0)?, held))
     };
-    let found = match slot {
-        Some(slot) => connection
+    let found = match place {
+        Place::Slot(slot) => connection
             .prepare_cached(
                 "SELECT number, id, statement, kind, observed_at FROM fact
                  WHERE scope_id = ?1 AND slot = ?2 AND superseded_by IS NULL",
             )?
-            .query_row(params![scope_id, slot], read),
-        None => connection
+            .query_row(params![scope_id, Bits(slot.to_bits())], read),
+        Place::Statement(statement) => connection
             .prepare_cached(
                 "SELECT number, id, statement, kind, observed_at FROM fact
                  WHERE scope_id = ?1 AND statement = ?2 AND slot IS NULL AND superseded_by IS NULL",
             )?
-            .query_row(params![scope_id, statement], read),
+            .query_row(params![scope_id, Bits(statement.to_bits())], read),
     };
     found.optional()
 }
@@ -399,21 +384,23 @@ fn superseded(
         && found.len() < limit
     {
         let statement: Bits = row.get(2)?;
-        let Some(now) = active(connection, scope_id, row.get(1)?, statement)? else {
+        let slot = row.get::<_, Option<Bits>>(1)?.map(|bits| SlotKey::from_bits(bits.0));
+        let place = Place::of(slot, StatementKey::from_bits(statement.0));
+        let Some((by_number, now)) = active(connection, scope_id, place)? else {
             continue;
         };
         if now.kind == FactKind::Retraction || now.statement.to_bits() != statement.0 {
             let number = row.get(0)?;
             found.push(SupersededFact {
                 fact: read(number)?,
-                by: read(now.number)?,
+                by: read(by_number)?,
                 said: said_in(connection, scope_id, number)?,
                 by_said: connection
                     .prepare_cached(
                         "SELECT min(message_seq) FROM fact_source
                          WHERE scope_id = ?1 AND fact_number = ?2",
                     )?
-                    .query_row(params![scope_id, now.number], |row| row.get(0))?,
+                    .query_row(params![scope_id, by_number], |row| row.get(0))?,
             });
         }
     }

@@ -1,22 +1,16 @@
 //! What was answered to batches with an idempotency key: hashes and identities, no content.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use throughline_core::ports::{Applied, IDEMPOTENCY_KEPT, Idempotency};
+use throughline_core::Result;
+use throughline_core::ports::{Applied, Idempotency};
 use throughline_core::scope::Scope;
 use throughline_core::time::Timestamp;
-use throughline_core::{Error, Result};
 
 use crate::records::{At, mapped};
 use crate::store::scope_id;
 
 /// Answers that one batch removes at most: more than it adds, so that none are left behind.
 const REMOVED: u32 = 64;
-
-/// Answers before this are forgotten.
-fn oldest(now: Timestamp) -> Timestamp {
-    let kept = i64::try_from(IDEMPOTENCY_KEPT.as_micros()).unwrap_or(i64::MAX);
-    Timestamp::from_micros(now.as_micros().saturating_sub(kept))
-}
 
 /// What was answered to the same batch before; `None` for one that is new.
 pub(crate) fn answer(
@@ -32,20 +26,13 @@ pub(crate) fn answer(
                 "SELECT fingerprint, applied FROM idempotency
                  WHERE scope_id = ?1 AND key = ?2 AND at >= ?3",
             )?
-            .query_row(params![scope_id, asked.key, At(oldest(now))], |row| {
+            .query_row(params![scope_id, asked.key, At(Idempotency::oldest_kept(now))], |row| {
                 Ok((row.get::<_, [u8; 16]>(0)?, row.get::<_, Vec<u8>>(1)?))
             })
             .optional()
     };
-    match mapped(held(), "apply")? {
-        None => Ok(None),
-        Some((fingerprint, applied)) if fingerprint == asked.fingerprint => {
-            Applied::repeated(&applied).map(Some)
-        }
-        Some(_) => Err(Error::conflict(
-            "this idempotency key stands for another request: give each request its own",
-        )),
-    }
+    let held = mapped(held(), "apply")?;
+    held.map(|(fingerprint, applied)| asked.answer(&fingerprint, &applied)).transpose()
 }
 
 /// Keeps an answer, and removes some of those that are too old.
@@ -61,7 +48,7 @@ pub(crate) fn keep(
             "DELETE FROM idempotency WHERE scope_id = ?1 AND key IN (
                SELECT key FROM idempotency WHERE scope_id = ?1 AND at < ?2 ORDER BY at LIMIT ?3)",
         )?
-        .execute(params![scope_id, At(oldest(now)), REMOVED])?;
+        .execute(params![scope_id, At(Idempotency::oldest_kept(now)), REMOVED])?;
     connection
         .prepare_cached(
             "INSERT INTO idempotency (scope_id, key, fingerprint, at, applied)

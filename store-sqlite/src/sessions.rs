@@ -10,61 +10,11 @@ use throughline_core::ports::{
     AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo, UnitKey,
 };
 use throughline_core::session::{Cuts, Message, PreparedMessage, Session};
-use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
 use crate::records::{At, Id, bounded, parsed, stored_wrongly};
 use crate::store::SqliteStore;
 use crate::{entities, summaries};
-
-/// A session while a batch writes to it.
-#[derive(Debug)]
-pub(crate) struct SessionRow {
-    pub(crate) id: SessionId,
-    pub(crate) number: u32,
-    pub(crate) created_at: Timestamp,
-    pub(crate) last_at: Timestamp,
-    pub(crate) messages: u64,
-    pub(crate) tokens: u64,
-    pub(crate) summarized: u64,
-    pub(crate) next_position: u32,
-    pub(crate) changed: bool,
-    version: u64,
-}
-
-impl SessionRow {
-    pub(crate) fn new(id: SessionId, number: u32, created_at: Timestamp) -> Self {
-        Self {
-            id,
-            number,
-            created_at,
-            last_at: created_at,
-            messages: 0,
-            tokens: 0,
-            summarized: 0,
-            next_position: 0,
-            changed: false,
-            version: 0,
-        }
-    }
-}
-
-impl From<Session> for SessionRow {
-    fn from(session: Session) -> Self {
-        Self {
-            id: session.id,
-            number: session.number,
-            created_at: session.created_at,
-            last_at: session.last_at,
-            messages: session.messages,
-            tokens: session.tokens,
-            summarized: session.summarized,
-            next_position: session.next_position,
-            changed: false,
-            version: session.version,
-        }
-    }
-}
 
 const SESSION_COLUMNS: &str = "id, number, created_at, last_at, messages, tokens, summarized, \
     next_position, version";
@@ -83,7 +33,7 @@ fn read_session(row: &Row<'_>) -> rusqlite::Result<Session> {
     })
 }
 
-fn session(
+pub(crate) fn session(
     connection: &Connection,
     scope_id: i64,
     id: &SessionId,
@@ -115,23 +65,12 @@ pub(crate) fn version(
     Ok(session(connection, scope_id, id)?.map(|session| session.version))
 }
 
-pub(crate) fn open(
-    connection: &Connection,
-    scope_id: i64,
-    id: &SessionId,
-) -> rusqlite::Result<Option<SessionRow>> {
-    Ok(session(connection, scope_id, id)?.map(SessionRow::from))
-}
-
-/// Writes a session back, with its next version, if the batch changed it.
+/// Writes a session back, with its next version.
 pub(crate) fn save(
     connection: &Connection,
     scope_id: i64,
-    session: &SessionRow,
+    session: &Session,
 ) -> rusqlite::Result<()> {
-    if !session.changed {
-        return Ok(());
-    }
     connection
         .prepare_cached(
             "INSERT INTO session (scope_id, number, id, created_at, last_at, messages, tokens,
@@ -183,8 +122,8 @@ pub(crate) fn by_external_id(
 pub(crate) fn insert_message(
     connection: &Connection,
     scope_id: i64,
-    session: &SessionRow,
-    seq: u64,
+    session: &Session,
+    applied: &AppliedMessage,
     message: &PreparedMessage,
 ) -> rusqlite::Result<()> {
     connection
@@ -197,9 +136,9 @@ pub(crate) fn insert_message(
         .execute(params![
             scope_id,
             session.number,
-            session.next_position,
+            applied.position,
             Id(message.id.as_uuid()),
-            seq,
+            applied.seq,
             message.role.as_str(),
             message.name,
             message.content,

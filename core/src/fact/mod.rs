@@ -6,6 +6,7 @@
 //! takes back, so that writers in any order end in the same state; it is never a fact that holds.
 
 mod forms;
+mod meeting;
 mod reject;
 mod resolve;
 mod service;
@@ -21,6 +22,7 @@ use crate::text::{analyze, fold_key, value_key};
 use crate::time::Timestamp;
 
 pub use forms::{Extracted, Forms};
+pub use meeting::{ActiveFact, Added, Meeting, Place};
 pub use reject::{RejectionKey, Rejections};
 pub(crate) use resolve::place;
 pub use resolve::{Known, Said, resolve};

@@ -101,6 +101,23 @@ pub enum Outcome {
     Skipped(String),
 }
 
+impl Outcome {
+    /// Why it was not done.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Done => None,
+            Self::Failed(why) | Self::Skipped(why) => Some(why),
+        }
+    }
+}
+
+/// The error for finishing a job that is not running.
+#[must_use]
+pub fn not_running() -> Error {
+    Error::not_found("the job is not running: its lease may have expired")
+}
+
 /// The state after an attempt that was the job's `attempts`-th, and when the next one is due.
 #[must_use]
 pub fn after_attempt(outcome: &Outcome, attempts: u32, now: Timestamp) -> (JobState, Timestamp) {

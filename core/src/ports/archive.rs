@@ -6,6 +6,7 @@ use futures_util::stream::BoxStream;
 
 use crate::error::Result;
 use crate::ids::TenantId;
+use crate::ports::ScopeCounters;
 use crate::scope::Scope;
 
 /// One value of a row.
@@ -79,24 +80,6 @@ impl Holder {
 
 /// A page of what is read of a table, or why there is no more.
 pub type Rows<'a> = BoxStream<'a, Result<Vec<Row>>>;
-
-/// What a scope counts by: the highest numbers given, and the sizes that are kept with it. All of a
-/// tenant's are 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ScopeCounters {
-    /// Sequence number of the last message.
-    pub last_seq: u64,
-    /// Number of the last session.
-    pub sessions: u64,
-    /// Number of the last fact.
-    pub facts: u64,
-    /// Number of the last snapshot of a document.
-    pub documents: u64,
-    /// Messages held.
-    pub messages: u64,
-    /// Tokens of their contents.
-    pub tokens: u64,
-}
 
 /// A store that tells its records.
 #[async_trait]

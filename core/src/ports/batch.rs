@@ -44,6 +44,30 @@ pub enum Precondition {
     IfErasures(u64),
 }
 
+impl Precondition {
+    /// The record that it is about.
+    #[must_use]
+    pub fn record(&self) -> Option<&RecordKey> {
+        match self {
+            Self::IfAbsent(key) | Self::IfVersion(key, _) => Some(key),
+            Self::IfErasures(_) => None,
+        }
+    }
+
+    /// Checks it against the version of its record and the erasures of the scope.
+    ///
+    /// # Errors
+    /// A lost race where it does not hold.
+    pub fn check(&self, version: Option<u64>, erasures: u64) -> Result<()> {
+        let holds = match self {
+            Self::IfAbsent(_) => version.is_none(),
+            Self::IfVersion(_, expected) => version == Some(*expected),
+            Self::IfErasures(expected) => erasures == *expected,
+        };
+        if holds { Ok(()) } else { Err(Error::lost_race("another writer came first")) }
+    }
+}
+
 /// One change.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Write {
@@ -178,6 +202,29 @@ pub struct Idempotency {
     pub fingerprint: [u8; 16],
 }
 
+impl Idempotency {
+    /// Answers from before this are forgotten.
+    #[must_use]
+    pub fn oldest_kept(now: Timestamp) -> Timestamp {
+        let kept = i64::try_from(IDEMPOTENCY_KEPT.as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(now.as_micros().saturating_sub(kept))
+    }
+
+    /// What a batch with this key is answered where `applied` was kept under it, by
+    /// [`Applied::to_bytes`], for a request with `fingerprint`.
+    ///
+    /// # Errors
+    /// `Conflict` for another request; `Corrupt` for bytes that [`Applied::to_bytes`] did not make.
+    pub fn answer(&self, fingerprint: &[u8], applied: &[u8]) -> Result<Applied> {
+        if fingerprint != self.fingerprint {
+            return Err(Error::conflict(
+                "this idempotency key stands for another request: give each request its own key",
+            ));
+        }
+        Applied::repeated(applied)
+    }
+}
+
 impl WriteBatch {
     /// An empty batch.
     #[must_use]
@@ -213,11 +260,27 @@ impl WriteBatch {
         self
     }
 
-    /// Whether what the batch erases can be told from what it adds.
+    /// What every store refuses before it reads anything.
     ///
     /// # Errors
-    /// `InvalidInput` for one that does both.
-    pub fn check_erasure(&self) -> Result<()> {
+    /// `InvalidInput` for a batch that both erases and adds, and for a vector of other dimensions than
+    /// the batch's space.
+    pub fn check(&self) -> Result<()> {
+        self.check_erasure()?;
+        let Some(space) = &self.space else { return Ok(()) };
+        let units = self.writes.iter().flat_map(|write| match write {
+            Write::AppendMessage { message, .. } => {
+                let facts = message.facts.iter().map(|fact| &fact.unit);
+                message.units.iter().chain(facts).collect()
+            }
+            Write::PutFact(fact) => vec![&fact.unit],
+            Write::PutDocument(new) => new.units.iter().collect(),
+            _ => Vec::new(),
+        });
+        units.filter_map(|unit| unit.vector.as_ref()).try_for_each(|vector| space.check(vector))
+    }
+
+    fn check_erasure(&self) -> Result<()> {
         let erases = |write: &Write| matches!(write, Write::Erase { .. } | Write::DropScope);
         let appends = |write: &Write| {
             matches!(

@@ -5,6 +5,7 @@ mod archive;
 mod batch;
 mod cache;
 mod clock;
+mod counters;
 mod erasure;
 mod extract;
 mod heads;
@@ -19,8 +20,8 @@ mod tokenizer;
 mod vector;
 
 pub use archive::{
-    Archive, ArchiveSource, ArchiveTarget, Holder, Row, Rows, ScopeCounters, TABLES, TENANT_TABLES,
-    Table, Value, ValueKind,
+    Archive, ArchiveSource, ArchiveTarget, Holder, Row, Rows, TABLES, TENANT_TABLES, Table, Value,
+    ValueKind,
 };
 pub use batch::{
     Applied, AppliedMessage, IDEMPOTENCY_KEPT, Idempotency, Precondition, RecordKey, Write,
@@ -30,6 +31,7 @@ pub use cache::{
     Admission, Bucket, Cache, MAX_CACHE_TAGS, MAX_CACHED_BYTES, Rate, RateLimiter, check_cached,
 };
 pub use clock::{Clock, IdGen, SecretGen};
+pub use counters::ScopeCounters;
 pub use erasure::{Erased, Erasure, ErasureRepo, ErasureState};
 pub use extract::FactExtractor;
 pub use heads::HotHeads;

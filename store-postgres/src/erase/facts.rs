@@ -209,7 +209,7 @@ pub(super) async fn derive(
     if derived.is_empty() {
         return Ok(());
     }
-    let first = scope.facts + 1;
+    let first = scope.counters.facts + 1;
     insert_derived(connection, key, first, derived).await?;
     let [_, mut words] = TailWriter::open(connection, key).await?;
     let mut sources = Vec::new();
@@ -217,7 +217,7 @@ pub(super) async fn derive(
         words.add(UnitKey::fact(u32::try_from(number).unwrap_or(u32::MAX)), &derived.fact.unit);
         let of = derived.sources.iter().map(|(seq, message)| (bounded(number), *seq, *message));
         sources.extend(of);
-        scope.facts = number;
+        scope.counters.facts = number;
     }
     put_sources(connection, key, sources).await?;
     words.close(connection, key, Namespace::Fact).await

@@ -94,8 +94,8 @@ pub(crate) async fn erase(
     now: Timestamp,
 ) -> sqlx::Result<Erased> {
     if let Erasure::Scope { through, documents } = erasure
-        && *through >= scope.last_seq
-        && *documents >= scope.documents
+        && *through >= scope.counters.last_seq
+        && *documents >= scope.counters.documents
     {
         return erase_scope(connection, key, scope).await;
     }
@@ -139,8 +139,8 @@ pub(crate) async fn erase(
         erased.units.extend(keys.into_iter().map(|key| (namespace, key)));
     }
     facts::derive(connection, (key, scope), &derived).await?;
-    scope.messages = scope.messages.saturating_sub(erased.messages);
-    scope.tokens = scope.tokens.saturating_sub(erased.tokens);
+    scope.counters.messages = scope.counters.messages.saturating_sub(erased.messages);
+    scope.counters.tokens = scope.counters.tokens.saturating_sub(erased.tokens);
     let emptied = match erasure {
         Erasure::Messages(_) | Erasure::Document { .. } => None,
         Erasure::Session { id, .. } => Some(Some(id)),
@@ -216,8 +216,8 @@ async fn erase_scope(
     .await?;
     let sessions: Vec<String> = counts.try_get(4)?;
     let erased = Erased {
-        messages: scope.messages,
-        tokens: scope.tokens,
+        messages: scope.counters.messages,
+        tokens: scope.counters.tokens,
         facts: number(counts.try_get(0)?)?,
         entities: number(counts.try_get(1)?)?,
         files: number(counts.try_get(2)?)?,
@@ -239,7 +239,7 @@ async fn erase_scope(
         .bind(key)
         .execute(connection)
         .await?;
-    (scope.messages, scope.tokens) = (0, 0);
+    (scope.counters.messages, scope.counters.tokens) = (0, 0);
     Ok(erased)
 }
 

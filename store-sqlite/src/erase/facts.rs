@@ -206,14 +206,14 @@ pub(super) fn derive(
     }
     let mut words = TailWriter::open(connection, scope.id, Namespace::Fact)?;
     for DerivedFact { fact, session_number, weight, superseded_by, sources } in derived {
-        scope.facts += 1;
-        let number = u32::try_from(scope.facts).unwrap_or(u32::MAX);
+        let number = scope.counters.next_fact();
         let superseded_by = superseded_by.map(|id| Id(id.as_uuid()));
         let row = FactRow {
             scope_id: scope.id,
             session_number,
             number,
             weight,
+            observed_at: fact.observed_at,
             superseded_by,
             rejected: false,
         };

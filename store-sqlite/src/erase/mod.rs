@@ -122,8 +122,8 @@ pub(crate) fn erase(
     now: Timestamp,
 ) -> rusqlite::Result<Erased> {
     if let Erasure::Scope { through, documents } = erasure
-        && *through >= scope.last_seq
-        && *documents >= scope.documents
+        && *through >= scope.counters.last_seq
+        && *documents >= scope.counters.documents
     {
         return erase_scope(connection, scope);
     }
@@ -156,8 +156,8 @@ pub(crate) fn erase(
     }
     leaving.remove(connection, scope.id, &mut erased)?;
     facts::derive(connection, scope, derived)?;
-    scope.messages = scope.messages.saturating_sub(erased.messages);
-    scope.tokens = scope.tokens.saturating_sub(erased.tokens);
+    scope.counters.messages = scope.counters.messages.saturating_sub(erased.messages);
+    scope.counters.tokens = scope.counters.tokens.saturating_sub(erased.tokens);
     let emptied = match erasure {
         Erasure::Messages(_) | Erasure::Document { .. } => None,
         Erasure::Session { id, .. } => Some(Some(id)),
@@ -235,8 +235,8 @@ fn erase_scope(connection: &Connection, scope: &mut ScopeRow) -> rusqlite::Resul
             .query_row([scope.id], |row| row.get(0))
     };
     let mut erased = Erased {
-        messages: scope.messages,
-        tokens: scope.tokens,
+        messages: scope.counters.messages,
+        tokens: scope.counters.tokens,
         facts: count("fact")?,
         entities: count("entity")?,
         files: count("file_ref")?,
@@ -265,7 +265,7 @@ fn erase_scope(connection: &Connection, scope: &mut ScopeRow) -> rusqlite::Resul
             .execute([scope.id])?;
     }
     vectors::clear(connection, scope.id)?;
-    (scope.messages, scope.tokens) = (0, 0);
+    (scope.counters.messages, scope.counters.tokens) = (0, 0);
     Ok(erased)
 }
 

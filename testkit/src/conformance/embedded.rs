@@ -22,6 +22,7 @@ pub(super) const TABLE: &[Scenario<dyn EmbeddedIndex>] = scenarios!["embedded":
     what_was_complete_stays_complete,
     what_has_a_gap_stays_behind,
     other_dimensions_are_refused_with_the_batch,
+    fact_vector_of_other_dimensions_is_refused_with_the_batch,
     what_is_erased_leaves_every_space,
     a_scope_erased_whole_leaves_no_vector_and_no_gap,
     vectors_of_documents_are_those_of_the_latest,
@@ -121,6 +122,19 @@ async fn other_dimensions_are_refused_with_the_batch(port: Port) {
     let refused = port.apply(with_vectors("s1", vec![wrong])).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidInput);
     assert!(port.session(&scope("a"), &session("s1")).await.unwrap().is_none());
+}
+
+async fn fact_vector_of_other_dimensions_is_refused_with_the_batch(port: Port) {
+    let mut wrong = fact("the port is 80", at(1));
+    wrong.unit.vector = Some(vec![1.0]);
+    let stated = with_vectors("s1", vec![say("said").fact(wrong.clone()).build()]);
+    let told = with_vectors("s1", Vec::new()).with(Write::PutFact(Box::new(wrong)));
+    for batch in [stated, told] {
+        let refused = port.apply(batch).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+        assert!(port.session(&scope("a"), &session("s1")).await.unwrap().is_none());
+        assert!(port.active_facts(&scope("a"), &[1]).await.unwrap().is_empty());
+    }
 }
 
 async fn erase(port: &Port, erasure: Erasure) {

@@ -1,19 +1,17 @@
 //! Applying a batch to a copy of the state, which is kept only when every write succeeds.
 
+use throughline_core::Result;
 use throughline_core::ids::SessionId;
 use throughline_core::persona::{Persona, Preset};
 use throughline_core::ports::{
-    Applied, AppliedMessage, IDEMPOTENCY_KEPT, Idempotency, Namespace, Precondition, RecordKey,
-    UnitKey, Write, WriteBatch,
+    Applied, AppliedMessage, Idempotency, Namespace, RecordKey, UnitKey, Write, WriteBatch,
 };
 use throughline_core::session::PreparedMessage;
 use throughline_core::summary::Summary;
 use throughline_core::time::Timestamp;
 use throughline_core::usage::{UsageCounters, UsageDay};
-use throughline_core::{Error, Result};
 
 use super::sessions::{Stored, Thread};
-use super::vector::check_batch;
 use super::{ScopeState, State, documents, erasure, jobs};
 
 /// What was answered to a batch with an idempotency key.
@@ -21,12 +19,12 @@ use super::{ScopeState, State, documents, erasure, jobs};
 pub(super) struct Answer {
     fingerprint: [u8; 16],
     at: Timestamp,
-    applied: Applied,
+    /// As [`Applied::to_bytes`] gives it.
+    applied: Vec<u8>,
 }
 
 pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
-    check_batch(batch)?;
-    batch.check_erasure()?;
+    batch.check()?;
     if !state.scopes.contains_key(&batch.scope) {
         state.order.push(batch.scope.clone());
         state.begun += 1;
@@ -38,30 +36,23 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
     {
         return Ok(answer);
     }
-    let (last_seq, last_fact) = (scope.last_seq, u64::from(scope.last_fact));
-    let last_document = u64::from(scope.last_document);
+    let before = scope.counters;
     let mut replaced = Vec::new();
     for precondition in &batch.preconditions {
-        let holds = match precondition {
-            Precondition::IfAbsent(key) => scope.version(key).is_none(),
-            Precondition::IfVersion(key, version) => scope.version(key) == Some(*version),
-            Precondition::IfErasures(erasures) => scope.erasures == *erasures,
-        };
-        if !holds {
-            return Err(Error::lost_race("another writer came first"));
-        }
+        let version = precondition.record().and_then(|key| scope.version(key));
+        precondition.check(version, scope.erasures)?;
     }
     let mut applied = Applied::default();
     let mut dropped = false;
     for write in &batch.writes {
         match write {
             Write::AppendMessage { session, message } => {
-                let thread = scope.thread(session, message.created_at);
+                let thread = scope.thread(session, message.created_at)?;
                 applied.messages.push(scope.append(thread, message, batch.now)?);
             }
             Write::OpenSession { session, created_at } => {
                 // One that is new is marked as changed.
-                scope.thread(session, *created_at);
+                scope.thread(session, *created_at)?;
             }
             Write::PutFile(file) => scope.put_file(file)?,
             Write::PutDocument(new) => replaced.extend(scope.put_document(new)?),
@@ -72,7 +63,7 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
             Write::Reject(keys) => scope.rejected.extend(keys),
             Write::Allow(keys) => scope.rejected.retain(|key| !keys.contains(key)),
             Write::PutSummary(summary) => {
-                let thread = scope.thread(&summary.session, summary.from_at);
+                let thread = scope.thread(&summary.session, summary.from_at)?;
                 scope.sessions[thread].head.summarized = summary.covered;
                 scope.sessions[thread].changed = true;
                 let versions = scope.summaries.entry(summary.session.clone()).or_default();
@@ -115,7 +106,7 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
         }
     }
     if let Some(Idempotency { key, fingerprint }) = batch.idempotency {
-        let answer = Answer { fingerprint, at: batch.now, applied: applied.clone() };
+        let answer = Answer { fingerprint, at: batch.now, applied: applied.to_bytes() };
         scope.answers.insert(key, answer);
     }
     for thread in &mut scope.sessions {
@@ -124,11 +115,11 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
         }
     }
     let (held, vectors) = ((&batch.scope, &mut *scope), &mut state.vectors);
-    documents::index_vectors(held, vectors, batch.space.as_ref(), (last_document, &replaced));
+    documents::index_vectors(held, vectors, batch.space.as_ref(), (before.documents, &replaced));
     if let Some(space) = &batch.space {
         let ends = [
-            (Namespace::Message, last_seq, scope.last_seq),
-            (Namespace::Fact, last_fact, u64::from(scope.last_fact)),
+            (Namespace::Message, before.last_seq, scope.counters.last_seq),
+            (Namespace::Fact, before.facts, scope.counters.facts),
         ];
         for (namespace, before, after) in ends {
             let vectors = scope.index.iter_mut().filter(|((within, _), _)| *within == namespace);
@@ -149,15 +140,8 @@ impl ScopeState {
     /// What was answered to the same batch before.
     fn answer(&self, asked: Idempotency, now: Timestamp) -> Result<Option<Applied>> {
         let held = self.answers.get(&asked.key);
-        let Some(held) = held.filter(|held| held.at.plus(IDEMPOTENCY_KEPT) >= now) else {
-            return Ok(None);
-        };
-        if held.fingerprint != asked.fingerprint {
-            return Err(Error::conflict("this idempotency key stands for another request"));
-        }
-        let replayed = |message: &AppliedMessage| AppliedMessage { replayed: true, ..*message };
-        let messages = held.applied.messages.iter().map(replayed).collect();
-        Ok(Some(Applied { messages, repeated: true, ..held.applied.clone() }))
+        let held = held.filter(|held| held.at >= Idempotency::oldest_kept(now));
+        held.map(|held| asked.answer(&held.fingerprint, &held.applied)).transpose()
     }
 
     fn version(&self, key: &RecordKey) -> Option<u64> {
@@ -177,13 +161,13 @@ impl ScopeState {
     }
 
     /// Index of the session, which is created when there is none.
-    fn thread(&mut self, id: &SessionId, created_at: Timestamp) -> usize {
-        let held = self.sessions.iter().position(|thread| thread.head.id == *id);
-        held.unwrap_or_else(|| {
-            self.last_session += 1;
-            self.sessions.push(Thread::new(id.clone(), self.last_session, created_at));
-            self.sessions.len() - 1
-        })
+    fn thread(&mut self, id: &SessionId, created_at: Timestamp) -> Result<usize> {
+        if let Some(held) = self.sessions.iter().position(|thread| thread.head.id == *id) {
+            return Ok(held);
+        }
+        let head = self.counters.open_session(id, created_at)?;
+        self.sessions.push(Thread { head, messages: Vec::new(), changed: true });
+        Ok(self.sessions.len() - 1)
     }
 
     fn append(
@@ -194,17 +178,10 @@ impl ScopeState {
     ) -> Result<AppliedMessage> {
         let thread = &mut self.sessions[thread];
         if let Some(held) = thread.under(message.external_id.as_ref()) {
-            if held.hash != message.content_hash {
-                return Err(Error::conflict(
-                    "this external_id already stands for a message with other content",
-                ));
-            }
-            return Ok(held.applied(true));
+            return message.replay(held.applied(), &held.hash);
         }
-        self.last_seq += 1;
-        let stored = Stored::new(&thread.head, self.last_seq, message);
-        let applied = stored.applied(false);
-        thread.add(stored, message.units.len());
+        let applied = self.counters.append(&mut thread.head, message)?;
+        thread.add(Stored::new(&thread.head, applied, message));
         let (session, number) = (thread.head.id.clone(), thread.head.number);
         for (unit, position) in message.units.iter().zip(applied.position..) {
             let key = (Namespace::Message, UnitKey::message(number, position));

@@ -51,8 +51,8 @@ impl ScopeState {
         if taken {
             return Err(Error::conflict("this context_id already stands for another text"));
         }
-        self.last_document += 1;
-        let number = self.last_document;
+        self.counters.documents += 1;
+        let number = u32::try_from(self.counters.documents).expect("few documents");
         let replaced = place.map_or(Vec::new(), |place| self.documents[place].latest().keys());
         for key in &replaced {
             self.index.remove(&(Namespace::Document, *key));
@@ -142,14 +142,14 @@ pub(super) fn index_vectors(
     (before, replaced): (u64, &[UnitKey]),
 ) {
     vectors.remove(scope, Namespace::Document, replaced);
-    let Some(space) = space.filter(|_| u64::from(held.last_document) > before) else {
+    let Some(space) = space.filter(|_| held.counters.documents > before) else {
         return;
     };
     let units = held.index.iter_mut().filter(|((within, _), _)| *within == Namespace::Document);
     let new: Vec<_> =
         units.filter_map(|((_, key), unit)| Some((*key, unit.vector.take()?))).collect();
     let complete = vectors.watermark(scope, Namespace::Document, space) == before;
-    let through = if complete { held.last_document.into() } else { 0 };
+    let through = if complete { held.counters.documents } else { 0 };
     vectors.put(scope, Namespace::Document, space, new.into_iter(), through);
 }
 

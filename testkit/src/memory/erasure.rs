@@ -67,7 +67,7 @@ impl ScopeState {
         self.forget_personas(&erased);
         let emptied = self.sessions.is_empty() && self.documents.is_empty();
         let ends = matches!(erasure, Erasure::Scope { documents, .. }
-            if *documents >= u64::from(self.last_document));
+            if *documents >= self.counters.documents);
         if ends && emptied {
             (self.profile, erased.whole_scope) = (None, true);
             self.usage.clear();

@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use throughline_core::fact::{
-    Fact, FactKind, FactStatus, NewFact, RejectionKey, SlotKey, StatementKey, SupersededFact,
+    ActiveFact, Added, Fact, FactKind, FactStatus, Meeting, NewFact, Place, RejectionKey, SlotKey,
+    StatementKey, SupersededFact,
 };
 use throughline_core::ids::{FactId, MessageId, SessionId};
 use throughline_core::page::{Page, PageRequest};
@@ -26,8 +27,17 @@ pub(super) struct Held {
 
 impl Held {
     /// Its slot, or its statement outside any slot: of each at most one fact holds.
-    pub(super) fn place(&self) -> (Option<SlotKey>, Option<StatementKey>) {
-        (self.slot, self.slot.is_none().then_some(self.statement))
+    pub(super) fn place(&self) -> Place {
+        Place::of(self.slot, self.statement)
+    }
+
+    fn active(&self) -> ActiveFact {
+        ActiveFact {
+            id: self.fact.id,
+            kind: self.fact.kind,
+            statement: self.statement,
+            observed_at: self.fact.observed_at,
+        }
     }
 }
 
@@ -84,28 +94,37 @@ impl ScopeState {
         found.into_iter().take(limit).map(|(_, found)| found).collect()
     }
 
-    /// The fact that holds the place of a new one.
-    fn rival(&mut self, new: &NewFact) -> Option<&mut Held> {
-        let (slot, statement) = (new.slot(), new.statement());
-        self.facts.iter_mut().find(|held| {
-            held.fact.status == FactStatus::Active
-                && held.slot == slot
-                && (slot.is_some() || held.statement == statement)
-        })
+    /// The fact that holds a place.
+    fn holder(&mut self, place: Place) -> Option<&mut Held> {
+        let mut facts = self.facts.iter_mut();
+        facts.find(|held| held.fact.status == FactStatus::Active && held.place() == place)
     }
 
     pub(super) fn put_fact(&mut self, new: &NewFact) {
-        let mut observed_at = new.observed_at;
-        if let Some(held) = self.rival(new) {
-            observed_at = observed_at.max(held.fact.observed_at);
+        let holder = self.holder(new.place());
+        let added = new.replace(holder.map(|held| held.active()).as_ref());
+        let source = MessageId::from_uuid(new.id.as_uuid());
+        self.insert_added(None, source, (new, added));
+        let told_at = self.counters.last_seq;
+        if let Some(held) = self.facts.last_mut() {
+            held.told_at = Some(told_at);
+        }
+    }
+
+    fn insert_added(
+        &mut self,
+        session: Option<&SessionId>,
+        source: MessageId,
+        (new, added): (&NewFact, Added),
+    ) {
+        if let Some(held) = self.holder(new.place()).filter(|_| added.supersedes) {
             held.fact.status = FactStatus::Superseded(new.id);
         }
-        let source = MessageId::from_uuid(new.id.as_uuid());
-        self.insert_fact(None, source, new, FactStatus::Active);
-        let told_at = self.last_seq;
+        let status = added.superseded_by.map_or(FactStatus::Active, FactStatus::Superseded);
+        self.insert_fact(session, source, new, status);
         if let Some(held) = self.facts.last_mut() {
-            held.fact.observed_at = observed_at;
-            held.told_at = Some(told_at);
+            held.fact.observed_at = added.observed_at;
+            held.rejected = added.rejected;
         }
     }
 
@@ -122,33 +141,17 @@ impl ScopeState {
 
     fn state_fact(&mut self, session: &SessionId, source: MessageId, new: &NewFact) {
         let rejected = new.rejection.iter().any(|key| self.rejected.contains(key));
-        let mut status = FactStatus::Active;
-        let Some(held) = self.rival(new) else {
-            if !rejected {
-                self.insert_fact(Some(session), source, new, status);
-            }
-            return;
-        };
-        if rejected {
-            status = FactStatus::Superseded(held.fact.id);
-        } else {
-            if new.restates(held.fact.kind, held.statement) {
+        let holder = self.holder(new.place());
+        match (new.meet(holder.as_deref().map(Held::active).as_ref(), rejected), holder) {
+            (Meeting::Restated { observed_at }, Some(held)) => {
                 held.fact.weight += 1.0;
-                held.fact.observed_at = held.fact.observed_at.max(new.observed_at);
+                held.fact.observed_at = observed_at;
                 if !held.fact.sources.contains(&source) {
                     held.fact.sources.push(source);
                 }
-                return;
             }
-            if (new.observed_at, new.id) >= (held.fact.observed_at, held.fact.id) {
-                held.fact.status = FactStatus::Superseded(new.id);
-            } else {
-                status = FactStatus::Superseded(held.fact.id);
-            }
-        }
-        self.insert_fact(Some(session), source, new, status);
-        if let Some(held) = self.facts.last_mut() {
-            held.rejected = rejected;
+            (Meeting::Added(added), _) => self.insert_added(Some(session), source, (new, added)),
+            (Meeting::Restated { .. } | Meeting::Ignored, _) => {}
         }
     }
 
@@ -159,8 +162,7 @@ impl ScopeState {
         new: &NewFact,
         status: FactStatus,
     ) {
-        self.last_fact += 1;
-        let number = self.last_fact;
+        let number = self.counters.next_fact();
         self.index.insert((Namespace::Fact, UnitKey::fact(number)), new.unit.clone());
         self.facts.push(Held {
             slot: new.slot(),

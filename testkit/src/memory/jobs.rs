@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use throughline_core::ids::JobId;
-use throughline_core::job::{Job, JobState, MAX_ATTEMPTS, NewJob, Outcome, after_attempt};
+use throughline_core::job::{
+    Job, JobState, MAX_ATTEMPTS, NewJob, Outcome, after_attempt, not_running,
+};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::JobRepo;
 use throughline_core::time::Timestamp;
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Result, Scope};
 
 use super::MemoryStore;
 use super::sessions::page;
@@ -46,13 +48,9 @@ pub(super) fn finish(
 ) -> Result<()> {
     let running =
         |job: &&mut Job| job.id == id && job.scope == *scope && job.state == JobState::Running;
-    let job =
-        jobs.iter_mut().find(running).ok_or_else(|| Error::not_found("the job is not running"))?;
+    let job = jobs.iter_mut().find(running).ok_or_else(not_running)?;
     (job.state, job.due_at) = after_attempt(outcome, job.attempts, now);
-    job.error = match outcome {
-        Outcome::Done => None,
-        Outcome::Failed(why) | Outcome::Skipped(why) => Some(why.clone()),
-    };
+    job.error = outcome.reason().map(str::to_owned);
     Ok(())
 }
 

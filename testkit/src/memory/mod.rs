@@ -31,7 +31,9 @@ use throughline_core::fact::RejectionKey;
 use throughline_core::ids::{BackupId, FileRefId, MessageId, PersonaId, PresetId, SessionId};
 use throughline_core::job::Job;
 use throughline_core::persona::{Backup, Persona, Preset, PresetUse};
-use throughline_core::ports::{Applied, Health, IndexUnit, Namespace, Store, UnitKey, WriteBatch};
+use throughline_core::ports::{
+    Applied, Health, IndexUnit, Namespace, ScopeCounters, Store, UnitKey, WriteBatch,
+};
 use throughline_core::scope::Profile;
 use throughline_core::session::FileRef;
 use throughline_core::summary::Summary;
@@ -68,13 +70,10 @@ struct State {
 
 #[derive(Debug, Clone, Default)]
 struct ScopeState {
-    last_seq: u64,
+    /// The numbers given last; what is held is counted anew where it is asked for.
+    counters: ScopeCounters,
     /// Of this scope, after those of every scope that began before it.
     erasures: u64,
-    /// Number of the last session that there was.
-    last_session: u32,
-    /// Number of the last fact that there was.
-    last_fact: u32,
     /// By number.
     sessions: Vec<sessions::Thread>,
     /// By number.
@@ -91,8 +90,6 @@ struct ScopeState {
     preset_uses: BTreeMap<PresetId, PresetUse>,
     backups: BTreeMap<BackupId, Backup>,
     tags: BTreeMap<MessageId, Vec<String>>,
-    /// Number of the last snapshot that there was.
-    last_document: u32,
     /// In the order in which they were first written to.
     documents: Vec<documents::Document>,
     /// By idempotency key.

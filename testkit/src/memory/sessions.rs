@@ -9,7 +9,6 @@ use throughline_core::ports::{
     AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo, UnitKey,
 };
 use throughline_core::session::{Message, PreparedMessage, Session};
-use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
 use super::{MemoryStore, ScopeState};
@@ -31,49 +30,29 @@ pub(super) struct Stored {
 }
 
 impl Thread {
-    pub(super) fn new(id: SessionId, number: u32, created_at: Timestamp) -> Self {
-        let head = Session {
-            id,
-            number,
-            created_at,
-            last_at: created_at,
-            messages: 0,
-            tokens: 0,
-            summarized: 0,
-            next_position: 0,
-            version: 0,
-        };
-        Self { head, messages: Vec::new(), changed: true }
-    }
-
     /// The message that bears a caller's id.
     pub(super) fn under(&self, id: Option<&ExternalId>) -> Option<&Stored> {
         let bears = |stored: &&Stored| stored.message.external_id.as_ref() == id;
         id.and_then(|_| self.messages.iter().find(bears))
     }
 
-    pub(super) fn add(&mut self, stored: Stored, units: usize) {
-        let head = &mut self.head;
-        head.last_at = head.last_at.max(stored.message.created_at);
-        head.messages += 1;
-        head.tokens += u64::from(stored.message.tokens);
-        head.next_position += u32::try_from(units).expect("few passages");
+    pub(super) fn add(&mut self, stored: Stored) {
         self.messages.push(stored);
         self.changed = true;
     }
 }
 
 impl Stored {
-    /// `message` as the next one of the session.
-    pub(super) fn new(head: &Session, seq: u64, message: &PreparedMessage) -> Self {
+    /// `message` as it was appended to the session.
+    pub(super) fn new(head: &Session, applied: AppliedMessage, message: &PreparedMessage) -> Self {
         Self {
             hash: message.content_hash,
             message: Message {
                 id: message.id,
                 session: head.id.clone(),
                 session_number: head.number,
-                seq,
-                position: head.next_position,
+                seq: applied.seq,
+                position: applied.position,
                 units: u32::try_from(message.units.len()).expect("few passages"),
                 role: message.role,
                 name: message.name.clone(),
@@ -88,13 +67,13 @@ impl Stored {
         }
     }
 
-    pub(super) fn applied(&self, replayed: bool) -> AppliedMessage {
+    pub(super) fn applied(&self) -> AppliedMessage {
         AppliedMessage {
             id: self.message.id,
             seq: self.message.seq,
             position: self.message.position,
             tokens: self.message.tokens,
-            replayed,
+            replayed: false,
         }
     }
 }
@@ -104,9 +83,9 @@ impl ScopeState {
         ScopeTotals {
             messages: self.sessions.iter().map(|thread| thread.head.messages).sum(),
             tokens: self.sessions.iter().map(|thread| thread.head.tokens).sum(),
-            last_seq: self.last_seq,
-            facts: self.last_fact.into(),
-            documents: self.last_document.into(),
+            last_seq: self.counters.last_seq,
+            facts: self.counters.facts,
+            documents: self.counters.documents,
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use throughline_core::ports::{
-    Health, Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace, Write, WriteBatch,
+    Health, Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
 };
 use throughline_core::{Result, Scope};
 
@@ -25,27 +25,6 @@ struct Held {
 
 fn place(scope: &Scope, namespace: Namespace, space: &VectorSpace) -> Place {
     (scope.clone(), namespace, space.id.clone(), space.dimensions)
-}
-
-/// Refuses a batch with vectors of other dimensions than its space's.
-pub(super) fn check_batch(batch: &WriteBatch) -> Result<()> {
-    let Some(space) = &batch.space else {
-        return Ok(());
-    };
-    for write in &batch.writes {
-        let units: Vec<_> = match write {
-            Write::AppendMessage { message, .. } => {
-                let facts = message.facts.iter().map(|fact| &fact.unit);
-                message.units.iter().chain(facts).collect()
-            }
-            Write::PutDocument(new) => new.units.iter().collect(),
-            _ => Vec::new(),
-        };
-        for vector in units.into_iter().filter_map(|unit| unit.vector.as_ref()) {
-            space.check(vector)?;
-        }
-    }
-    Ok(())
 }
 
 fn is_zero(vector: &[f32]) -> bool {
