@@ -32,6 +32,12 @@ pub(crate) enum Task {
         #[arg(long)]
         bless: bool,
     },
+    /// Check an edit in a minute or two: format, rules, lints and tests of the crates that changed.
+    Check {
+        /// Count what changed since this commit [default: uncommitted changes, else the last commit].
+        #[arg(long, value_name = "COMMIT")]
+        since: Option<String>,
+    },
     /// Run all that a change must pass: tests, format, lints, documents, tidy, end to end.
     Ci {
         /// `full` for the widest matrix: what takes too long for every change as well.

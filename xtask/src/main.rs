@@ -4,6 +4,7 @@
 //! crate knows the workspace from outside (cargo, git, files) and depends on none of its crates,
 //! so that it compiles in seconds and works while they do not.
 
+mod check;
 mod ci;
 mod cli;
 mod combinations;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Task::Test { all: true } => test::run_all(),
         Task::Services { action } => services::run(action),
         Task::Tidy { bless } => tidy::run(bless),
+        Task::Check { since } => check::run(since.as_deref()),
         Task::Ci { breadth, after_test, only } => ci::run(breadth, after_test, only.as_deref()),
         Task::Bench { part: Some(BenchPart::Http(load)), .. } => run::bench_http(&load),
         Task::Bench { part: Some(BenchPart::Mcp { out }), .. } => mcp::start::bench(out),

@@ -1,0 +1,140 @@
+//! `cargo xtask check`: what an edit may have broken, between edits: format, rules, whether everything still
+//! compiles, and lints and tests of the crates that changed. `cargo xtask ci` is the whole.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::Result;
+use crate::proc::{cargo, cargo_metadata, has_cargo_command, human, output, root, succeeds};
+
+/// Checks what changed since a commit: by default the uncommitted changes, or where there are none, the last
+/// commit. True when all is good.
+pub(crate) fn run(since: Option<&str>) -> Result<bool> {
+    let started = Instant::now();
+    let files = changed_files(since)?;
+    let crates = match changed_crates(&cargo_metadata()?, root(), &files) {
+        Changed::Crates(crates) => crates,
+        Changed::Everything => {
+            println!(
+                "The workspace's manifest changed: that concerns every crate. `cargo xtask ci` checks all."
+            );
+            return Ok(false);
+        }
+    };
+    println!("{} changed: {}", counted(files.len(), "file"), named(&crates));
+    let ok = steps(&crates)
+        .into_iter()
+        .try_fold(true, |ok, mut step| Ok::<_, crate::Error>(ok && succeeds(&mut step)?))?
+        && crate::tidy::run(false)?;
+    let outcome = if ok { "Good" } else { "Not good yet, see above" };
+    println!("\n{outcome}, after {}.", human(started.elapsed()));
+    Ok(ok)
+}
+
+/// What is run for these crates, in order: what fails soonest first.
+fn steps(crates: &[String]) -> Vec<Command> {
+    let mut steps = vec![cargo(["fmt", "--all", "--check"])];
+    if crates.is_empty() {
+        return steps;
+    }
+    let packages: Vec<&str> = crates.iter().flat_map(|name| ["-p", name]).collect();
+    steps.push(cargo(
+        [&["clippy", "--all-targets"], &*packages, &["--", "-D", "warnings"]].concat(),
+    ));
+    steps.push(cargo(["check", "--workspace"]));
+    let test: &[&str] = if has_cargo_command("nextest") {
+        &["nextest", "run", "--no-tests", "pass"]
+    } else {
+        &["test"]
+    };
+    steps.push(cargo([test, &*packages].concat()));
+    steps
+}
+
+/// Files that differ from a commit, and those that git does not know yet.
+fn changed_files(since: Option<&str>) -> Result<Vec<PathBuf>> {
+    let since_commit = |commit: &str| git(&["diff", "--name-only", "-z", commit]);
+    let new = git(&["ls-files", "--others", "--exclude-standard", "-z"])?;
+    let mut files = since_commit(since.unwrap_or("HEAD"))?;
+    files.extend(new);
+    if files.is_empty() && since.is_none() {
+        files = since_commit("HEAD~1")?;
+    }
+    Ok(files)
+}
+
+fn git(args: &[&str]) -> Result<Vec<PathBuf>> {
+    let listed = output(Command::new("git").current_dir(root()).args(args))?;
+    Ok(listed.split_terminator('\0').map(PathBuf::from).collect())
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Changed {
+    Crates(Vec<String>),
+    /// The manifest or the lock file of the workspace.
+    Everything,
+}
+
+/// The crates of files, by `cargo metadata`; a file outside of every crate is of none.
+fn changed_crates(metadata: &Value, root: &Path, files: &[PathBuf]) -> Changed {
+    let of_all = [Path::new("Cargo.toml"), Path::new("Cargo.lock")];
+    if files.iter().any(|file| of_all.contains(&file.as_path())) {
+        return Changed::Everything;
+    }
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let folder =
+        |package: &Value| Some(Path::new(package["manifest_path"].as_str()?).parent()?.to_owned());
+    let mut crates: Vec<String> = packages
+        .iter()
+        .filter(|package| {
+            folder(package)
+                .is_some_and(|folder| files.iter().any(|file| root.join(file).starts_with(&folder)))
+        })
+        .filter_map(|package| package["name"].as_str().map(str::to_owned))
+        .collect();
+    crates.sort_unstable();
+    Changed::Crates(crates)
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn named(crates: &[String]) -> String {
+    if crates.is_empty() { "of no crate".to_owned() } else { crates.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn maps_files_to_their_crates() {
+        let metadata = json!({ "packages": [
+            { "name": "a-core", "manifest_path": "/r/core/Cargo.toml" },
+            { "name": "a-store", "manifest_path": "/r/store/Cargo.toml" },
+            { "name": "a-store-other", "manifest_path": "/r/store-other/Cargo.toml" },
+        ]});
+        let of = |files: &[&str]| {
+            let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+            changed_crates(&metadata, Path::new("/r"), &files)
+        };
+        let crates =
+            |names: &[&str]| Changed::Crates(names.iter().map(|&n| n.to_owned()).collect());
+        assert_eq!(of(&[]), crates(&[]));
+        assert_eq!(of(&["docs/a.md", "store/src/lib.rs"]), crates(&["a-store"]));
+        assert_eq!(of(&["core/src/b.rs", "store-other/x"]), crates(&["a-core", "a-store-other"]));
+        assert_eq!(of(&["core/src/b.rs", "Cargo.lock"]), Changed::Everything);
+    }
+
+    #[test]
+    fn runs_only_the_format_check_without_changed_crates() {
+        assert_eq!(steps(&[]).len(), 1);
+        assert_eq!(steps(&["a".to_owned()]).len(), 4);
+    }
+}
