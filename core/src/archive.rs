@@ -86,8 +86,8 @@ impl HolderMove<'_> {
                 return Ok(());
             }
             return Err(Error::conflict(format!(
-                "{} is there already with other content: it was written to after it was moved, or was \
-                 never moved; nothing of it was changed",
+                "{} already exists with different content, because it was written to after the \
+                 move or was never moved; nothing was changed",
                 named(self.of)
             )));
         }
@@ -100,8 +100,8 @@ impl HolderMove<'_> {
                 return Err(Error::new(
                     ErrorKind::Corrupt,
                     format!(
-                        "the copy of {} differs from what was copied: it was not put in use; run this \
-                         again, and check the memory and disks of both machines",
+                        "the copy of {} differs from the original and was not put in use: run the \
+                         command again, and check the memory and disks of both machines",
                         named(self.of)
                     ),
                 ));
@@ -163,7 +163,7 @@ fn named(of: &Holder) -> String {
             )
         }
         Holder::Tenant(tenant) => {
-            format!("what the tenant `{tenant}` has as a whole (keys, settings, grants, its log)")
+            format!("the tenant-wide data of `{tenant}` (keys, settings, grants, audit log)")
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn tell(error: &Error) -> String {
     match kind {
         // What is wrong inside is no caller's business, and may name what is not theirs.
         ErrorKind::Internal | ErrorKind::Corrupt => {
-            "a defect of ours: the log tells what it is".to_owned()
+            "internal error; the server log has the cause".to_owned()
         }
         _ => error.message().to_owned(),
     }

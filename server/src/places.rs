@@ -47,8 +47,8 @@ impl Places {
         };
         tokio::time::timeout(self.limit, work).await.map_err(|_| {
             unavailable(
-                "the request took too long and was given up: what it wrote is there or not at all; \
-                 repeat it, over HTTP with the same Idempotency-Key",
+                "timed out; what the request wrote is stored completely or not at all: repeat it, \
+                 over HTTP with the same Idempotency-Key",
             )
         })
     }
@@ -66,7 +66,7 @@ impl Places {
         let begun = Instant::now();
         let place = tokio::time::timeout(self.limit, Arc::clone(&self.at_work).acquire_owned());
         let place = place.await.map_err(|_| {
-            unavailable("the service is at its limit: nothing was done, come again")
+            unavailable("overloaded; nothing was done: retry in a second")
         })?;
         let work = async move {
             let _places = (waiting, place);
@@ -77,7 +77,7 @@ impl Places {
         match tokio::time::timeout(left, done).await {
             Ok(done) => done.map_err(|panic| Error::internal("a call panicked").with_source(panic)),
             Err(_) => Err(unavailable(
-                "the request takes too long to wait for: it goes on; look later at what it did",
+                "timed out; the operation continues in the background: check its result later",
             )),
         }
     }
@@ -95,12 +95,12 @@ impl Places {
     pub(crate) async fn spare<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>> {
         let Ok(_at_work) = self.at_work.try_acquire() else { return Ok(None) };
         let done = tokio::time::timeout(self.limit, work).await;
-        done.map(Some).map_err(|_| unavailable("it took too long and was given up"))
+        done.map(Some).map_err(|_| unavailable("timed out"))
     }
 }
 
 fn full() -> Error {
-    unavailable("the service is at its limit: come again")
+    unavailable("overloaded: retry in a second")
 }
 
 fn unavailable(why: &str) -> Error {
@@ -141,7 +141,7 @@ mod tests {
                 assert!(futures_util::poll!(&mut call).is_pending());
             } else {
                 let told = call.as_mut().await.unwrap_err();
-                assert!(told.message().contains("it goes on"), "{told}");
+                assert!(told.message().contains("continues in the background"), "{told}");
             }
             drop(call);
             // Its place is taken until it is done.
@@ -160,7 +160,7 @@ mod tests {
         let places = Places::new(1, LIMIT);
         let (go, _, work) = work();
         let told = places.work(work).await.unwrap_err();
-        assert!(told.message().contains("given up"), "{told}");
+        assert!(told.message().contains("timed out"), "{told}");
         assert!(go.is_closed());
         places.finish().await;
     }

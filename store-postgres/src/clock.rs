@@ -35,7 +35,7 @@ impl Skew {
         if told(before).is_none()
             && let Some(sentence) = told(micros)
         {
-            tracing::warn!("{sentence}: mend it (NTP), as everything else here goes by it");
+            tracing::warn!("{sentence}: correct it (NTP), because logs and other programs use it");
         }
     }
 
@@ -50,7 +50,7 @@ fn told(micros: i64) -> Option<String> {
     let side = if micros < 0 { "ahead of" } else { "behind" };
     let sentence = || {
         let seconds = seconds.as_secs();
-        format!("this machine's clock is {seconds} s {side} the server's, which is corrected")
+        format!("this machine's clock is {seconds} s {side} the server's; times are corrected")
     };
     (seconds > SKEWED).then(sentence)
 }

@@ -69,7 +69,7 @@ pub(crate) async fn put(
     if let Some(head) = head
         && mapped(holds(connection, scope, head.id, &new.context).await, "apply")?
     {
-        return Err(Error::conflict("this context_id already stands for another text"));
+        return Err(Error::conflict("this context_id already belongs to a different text"));
     }
     let number = u32::try_from(counters.documents + 1)
         .map_err(|_| Error::new(ErrorKind::StorageFull, "too many snapshots of documents"))?;

@@ -38,7 +38,7 @@ pub(crate) async fn answer(
     let fingerprint: Vec<u8> = mapped(held.try_get(0), "apply")?;
     if fingerprint != asked.fingerprint {
         return Err(Error::conflict(
-            "this idempotency key stands for another request: give each request its own",
+            "this idempotency key was used for a different request: give each request its own",
         ));
     }
     let applied: Vec<u8> = mapped(held.try_get(1), "apply")?;

@@ -97,7 +97,7 @@ fn migration_error(error: MigrateError) -> Error {
         }
         MigrateError::VersionMismatch(version) => Error::new(
             ErrorKind::Corrupt,
-            format!("migration {version} of the database is not the one that this program has"),
+            format!("migration {version} of the database differs from this program's"),
         ),
         other => Error::internal("a migration failed and was rolled back").with_source(other),
     }

@@ -93,9 +93,9 @@ impl PostgresStore {
             mapped(row.try_get(0).and_then(|name| Ok((name, row.try_get(1)?))), "open")?;
         if passes {
             return Err(Error::invalid(format!(
-                "the role `{name}` of `postgres.url` passes by row-level security, which keeps tenants \
-                 apart: connect as an ordinary role (CREATE ROLE throughline LOGIN PASSWORD '…'), and \
-                 name this one in `postgres.direct_url`"
+                "the role `{name}` of `postgres.url` bypasses row-level security, which separates \
+                 tenants: connect as an ordinary role (CREATE ROLE throughline LOGIN PASSWORD \
+                 '…'), and name this one in `postgres.direct_url`"
             )));
         }
         Ok(())

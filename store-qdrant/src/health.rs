@@ -76,15 +76,15 @@ fn status_problem(name: &str, status: CollectionStatus) -> Option<String> {
         CollectionStatus::Green => return None,
         CollectionStatus::Yellow => "is being optimized: searches are slower until it is done",
         CollectionStatus::Grey => {
-            "waits to be optimized since the server started: write to it, or touch its optimizer \
-             settings, to let it begin"
+            "has waited to be optimized since the server started: write to it, or update its \
+             optimizer settings, to start that"
         }
         CollectionStatus::Red => "has failed: look into the log of the server",
         CollectionStatus::UnknownCollectionStatus => {
-            "is in a state that this program does not know"
+            "is in an unknown state"
         }
     };
-    Some(format!("the collection `{name}` of Qdrant {state}"))
+    Some(format!("the Qdrant collection `{name}` {state}"))
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub(crate) fn put(
     if let Some(head) = head
         && mapped(holds(connection, scope.id, head.id, &new.context), "apply")?
     {
-        return Err(Error::conflict("this context_id already stands for another text"));
+        return Err(Error::conflict("this context_id already belongs to a different text"));
     }
     let number = u32::try_from(scope.documents + 1)
         .map_err(|_| Error::new(ErrorKind::StorageFull, "too many snapshots of documents"))?;

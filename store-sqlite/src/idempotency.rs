@@ -43,7 +43,7 @@ pub(crate) fn answer(
             Applied::repeated(&applied).map(Some)
         }
         Some(_) => Err(Error::conflict(
-            "this idempotency key stands for another request: give each request its own",
+            "this idempotency key was used for a different request: give each request its own",
         )),
     }
 }

@@ -78,7 +78,7 @@ impl NewKey {
     /// `InvalidInput` that names the field.
     pub fn check(&self, now: Timestamp) -> Result<()> {
         if self.permissions.is_empty() {
-            return Err(Error::invalid("permissions: a key permits something"));
+            return Err(Error::invalid("permissions: name at least one permission"));
         }
         if self.name.len() > MAX_NAME_BYTES || self.name.chars().any(is_forbidden) {
             return Err(Error::invalid(format!(
@@ -86,7 +86,7 @@ impl NewKey {
             )));
         }
         if self.expires_at.is_some_and(|at| at <= now) {
-            return Err(Error::invalid("expires_at: is not in the future"));
+            return Err(Error::invalid("expires_at: must be in the future"));
         }
         self.rate.map_or(Ok(()), Rate::check)
     }

@@ -123,8 +123,8 @@ impl AccessService {
         match self.store.apply_tenant(batch).await {
             Ok(()) => Ok(CreatedKey { key: secret.key(id), record }),
             Err(error) if error.is_lost_race() => Err(Error::conflict(format!(
-                "this call was made before and made the key {id}, whose secret was shown then: \
-                 rotate it for another, or make a key under another Idempotency-Key"
+                "an earlier call with this Idempotency-Key created the key {id} and showed its \
+                 secret then: rotate that key, or repeat the call with a new Idempotency-Key"
             ))),
             Err(error) => Err(error),
         }
@@ -151,7 +151,7 @@ impl AccessService {
         grace: Duration,
     ) -> Result<CreatedKey> {
         if grace > MAX_GRACE {
-            return Err(Error::invalid("the old secret may work for a week longer at most"));
+            return Err(Error::invalid("the old secret can stay valid for at most one week"));
         }
         let secret = Secret::from_bytes(self.secrets.secret());
         let change = |key: &ApiKey, now| match key.revoked_at {
@@ -183,7 +183,7 @@ impl AccessService {
             attempt += 1;
             let now = self.clock.now();
             let held = self.store.key(id).await?.filter(|key| key.tenant == *tenant);
-            let held = held.ok_or_else(|| Error::not_found("no key under this id"))?;
+            let held = held.ok_or_else(|| Error::not_found("there is no key with this id"))?;
             let changed = change(&held, now)?;
             let batch = TenantBatch::new(tenant.clone())
                 .with_precondition(TenantPrecondition::KeyVersion(id, held.version))
@@ -281,7 +281,7 @@ fn done(at: Timestamp, by: Option<KeyId>, action: &str, id: KeyId) -> AuditEntry
 pub fn unauthenticated() -> Error {
     Error::new(
         ErrorKind::Unauthenticated,
-        "a key is needed: send `Authorization: Bearer tl_…` with one that is valid; \
-         `throughline keys create` makes one",
+        "this call needs a valid key: send `Authorization: Bearer tl_…`; `throughline keys create` \
+         creates a key",
     )
 }

@@ -121,8 +121,8 @@ impl<'a> Assembly<'a> {
             return Err(Error::new(
                 ErrorKind::BudgetTooSmall,
                 format!(
-                    "a budget of {} tokens cannot hold the critical header and this turn: it takes \
-                     at least {}",
+                    "a budget of {} tokens cannot hold the critical header and this turn: it must \
+                     be at least {}",
                     turn.budget,
                     budget_for(least, tokenizer)
                 ),

@@ -83,7 +83,8 @@ pub(super) fn full(
     }
     if lazy_tools.len() < sorted.len() {
         warnings.push(format!(
-            "the tool directory shows {} of {} tools: the header holds {MAX_HEADER_TOKENS} tokens",
+            "the tool directory shows {} of {} tools: the header is limited to {MAX_HEADER_TOKENS} \
+             tokens",
             lazy_tools.len(),
             sorted.len()
         ));
@@ -105,7 +106,7 @@ impl Header {
         let tools = self.items.into_iter().filter(|item| item.kind == ItemKind::Tool);
         smaller.items.extend(tools.map(dropped));
         smaller.warnings =
-            vec!["the budget holds no tool directory: header and turn leave too little".to_owned()];
+            vec!["the tool directory is left out: header and turn leave too little of the budget".to_owned()];
         smaller
     }
 
@@ -115,7 +116,7 @@ impl Header {
         let rules = items.next();
         let content = CRITICAL_RULES.to_owned();
         let warning = "the budget holds only the minimum viable context: the critical header \
-                       stands for rules, card, instructions and tools";
+             replaces rules, card, instructions and tools";
         Self {
             tokens: message_tokens(tokenizer, &content),
             message: ContextMessage { role: Role::System, content },

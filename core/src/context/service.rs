@@ -347,7 +347,7 @@ impl ContextService {
         };
         Ok(match near.await {
             Ok(hits) => (hits, None),
-            Err(error) => (Vec::new(), Some(format!("recall goes by words alone: {error}"))),
+            Err(error) => (Vec::new(), Some(format!("recall used words only: {error}"))),
         })
     }
 

@@ -99,7 +99,7 @@ impl FromStr for Etag {
             text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let bits = digits.then(|| u128::from_str_radix(text, 16).ok()).flatten();
         bits.map(|bits| Self(bits.to_be_bytes()))
-            .ok_or_else(|| Error::invalid("an etag of a document has 32 hexadecimal digits"))
+            .ok_or_else(|| Error::invalid("the etag of a document must have 32 hexadecimal digits"))
     }
 }
 

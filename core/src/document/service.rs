@@ -196,7 +196,7 @@ impl DocumentService {
         }
         Err(Error::new(
             ErrorKind::Unavailable,
-            "others keep writing this document: read it and try again",
+            "other writers keep changing this document: read it again and retry",
         ))
     }
 
@@ -249,7 +249,7 @@ impl DocumentService {
         context: &ContextId,
     ) -> Result<Snapshot> {
         let found = self.store.snapshot(scope, vault, memory, context).await?;
-        found.ok_or_else(|| Error::not_found("no snapshot of this memory under this context id"))
+        found.ok_or_else(|| Error::not_found("this memory has no snapshot with this context_id"))
     }
 
     /// The snapshots of a memory's document, the newest first.
@@ -352,7 +352,9 @@ impl DocumentService {
     ) -> Result<Page<Memory>> {
         let found = self.store.memories(scope, Some(vault), page).await?;
         if found.items.is_empty() && page.position().is_none() {
-            return Err(Error::not_found("no vault under this id: its first document creates it"));
+            return Err(Error::not_found(
+                "there is no vault with this id: putting its first document creates it",
+            ));
         }
         Ok(found)
     }
@@ -386,14 +388,14 @@ impl Snapshot {
 
 /// What a caller is told of a document that is not there, or not theirs.
 pub(crate) fn no_document() -> Error {
-    Error::not_found("no document under this vault and memory: putting one creates both")
+    Error::not_found("there is no document for this vault and memory: putting one creates both")
 }
 
 fn repeated(held: Snapshot, etag: &Etag) -> Result<Put> {
     if held.info.etag != *etag {
         return Err(Error::conflict(
-            "this context_id already stands for another text: a changed document is a snapshot with an \
-             id of its own",
+            "this context_id already belongs to a different text: give each changed document a new \
+             context_id",
         ));
     }
     Ok(Put { outcome: PutOutcome::Repeated, snapshot: held })
@@ -413,8 +415,8 @@ pub(crate) fn check_expected(expected: &Expected, latest: Option<&Snapshot>) -> 
         ErrorKind::PreconditionFailed,
         match latest {
             Some(latest) => format!(
-                "the document is another by now (its etag is \"{}\"): read it, bring your change into it, \
-                 and put that",
+                "the document has changed (its etag is now \"{}\"): read it again, apply your \
+                 change to it, and put the result",
                 latest.info.etag
             ),
             None => "there is no document yet: put it without If-Match".to_owned(),

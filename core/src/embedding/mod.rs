@@ -266,8 +266,8 @@ impl EmbeddingService {
         let dimensions = self.space().dimensions;
         if vectors.len() != texts.len() || vectors.iter().any(|vector| vector.len() != dimensions) {
             return Err(Error::internal(format!(
-                "the embedder `{}` gave {} vectors for {} texts, or some of other dimensions than \
-                 {dimensions}",
+                "the embedder `{}` returned {} vectors for {} texts, or vectors without \
+                 {dimensions} dimensions",
                 self.space().id,
                 vectors.len(),
                 texts.len()

@@ -59,7 +59,7 @@ impl LedgerEntry {
         let damaged = || {
             Error::new(
                 ErrorKind::Corrupt,
-                "the ledger of erasures is damaged: put a whole copy of it in its place",
+                "the ledger of erasures is damaged: replace it with an intact copy",
             )
         };
         let read = || {

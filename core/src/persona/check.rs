@@ -55,8 +55,8 @@ impl fmt::Display for Finding {
             Self::Contradicts { setting, why } => write!(f, "{setting}: {why}"),
             Self::Long { tokens } => write!(
                 f,
-                "the prompt takes {tokens} tokens of every turn, more than the {PROMPT_GUIDELINE} that \
-                 are meant for it"
+                "the prompt takes {tokens} tokens of every turn; at most {PROMPT_GUIDELINE} are \
+                 recommended"
             ),
         }
     }
@@ -118,10 +118,12 @@ pub fn findings(
     let temperature = settings.temperature;
     let no_creativity = STEADY.is_match(&whole);
     if no_creativity && temperature > HOT {
-        let why = format!("{temperature} varies answers that the prompt wants to be exact");
+        let why = format!("{temperature} varies answers, but the prompt asks for exact ones");
         found.push(Finding::Contradicts { setting: "temperature", why });
     } else if !no_creativity && VARIED.is_match(&whole) && temperature < COLD {
-        let why = format!("{temperature} leaves no room for answers that the prompt wants varied");
+        let why = format!(
+            "{temperature} does not vary answers, but the prompt asks for varied ones",
+        );
         found.push(Finding::Contradicts { setting: "temperature", why });
     }
     let asked = WORDS
@@ -132,7 +134,7 @@ pub fn findings(
         .map_or(0, |words| words.saturating_mul(4) / 3);
     if asked > settings.max_tokens {
         let why = format!(
-            "{} tokens hold no answer of the length that the prompt asks for, about {asked} tokens",
+            "{} tokens are too few for the length that the prompt asks for, about {asked} tokens",
             settings.max_tokens
         );
         found.push(Finding::Contradicts { setting: "max_tokens", why });
@@ -163,8 +165,8 @@ pub(super) fn fits(
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "system_prompt: with the personality it takes {tokens} tokens, over its budget of {most}, half of \
-         max_history_tokens: shorten it, or allow more"
+        "system_prompt: with the personality it takes {tokens} tokens, over its budget of {most}, \
+         half of max_history_tokens: shorten it, or raise max_history_tokens"
     )))
 }
 

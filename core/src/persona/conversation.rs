@@ -227,7 +227,7 @@ impl PersonaService {
         done: &str,
     ) -> Result<Persona> {
         if ids.is_empty() || ids.len() > MAX_IDS {
-            return Err(Error::invalid(format!("ids: 1 to {MAX_IDS} of them")));
+            return Err(Error::invalid(format!("ids: give 1 to {MAX_IDS} ids")));
         }
         let persona = self.get(scope, id).await?;
         let held = self.ports.store.held_messages(scope, &persona.session, ids).await?;
@@ -236,7 +236,7 @@ impl PersonaService {
             ids.iter().filter(|id| !held.contains(id)).map(ToString::to_string).collect();
         if !unknown.is_empty() {
             return Err(Error::not_found(format!(
-                "no such message in this conversation: {}; nothing was {done}",
+                "this conversation has no such message: {}; nothing was {done}",
                 unknown.join(", ")
             )));
         }

@@ -69,7 +69,8 @@ impl Persona {
     pub fn expiry_warning(&self, now: Timestamp) -> Option<String> {
         match self.status(now) {
             Status::Expiring => Some(format!(
-                "this context expires at {}, within 24 hours: an answer or an extension moves that",
+                "this context expires at {}, within 24 hours: an answer or an extension postpones \
+                 that",
                 self.expires_at
             )),
             Status::Expired => Some(format!("this context expired at {}", self.expires_at)),

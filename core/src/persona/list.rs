@@ -31,7 +31,7 @@ impl Slice {
     /// `InvalidInput` for page 0 and for a size that is not 1 to [`MAX_PAGE`].
     pub fn page(page: usize, size: usize) -> Result<Self> {
         if page == 0 {
-            return Err(Error::invalid("page: pages count from 1"));
+            return Err(Error::invalid("page: must be 1 or more"));
         }
         if !(1..=MAX_PAGE).contains(&size) {
             return Err(Error::invalid(format!("page_size: must be 1 to {MAX_PAGE}")));

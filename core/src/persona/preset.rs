@@ -117,7 +117,7 @@ fn metadata(json: &str) -> Result<String> {
     match json.len() <= MAX_METADATA_BYTES && is_object(json) {
         true => Ok(json.to_owned()),
         false => Err(Error::invalid(format!(
-            "metadata: a JSON object of at most {MAX_METADATA_BYTES} bytes"
+            "metadata: must be a JSON object of at most {MAX_METADATA_BYTES} bytes"
         ))),
     }
 }

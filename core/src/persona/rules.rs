@@ -77,8 +77,8 @@ pub(super) fn text(field: &str, text: &str, least: usize, most: usize) -> Result
     let bad = |c: char| c != '\n' && c != '\t' && is_forbidden(c);
     if text.len() < least || text.len() > most || text.chars().any(bad) {
         return Err(Error::invalid(format!(
-            "{field}: {least} to {most} bytes of text without control characters but tabs and line \
-             breaks"
+            "{field}: {least} to {most} bytes of text without control characters except tabs and \
+             line breaks"
         )));
     }
     Ok(text.to_owned())
@@ -89,7 +89,7 @@ pub(super) fn tags(tags: &[String]) -> Result<Vec<String>> {
     let mut checked =
         tags.iter().map(|tag| line("tags", tag, MAX_TAG_BYTES)).collect::<Result<Vec<String>>>()?;
     if checked.iter().any(|tag| tag.contains(',')) {
-        return Err(Error::invalid("tags: a tag has no comma"));
+        return Err(Error::invalid("tags: a tag must not contain a comma"));
     }
     checked.sort_unstable();
     checked.dedup();

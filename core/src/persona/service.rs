@@ -226,13 +226,14 @@ impl PersonaService {
         let active = held.iter().filter(|persona| persona.is_active()).count();
         if active >= most {
             return Err(Error::conflict(format!(
-                "there are {active} contexts, the most allowed: delete one before another is made"
+                "there are {active} contexts, the most allowed: delete one before you create \
+                 another"
             )));
         }
         if held.len() >= 2 * most {
             return Err(Error::conflict(format!(
-                "{} deleted contexts wait for their grace to end, the most allowed: erase some of them \
-                 for good",
+                "{} deleted contexts are in their grace period, the most allowed: erase some of \
+                 them for good",
                 held.len() - active
             )));
         }
@@ -269,7 +270,7 @@ impl PersonaService {
     pub async fn get(&self, scope: &Scope, id: PersonaId) -> Result<Persona> {
         match self.ports.store.persona(scope, id).await?.filter(Persona::is_active) {
             Some(persona) => Ok(persona),
-            None => Err(self.none(scope, ErrorKind::NotFound, "no context under this id").await?),
+            None => Err(self.none(scope, ErrorKind::NotFound, "there is no context with this id").await?),
         }
     }
 
@@ -281,7 +282,7 @@ impl PersonaService {
         match text.parse() {
             Ok(id) => Ok(id),
             Err(_) => {
-                let what = "this is no id of a context, which is a UUID";
+                let what = "a context id must be a UUID";
                 Err(self.none(scope, ErrorKind::InvalidInput, what).await?)
             }
         }
@@ -300,8 +301,8 @@ impl PersonaService {
         Ok(Error::new(
             kind,
             match named.as_slice() {
-                [] => format!("{what}: there is none yet, so create one"),
-                named => format!("{what}: there are {}{more}", named.join(", ")),
+                [] => format!("{what}; there are no contexts yet: create one"),
+                named => format!("{what}; available: {}{more}", named.join(", ")),
             },
         ))
     }
@@ -433,12 +434,14 @@ impl PersonaService {
             return self.get(scope, id).await;
         };
         if held.is_active() {
-            return Err(Error::conflict("the context is not deleted: there is nothing to restore"));
+            return Err(Error::conflict(
+                "the context is not deleted, so there is nothing to restore",
+            ));
         }
         let active = self.ports.store.personas(scope).await?;
         if active.iter().filter(|persona| persona.is_active()).count() >= self.limits().contexts {
             return Err(Error::conflict(
-                "there are as many contexts as allowed: delete one before another is restored",
+                "the limit of contexts is reached: delete one before you restore another",
             ));
         }
         let now = self.now();
@@ -481,7 +484,8 @@ pub(super) fn replace(
 pub(super) fn check_version(held: u64, expected: Option<u64>) -> Result<()> {
     match expected {
         Some(expected) if expected != held => Err(Error::conflict(format!(
-            "version {expected} was expected and it is {held}: read it again, then change it"
+            "version {expected} was expected, but the current version is {held}: read it again, \
+             then repeat the change"
         ))),
         _ => Ok(()),
     }

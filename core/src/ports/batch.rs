@@ -236,7 +236,7 @@ impl WriteBatch {
             )
         };
         if self.writes.iter().any(erases) && self.writes.iter().any(appends) {
-            return Err(Error::invalid("a batch that erases adds nothing: apply two"));
+            return Err(Error::invalid("a batch cannot both erase and add: apply two batches"));
         }
         Ok(())
     }
@@ -292,7 +292,8 @@ impl Applied {
         Self::read(bytes).ok_or_else(|| {
             Error::new(
                 ErrorKind::Corrupt,
-                "a kept answer is damaged: run `throughline migrate --check`, or restore a backup",
+                "a stored response is damaged: run `throughline migrate --check`, or restore a \
+                 backup",
             )
         })
     }

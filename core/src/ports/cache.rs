@@ -22,13 +22,13 @@ pub const MAX_CACHE_TAGS: usize = 256;
 pub fn check_cached(value: &[u8], tags: &[&str]) -> Result<()> {
     if value.len() > MAX_CACHED_BYTES {
         return Err(Error::invalid(format!(
-            "a value of {} bytes is too large for the cache, which takes {MAX_CACHED_BYTES}",
+            "a value of {} bytes is too large for the cache, which allows {MAX_CACHED_BYTES}",
             value.len()
         )));
     }
     if tags.len() > MAX_CACHE_TAGS {
         return Err(Error::invalid(format!(
-            "a value with {} tags is too much for the cache, which takes {MAX_CACHE_TAGS}",
+            "a value with {} tags is too large for the cache, which allows {MAX_CACHE_TAGS}",
             tags.len()
         )));
     }
@@ -102,7 +102,7 @@ impl Rate {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "a rate of {} per {:?} cannot be kept: it must be 1 to {} per {:?} to {:?}",
+            "a rate of {} per {:?} is not supported: it must be 1 to {} per {:?} to {:?}",
             self.most,
             self.per,
             Self::MAX,

@@ -26,7 +26,7 @@ impl VectorSpace {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "a vector of {} values is not of the space `{}`, whose vectors have {}",
+            "a vector of {} values does not fit the space `{}`, whose vectors have {}",
             vector.len(),
             self.id,
             self.dimensions

@@ -161,7 +161,7 @@ impl TenantSettings {
         let flag = |entry: &str| match entry.split_once('=') {
             Some((flag, "on")) => Ok((flag.parse()?, true)),
             Some((flag, "off")) => Ok((flag.parse()?, false)),
-            _ => Err(Error::invalid("flags: each is `name=on` or `name=off`")),
+            _ => Err(Error::invalid("flags: each must be `name=on` or `name=off`")),
         };
         text.split(',').filter(|entry| !entry.is_empty()).map(flag).collect()
     }
@@ -181,7 +181,7 @@ impl TenantSettings {
         let model = |entry: &str| {
             let (of, model) = entry
                 .split_once(NAME_END)
-                .ok_or_else(|| Error::invalid("models: each is a purpose and a model"))?;
+                .ok_or_else(|| Error::invalid("models: each needs a purpose and a model"))?;
             Ok((of.to_owned(), model.to_owned()))
         };
         text.split(ENTRY_END).filter(|entry| !entry.is_empty()).map(model).collect()

@@ -124,7 +124,7 @@ impl NewMessage {
         let json = [("parts", &self.parts), ("attachments", &self.attachments)];
         json.into_iter()
             .find(|(_, json)| json.as_ref().is_some_and(|json| json.len() > MAX_CONTENT_BYTES))
-            .map(|(field, _)| (field, "is over 1 MiB, which is the most allowed".to_owned()))
+            .map(|(field, _)| (field, "is over 1 MiB, the largest size allowed".to_owned()))
     }
 }
 

@@ -135,7 +135,7 @@ impl SessionService {
                 applied => return applied.map(|Applied { messages, .. }| messages),
             }
         }
-        Err(Error::internal("an append was neither kept nor refused"))
+        Err(Error::internal("an append was neither stored nor refused"))
     }
 
     /// Messages with everything that is derived from them, whatever their number.
@@ -548,7 +548,7 @@ impl SessionService {
 
 /// What a caller is told of a session that is not there, or not theirs.
 pub(crate) fn no_session() -> Error {
-    Error::not_found("no session under this id: its first message creates it")
+    Error::not_found("there is no session with this id: appending its first message creates it")
 }
 
 /// Whether a message says something that only has a meaning by what was said before.
@@ -564,7 +564,8 @@ fn check_batch(prepared: &[PreparedMessage]) -> Result<()> {
         if seen.insert(id, &message.content_hash).is_some_and(|hash| *hash != message.content_hash)
         {
             return Err(Error::conflict(format!(
-                "external_id `{id}` stands for two contents in one append: each needs its own"
+                "external_id `{id}` is used for two different messages in one append: give each \
+                 its own"
             )));
         }
     }

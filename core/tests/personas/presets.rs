@@ -123,7 +123,7 @@ async fn an_own_preset_is_made_changed_and_removed() {
         let bad = PresetChange { metadata: Some(bad.to_owned()), ..PresetChange::default() };
         let bad = presets.update(&world.scope, &own, &bad, None).await.unwrap_err();
         assert_eq!(bad.kind(), ErrorKind::InvalidInput);
-        assert!(bad.message().starts_with("metadata: a JSON object of at most"), "{bad}");
+        assert!(bad.message().starts_with("metadata: must be a JSON object of at most"), "{bad}");
     }
     let error = presets.get(&scope("bo"), &own).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);

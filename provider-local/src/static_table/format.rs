@@ -208,6 +208,9 @@ fn text<'a>(bytes: &'a [u8], what: &str) -> Result<&'a str> {
 fn damaged(why: &str) -> Error {
     Error::new(
         ErrorKind::Corrupt,
-        format!("the table of token vectors is damaged or none ({why}): take a fresh copy of it"),
+        format!(
+            "the table of token vectors is damaged, or the file is not one ({why}): replace it \
+             with an intact copy",
+        ),
     )
 }

@@ -85,8 +85,8 @@ impl StaticEmbedder {
                     _ => ErrorKind::Unavailable,
                 };
                 let message = format!(
-                    "the table of token vectors {} cannot be read ({error}): name another file, \
-                     or none to use the built-in table",
+                    "the table of token vectors {} cannot be read ({error}): name another file, or \
+                     leave `static.table` empty to use the built-in table",
                     path.display()
                 );
                 Error::new(kind, message).with_source(error)

@@ -192,7 +192,7 @@ fn human(
         ]
     });
     if shown.is_empty() {
-        text.push_str("There is no turn to show: no message of it is a user's.");
+        text.push_str("There is no turn to show: the conversation has no message of a user.");
         return text;
     }
     text.push_str(&table(&heading, rows));

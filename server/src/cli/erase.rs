@@ -91,7 +91,8 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
         Command::User { yes } => {
             if !yes {
                 return Err(Error::invalid(format!(
-                    "everything of user `{}` goes, in every workspace, and cannot come back: pass --yes",
+                    "this erases everything of user `{}`, in every workspace, and cannot be \
+                     undone: pass --yes to confirm",
                     scope.user
                 )));
             }
@@ -115,7 +116,8 @@ fn told(erased: &Erased) -> String {
     );
     if erased.waiting {
         said.push_str(
-            "\nthe vector index or the cache is away: `throughline worker` tells it once it is back",
+            "\nthe vector index or the cache is unavailable: `throughline worker` completes the \
+             erasure there when it is back",
         );
     }
     said

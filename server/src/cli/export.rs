@@ -51,11 +51,13 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let scope = config.scope()?;
     let session = args.session.clone().map(SessionId::new).transpose()?;
     if session.is_some() && args.what != What::Messages {
-        return Err(Error::invalid("--session is for messages: facts and profile are the user's"));
+        return Err(Error::invalid(
+            "--session works with messages only: facts and profile belong to the user",
+        ));
     }
     if args.to.is_none() && output.is_json() {
         return Err(Error::invalid(
-            "--json reports on standard output, where the export goes: name a file with --to",
+            "--json writes its report to standard output, like the export: name a file with --to",
         ));
     }
     let engine = Engine::open_existing(config).await?;
@@ -248,7 +250,7 @@ impl Target {
 
 fn exists(to: &Path) -> Error {
     let to = to.display();
-    Error::conflict(format!("{to} exists: name a new file, an export never replaces one"))
+    Error::conflict(format!("{to} already exists: name a new file; an export never overwrites one"))
 }
 
 fn unwritable(to: &Path, error: std::io::Error) -> Error {

@@ -119,8 +119,8 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         let mut lines: Vec<String> = imported.iter().map(Imported::line).collect();
         if waiting > 0 {
             lines.push(format!(
-                "{} messages and facts wait to be embedded: `throughline worker --once` does it; \
-                 until then they are recalled by their words",
+                "{} messages and facts wait to be embedded: run `throughline worker --once`; until \
+                 then they are found by their words only",
                 grouped(waiting)
             ));
         }

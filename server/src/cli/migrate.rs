@@ -70,7 +70,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     build_indexes(config, output).await?;
     let mut all = engine.health(args.check).await?.into_iter().map(HealthJson::from);
     let Some(store) = all.next() else {
-        return Err(Error::internal("the store told nothing of its health"));
+        return Err(Error::internal("the store did not report its health"));
     };
     let report = HealthJson { beside: all.collect(), ..store };
     output.result(&report, || {
@@ -86,7 +86,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     if report.beside.iter().any(|beside| !beside.problems.is_empty()) {
         return Err(Error::new(
             ErrorKind::Unavailable,
-            "what is beside the store has problems: they are listed above",
+            "the vector index or the cache has problems: they are listed above",
         ));
     }
     Ok(())

@@ -47,7 +47,7 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done · 1 defect · 2 usage · 3 invalid input · 4 not found · 5 conflict · \
+Exit codes: 0 done · 1 internal error · 2 usage · 3 invalid input · 4 not found · 5 conflict · \
 6 budget too small · 7 unavailable, try again · 8 read-only · 9 disk full · 10 newer schema · \
 11 damaged · 12 unauthenticated · 13 forbidden · 14 rate limited, try again later";
 
@@ -204,7 +204,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::internal("no threads for the runtime").with_source(error))
+        .map_err(|error| Error::internal("the runtime cannot start its threads").with_source(error))
 }
 
 async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<()> {

@@ -112,7 +112,7 @@ fn told(summary: &Summary) -> String {
         ));
     }
     lines.push(
-        "the old store was not changed: set `store = \"postgres\"` before anything is written to it"
+        "the old store was not changed: set `store = \"postgres\"` before you write to it again"
             .to_owned(),
     );
     lines.join("\n")

@@ -122,7 +122,7 @@ async fn work(args: &Args, engine: &Engine, output: &Output) -> Result<()> {
     output.result(&summary, || {
         let failed = match summary.failed {
             0 => String::new(),
-            failed => format!("; {failed} attempts failed and are tried again later"),
+            failed => format!("; {failed} attempts failed and will be retried"),
         };
         let mended = summary.reconciled.as_ref().map_or(String::new(), |found| {
             format!(

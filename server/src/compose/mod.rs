@@ -320,7 +320,7 @@ impl Engine {
             Err(error) => {
                 tracing::error!(
                     code = error.kind().code(),
-                    "{}; until then recall goes by words alone",
+                    "{}; until then recall uses words only",
                     error.message()
                 );
                 None
@@ -402,7 +402,8 @@ fn must_exist(config: &Config) -> Result<()> {
         return Ok(());
     }
     Err(Error::not_found(format!(
-        "there is no store at {}: `throughline import FILE` makes one, --data-dir names another",
+        "there is no store at {}: create one with `throughline import FILE`, or name another \
+         folder with --data-dir",
         store.display()
     )))
 }
@@ -467,7 +468,7 @@ pub async fn move_store(
     progress: &mut (dyn FnMut(u64, u64) + Send),
 ) -> Result<Moved> {
     if (from, to) != (StoreKind::Sqlite, StoreKind::Postgres) {
-        return Err(Error::invalid("a store moves from sqlite to postgres, and in no other way"));
+        return Err(Error::invalid("a store can only be moved from sqlite to postgres"));
     }
     config.require_postgres()?;
     #[cfg(all(feature = "sqlite", feature = "postgres"))]

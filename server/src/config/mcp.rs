@@ -30,8 +30,8 @@ impl McpConfig {
         match self.allowed_origins.iter().find(|origin| !is_origin(origin)) {
             None => Ok(()),
             Some(other) => Err(Error::invalid(format!(
-                "configuration key `mcp.allowed_origins`: `{other}` is no origin: give scheme, host and \
-                 port as browsers do, without a path, such as `https://app.example`"
+                "configuration key `mcp.allowed_origins`: `{other}` is not an origin: give scheme, \
+                 host and port as browsers do, without a path, such as `https://app.example`"
             ))),
         }
     }

@@ -338,10 +338,10 @@ fn require(key: &str, secret: &Secret, is_built: bool) -> Result<()> {
     let backend = key.split('.').next().unwrap_or_default();
     let build = match is_built {
         true => String::new(),
-        false => format!("; this binary must be built with `--features {backend}`, too"),
+        false => format!("; the binary must also be built with `--features {backend}`"),
     };
     Err(Error::invalid(format!(
-        "configuration key `{key}` is needed: set it, or `{ENV_PREFIX}{}`{build}",
+        "configuration key `{key}` is required: set it, or `{ENV_PREFIX}{}`{build}",
         key.to_uppercase().replace('.', "__")
     )))
 }

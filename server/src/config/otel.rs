@@ -46,13 +46,13 @@ impl OtelConfig {
         }
         if !cfg!(feature = "otel") {
             return Err(Error::invalid(
-                "configuration key `otel.endpoint`: spans are sent by a binary that is built with \
+                "configuration key `otel.endpoint`: this binary cannot send spans: build it with \
                  `--features otel`",
             ));
         }
         if !["http://", "https://"].iter().any(|scheme| self.endpoint.starts_with(scheme)) {
             return Err(Error::invalid(
-                "configuration key `otel.endpoint` must be an address of HTTP, such as \
+                "configuration key `otel.endpoint` must be an HTTP URL, such as \
                  http://127.0.0.1:4318",
             ));
         }
@@ -70,7 +70,8 @@ impl OtelConfig {
             .collect::<Option<_>>()
             .ok_or_else(|| {
                 Error::invalid(
-                    "configuration key `otel.headers` must be name=value, more of them after commas",
+                    "configuration key `otel.headers` must be name=value pairs, separated by \
+                     commas",
                 )
             })
     }

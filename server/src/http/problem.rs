@@ -21,7 +21,7 @@ const WAIT: Duration = Duration::from_secs(1);
     "title": "Not Found",
     "status": 404,
     "code": "not_found",
-    "detail": "no session under this id: its first message creates it",
+    "detail": "there is no session with this id: appending its first message creates it",
     "request_id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11"
 }))]
 pub(super) struct Problem {

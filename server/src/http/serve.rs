@@ -75,21 +75,26 @@ async fn bind(
 ) -> Result<(TcpListener, App)> {
     if !listen.ip().is_loopback() && !engine.store.has_keys().await? {
         return Err(Error::invalid(format!(
-            "{listen} is reached by other machines, and there are no keys: make one with `throughline \
-             keys create --tenant {} --user {} --permissions read,write`, or listen on 127.0.0.1",
+            "other machines can reach {listen}, and there are no keys: create one with \
+             `throughline keys create --tenant {} --user {} --permissions read,write`, or listen \
+             on 127.0.0.1",
             config.identity.tenant, config.identity.user
         )));
     }
     #[cfg(feature = "mcp-fixtures")]
     if config.mcp.fixtures && !listen.ip().is_loopback() {
         return Err(Error::invalid(format!(
-            "{listen} is reached by other machines, and --mcp-fixtures is for this one: listen on 127.0.0.1"
+            "other machines can reach {listen}, and --mcp-fixtures is for this machine only: \
+             listen on 127.0.0.1"
         )));
     }
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         Error::new(
             ErrorKind::Unavailable,
-            format!("{listen} cannot be listened on ({error}): stop what does, or set `{key}`"),
+            format!(
+                "cannot listen on {listen} ({error}): stop the program that uses it, or change \
+                 `{key}`",
+            ),
         )
     })?;
     let usage = UsageMeter::new(&engine).await?;
@@ -103,7 +108,7 @@ fn address(listener: &TcpListener) -> Result<SocketAddr> {
 }
 
 fn failed(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "the listener failed: start again").with_source(error)
+    Error::new(ErrorKind::Unavailable, "the listener failed: restart the service").with_source(error)
 }
 
 impl Shown {
@@ -129,7 +134,9 @@ impl Shown {
 }
 
 fn install_metrics() -> Result<PrometheusHandle> {
-    let broken = |error| Error::internal("metrics cannot be kept").with_source(error);
+    let broken = |error| Error::internal(
+        "the metrics recorder cannot be installed",
+    ).with_source(error);
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
         .and_then(|builder| {
@@ -190,7 +197,7 @@ impl Served {
         let served = tokio::select! {
             served = finished => served,
             () = deadline => {
-                tracing::warn!("requests were still at work after http.drain_ms: they were given up");
+                tracing::warn!("requests still ran after http.drain_ms: they were aborted");
                 Ok(())
             }
         };

@@ -39,7 +39,8 @@ impl Thread {
         if is_reserved(id) {
             return Err(Error::new(
                 ErrorKind::Forbidden,
-                "a shared session is its owner's: it can be read, and where it says so appended to",
+                "a shared session belongs to its owner: you can read it and, if it is shared as \
+                 writable, append to it",
             ));
         }
         Ok((caller.scope()?, SessionId::new(id)?))
@@ -70,7 +71,7 @@ impl Thread {
         match &thread.share {
             Some(share) if !share.writable => Err(Error::new(
                 ErrorKind::Forbidden,
-                "this session is shared for reading: its owner can make it writable",
+                "this session is shared read-only: its owner can make it writable",
             )),
             _ => Ok(thread),
         }

@@ -227,8 +227,8 @@ impl Sessions {
         let ordinal = self.order[at].messages.len();
         if let Some(first) = self.seen.insert((at, external_id.clone()), ordinal) {
             return Err(format!(
-                "`{external_id}` stands for two messages of the session (the other one is its \
-                 message {}): each needs its own",
+                "`{external_id}` is the id of two messages of the session (the other one is \
+                 message {}): give each its own",
                 first + 1
             ));
         }

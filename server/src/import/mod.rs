@@ -148,7 +148,7 @@ fn json<'t, T: Deserialize<'t>>(text: &'t str, before: usize) -> std::result::Re
     let value = serde_path_to_error::deserialize(&mut reader)
         .map_err(|error| problem_at(&error.path().to_string(), error.inner(), before))?;
     reader.end().map_err(|error| {
-        Problem::new(Some(before + error.line().max(1)), "", "something follows the JSON value")
+        Problem::new(Some(before + error.line().max(1)), "", "extra data after the JSON value")
     })?;
     Ok(value)
 }

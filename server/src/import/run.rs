@@ -93,7 +93,7 @@ async fn check_conflicts(engine: &Engine, scope: &Scope, session: &ImportSession
                 && again.attachments == message.attachments;
             if !equal {
                 return Err(Error::conflict(format!(
-                    "session `{}`: external_id `{id}` already stands for a message with other \
+                    "session `{}`: external_id `{id}` already belongs to a message with different \
                      content; nothing of this file was imported",
                     session.id
                 )));

@@ -93,7 +93,8 @@ pub(super) async fn ask(
         Way::Session => ask_in_session(context, questions, patience).await,
         Way::Again => Ok(match_answers(questions, given)),
         Way::None => Err(ErrorData::invalid_request(
-            "this call needs an answer of the client: use protocol version 2026-07-28 or a session",
+            "this call needs an answer from the client: use protocol version 2026-07-28 or a \
+             session",
             None,
         )),
     }
@@ -126,7 +127,7 @@ async fn ask_in_session(
         let answer = send(context, question.clone(), patience).await?;
         if !fits(&question, &answer) {
             return Err(ErrorData::invalid_request(
-                format!("the client's answer to `{key}` has not the form asked for"),
+                format!("the client's answer to `{key}` does not have the requested form"),
                 None,
             ));
         }

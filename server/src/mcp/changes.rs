@@ -83,7 +83,7 @@ impl Watched {
         let path = path_of(&uri).ok_or_else(resources::unknown)?;
         let mut all = self.all();
         if all.len() >= MOST_WATCHED && !all.contains_key(&path) {
-            let most = format!("at most {MOST_WATCHED} resources are watched at a time");
+            let most = format!("at most {MOST_WATCHED} resources can be subscribed to at a time");
             return Err(Error::invalid(most));
         }
         all.insert(path, (uri, Seen { mark, is_sure: mark.is_some() }));
@@ -231,7 +231,7 @@ impl Listener {
             && !self.is_failing
         {
             let code = error.kind().code();
-            tracing::warn!(code, "what a client watches was not looked at: {}", error.message());
+            tracing::warn!(code, "subscribed resources were not checked for changes: {}", error.message());
         }
         self.is_failing = look.failed.is_some();
         Ok(Some(look.told))

@@ -223,7 +223,7 @@ impl Server {
         let Some(tool) = self.tools.iter().find(|tool| tool.definition.name == request.name) else {
             let names: Vec<_> = self.tools.iter().map(|tool| &*tool.definition.name).collect();
             let known = names.join(", ");
-            let message = format!("there is no tool `{}`: there are {known}", request.name);
+            let message = format!("there is no tool `{}`; available: {known}", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };
         let cancelled = context.ct.clone();
@@ -321,7 +321,7 @@ impl Server {
                 server.engine.work(SLICE).await
             };
             if let Err(error) = worked.await {
-                tracing::warn!(code = error.kind().code(), "due work waits: {}", error.message());
+                tracing::warn!(code = error.kind().code(), "pending jobs did not run: {}", error.message());
             }
         });
     }
@@ -387,7 +387,8 @@ fn of_resource(mut error: ErrorData, uri: &str) -> ErrorData {
 fn first_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|request| request.cursor.as_deref()) {
         None => Ok(()),
-        Some(_) => Err(ErrorData::invalid_params("the list has no page under this cursor", None)),
+        Some(_) => Err(ErrorData::invalid_params(
+            "cursor: not valid for this list; start without one", None)),
     }
 }
 

@@ -70,7 +70,7 @@ pub(super) async fn get(
     if !known.iter().any(|prompt| prompt.name == request.name) {
         let names: Vec<_> = known.iter().map(|prompt| prompt.name.as_str()).collect();
         return Err(Error::invalid(format!(
-            "there is no prompt `{}`: there are {}",
+            "there is no prompt `{}`; available: {}",
             request.name,
             names.join(", ")
         )));
@@ -84,7 +84,7 @@ pub(super) async fn get(
     };
     let needed = |name: &str| {
         let value = given(name).filter(|value| !value.trim().is_empty());
-        value.ok_or_else(|| Error::invalid(format!("{name}: the prompt needs it")))
+        value.ok_or_else(|| Error::invalid(format!("{name}: required for this prompt")))
     };
     let text = match request.name.as_str() {
         CREATOR => creator(&needed("role")?, &needed("traits")?, &needed("scenario")?),

@@ -64,7 +64,7 @@ pub(super) async fn list(
             None => 0,
             Some(cursor) => cursor
                 .parse()
-                .map_err(|_| Error::invalid("cursor: none of this list; begin without one"))?,
+                .map_err(|_| Error::invalid("cursor: not valid for this list; start without one"))?,
         };
         if offset == 0 {
             found.extend(SINGLE.map(|(path, name, description)| {
@@ -84,7 +84,7 @@ pub(super) async fn list(
         }));
         next = personas.next.map(|offset| offset.to_string());
     } else if cursor.is_some() {
-        return Err(Error::invalid("cursor: none of this list; begin without one"));
+        return Err(Error::invalid("cursor: not valid for this list; start without one"));
     }
     let mut list = ListResourcesResult::with_all_items(found).with_cache_scope(CacheScope::Private);
     list.next_cursor = next;
@@ -118,7 +118,7 @@ pub(super) fn templates(server: &Server) -> Vec<ResourceTemplate> {
 
 /// The error of a URI that stands for nothing.
 pub(super) fn unknown() -> Error {
-    Error::not_found("there is no such resource: resources/list names what there is")
+    Error::not_found("there is no such resource: resources/list lists all of them")
 }
 
 /// What is at a path now.

@@ -357,7 +357,7 @@ impl Records {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let open = streams.entry(owner.clone()).or_default();
         if *open >= MOST_STREAMS {
-            let most = format!("too many streams: at most {MOST_STREAMS} are open at a time");
+            let most = format!("too many streams: at most {MOST_STREAMS} can be open at a time");
             return Err(Error::new(ErrorKind::Conflict, most));
         }
         *open += 1;
@@ -394,7 +394,8 @@ pub(super) fn check(began: &InitializeRequestParams) -> throughline_core::Result
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "a session begins with at most {MOST_BYTES} bytes, and these are {size}: say less of the client"
+        "the request `initialize` has {size} bytes, and at most {MOST_BYTES} are allowed: shorten \
+         the client's description"
     )))
 }
 
@@ -411,7 +412,7 @@ impl SessionStore for Records {
         self.keep(id, Record::new(owner.clone(), state.clone(), self.clock.now()));
         if let Err(error) = self.share(&owner, id, &bytes).await {
             let code = error.kind().code();
-            tracing::warn!(code, "a session is known here alone: {}", error.message());
+            tracing::warn!(code, "a session could not be saved to the shared cache: {}", error.message());
         }
         Ok(())
     }
@@ -420,7 +421,7 @@ impl SessionStore for Records {
         let owner = CALLER.try_with(Clone::clone)?;
         if let Err(error) = self.forget(&owner, id).await {
             let code = error.kind().code();
-            tracing::warn!(code, "a session is over here alone: {}", error.message());
+            tracing::warn!(code, "the end of a session could not be saved to the shared cache: {}", error.message());
         }
         Ok(())
     }
@@ -446,7 +447,9 @@ pub(super) async fn guard(
     if let Some(id) = id {
         open = records.used(&owner, &id).await;
         if open.is_none() {
-            let error = Error::not_found("no session under this Mcp-Session-Id: initialize anew");
+            let error = Error::not_found(
+                "there is no session with this Mcp-Session-Id: send `initialize` again",
+            );
             return crate::http::failed(error).into_response();
         }
     }

@@ -53,7 +53,7 @@ async fn serve(handler: impl ServerHandler, leaving: CancellationToken) -> Resul
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(Error::new(
             ErrorKind::InvalidInput,
-            "the client did not begin as MCP says: send `initialize` or `server/discover` first",
+            "the client must send `initialize` or `server/discover` first",
         )
         .with_source(error)),
     }

@@ -88,7 +88,9 @@ fn client(config: &OtelConfig) -> Result<Client> {
     for (name, value) in config.header_pairs()? {
         let header = (name.parse::<HeaderName>().ok()).zip(HeaderValue::from_str(value).ok());
         let (name, mut value) = header.ok_or_else(|| {
-            Error::invalid(format!("configuration key `otel.headers`: `{name}` is no header"))
+            Error::invalid(format!(
+                "configuration key `otel.headers`: `{name}` is not a valid header",
+            ))
         })?;
         value.set_sensitive(true);
         headers.insert(name, value);

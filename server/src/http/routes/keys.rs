@@ -112,7 +112,7 @@ impl NewKeyJson {
             (None, true) => KeyUser::Any,
             _ => {
                 return Err(Error::invalid(
-                    "a key is bound to a `user`, or has `any_user`: name one of the two",
+                    "give exactly one of `user` and `any_user`",
                 ));
             }
         };
@@ -287,7 +287,10 @@ async fn create(
         if let Some(key) = &caller.key {
             app.engine.access.note_refusal(key, "key.create", kind.code()).await;
         }
-        let why = format!("this key does not permit `{beyond}`: it cannot make one that does");
+        let why = format!(
+            "this key does not have the permission `{beyond}`, so it cannot create a key that has \
+             it",
+        );
         return Err(Error::new(kind, why).into());
     }
     // Equal keys of two tenants, or of two callers, are two.

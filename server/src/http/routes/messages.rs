@@ -312,7 +312,7 @@ async fn erase(
         }
         _ => {
             return Err(
-                Error::invalid("name the messages by `ids` or `before`, one of them").into()
+                Error::invalid("give exactly one of `ids` and `before`").into()
             );
         }
     };

@@ -149,7 +149,7 @@ async fn open(
     let id = match (body.value.id, &idempotency) {
         (Some(id), _) if is_reserved(&id) => {
             return Err(Error::invalid(
-                "id: `share:` and a UUID name a session that somebody shares: choose another",
+                "id: `share:` followed by a UUID is reserved for shared sessions: choose another",
             )
             .into());
         }

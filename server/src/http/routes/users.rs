@@ -133,7 +133,7 @@ async fn usage(
     let from = from.unwrap_or_else(|| UsageDay::from_days(to.days() - DEFAULT_DAYS));
     if from > to || to.days() - from.days() > MOST_DAYS {
         return Err(Error::invalid(format!(
-            "from and to: at most {MOST_DAYS} days, the first one first"
+            "from and to: at most {MOST_DAYS} days, and `from` must not be after `to`"
         ))
         .into());
     }

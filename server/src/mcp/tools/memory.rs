@@ -165,7 +165,7 @@ async fn recall(call: Call, asked: RecallArgs) -> Result<Outcome> {
     call.server.usage.count(call.scope()?, &context);
     let items = shown(&context);
     let text = match items.is_empty() {
-        true => "Nothing that was said answers this.".to_owned(),
+        true => "No message or fact answers this.".to_owned(),
         false => items.iter().fold(String::new(), |mut text, item| {
             // Writing to a `String` does not fail.
             let _ = writeln!(text, "[{}] {}", item.source, item.text);
@@ -336,7 +336,7 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
             engine.facts.retract(&call.scope()?, id).await?;
             call.who.audit(engine, "fact.retract", id.to_string()).await;
             let forgotten = Forgotten { facts: 1, ..Forgotten::default() };
-            Outcome::done("The fact holds no more; its value stays rejected.", &forgotten)
+            Outcome::done("The fact is retracted; its value stays rejected.", &forgotten)
         }
         (None, Some(session), ids, None, None) => {
             let (scope, session) = Thread::own(&call.who, &session)?;

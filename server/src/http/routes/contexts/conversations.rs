@@ -195,7 +195,7 @@ async fn delete(
         (None, None, true) => personas.clear(&scope, id).await?,
         _ => {
             return Err(Error::invalid(
-                "name the messages by `ids`, `older_than` or `all`, one of them",
+                "give exactly one of `ids`, `older_than` and `all`",
             )
             .into());
         }

@@ -116,7 +116,8 @@ async fn create(
     let made = match new.preset_id {
         Some(_) if new.system_prompt.is_some() || new.personality.is_some() => {
             return Err(Error::invalid(
-                "preset_id: a preset brings its system_prompt and personality: change them afterwards",
+                "preset_id: the preset sets system_prompt and personality: leave them out here and \
+                 change them afterwards",
             )
             .into());
         }
@@ -132,7 +133,7 @@ async fn create(
         }
         None => {
             let lacking = |field: &str| {
-                Error::invalid(format!("{field}: is needed where there is no preset_id"))
+                Error::invalid(format!("{field}: is required without preset_id"))
             };
             let new = NewPersona {
                 name: new.name.ok_or_else(|| lacking("name"))?,
@@ -250,7 +251,7 @@ async fn delete(
     let id = personas.id_of(&scope, &id).await?;
     let deleted = if how.permanent {
         if how.version.is_some() {
-            return Err(Error::invalid("version: what is erased has none: leave it out").into());
+            return Err(Error::invalid("version: leave it out when erasing").into());
         }
         let erased = personas.erase(&scope, id).await?;
         app.audit(&caller, "context.erase", id.to_string()).await;

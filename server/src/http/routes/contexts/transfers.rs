@@ -143,7 +143,7 @@ async fn import(
         (Some(export), None) => raw(&export)?,
         (None, Some(text)) => text,
         _ => {
-            return Err(Error::invalid("give the export as `export` or `text`, one of them").into());
+            return Err(Error::invalid("give exactly one of `export` and `text`").into());
         }
     };
     let made = app.engine.personas.import(&caller.scope()?, &text, idempotency).await?;

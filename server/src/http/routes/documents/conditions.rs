@@ -33,7 +33,7 @@ pub(super) fn expected(headers: &HeaderMap) -> Result<Expected> {
         (Some(tags), None) => Ok(Expected::OneOf(parsed(&tags))),
         (None, Some(tags)) if tags == ["*"] => Ok(Expected::Absent),
         _ => Err(Error::invalid(
-            "a put takes `If-Match` with an etag, or `If-None-Match: *`, and not both",
+            "send `If-Match` with an etag or `If-None-Match: *`, not both",
         )),
     }
 }

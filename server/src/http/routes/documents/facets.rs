@@ -41,7 +41,7 @@ fn facet(value: &RawValue, depth: usize) -> Result<Facet> {
             let mut names = HashSet::new();
             if !fields.iter().all(|(name, _)| names.insert(name.as_str())) {
                 return Err(Error::invalid(
-                    "an object has the same key twice, and only one could be kept: name them apart",
+                    "an object has the same key twice: rename one of them",
                 ));
             }
             let fields =

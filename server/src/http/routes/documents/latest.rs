@@ -86,8 +86,8 @@ async fn put(
         DocumentBody::Facets(facets) if putting.migrate == Some(true) => text_of_facets(&facets)?,
         DocumentBody::Facets(_) => {
             return Err(Error::invalid(
-                "the body is a JSON object, and a document is text: send a JSON string, or say \
-                 `migrate=true` to have the object's facets made into sections",
+                "the body is a JSON object, but a document is text: send a JSON string, or set \
+                 `migrate=true` to convert the object's facets to sections",
             )
             .into());
         }
@@ -97,8 +97,8 @@ async fn put(
         return Err(Failure::of_status(
             StatusCode::PAYLOAD_TOO_LARGE,
             Error::invalid(format!(
-                "the document has {} bytes: at most {most} are allowed (`document.max_bytes`); keep it \
-                 concise",
+                "the document has {} bytes: at most {most} are allowed (`document.max_bytes`): \
+                 shorten it",
                 text.len()
             )),
         ));

@@ -178,7 +178,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 [(&asked.system_prompt, "systemPrompt"), (&asked.personality, "personality")]
             {
                 if given.is_some() {
-                    let why = "is the preset's: change it afterwards, or use `create`";
+                    let why = "comes from the preset: change it afterwards, or use `create`";
                     return Err(Error::invalid(format!("{name}: {why}")));
                 }
             }
@@ -226,7 +226,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         | Action::Backups
         | Action::Export => {}
     }
-    let id = asked.context_id.ok_or_else(|| Error::invalid("contextId: this action needs it"))?;
+    let id = asked.context_id.ok_or_else(|| Error::invalid("contextId: required for this action"))?;
     let id = personas.id_of(&scope, &id).await?;
     Ok(match action {
         Action::Update => {
@@ -242,7 +242,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         }
         Action::Delete if asked.permanent => {
             if asked.version.is_some() {
-                return Err(Error::invalid("version: what is erased has none: leave it out"));
+                return Err(Error::invalid("version: leave it out when erasing"));
             }
             let erased = personas.erase(&scope, id).await?;
             call.who.audit(&call.server.engine, "context.erase", id.to_string()).await;
@@ -252,7 +252,8 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         Action::Delete => {
             let gone = personas.delete(&scope, id, asked.version).await?;
             call.who.audit(&call.server.engine, "context.delete", id.to_string()).await;
-            shown(&gone, "Deleted, after a backup; `restore` brings it back until its grace ends")
+            shown(&gone, "Deleted, after a backup; `restore` brings it back until its grace period \
+                 ends")
         }
         Action::Extend => shown(&personas.extend(&scope, id, asked.expiry_days).await?, "Extended"),
         Action::Restore if asked.backup_id.is_some() => {

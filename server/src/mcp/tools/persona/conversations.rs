@@ -128,7 +128,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         Action::Delete => {
             let deleted = match (&asked.older_than, &asked.conversation_ids) {
                 (Some(_), Some(_)) => {
-                    let one = "conversationIds: give these or olderThan, and not both";
+                    let one = "give either conversationIds or olderThan, not both";
                     return Err(Error::invalid(one));
                 }
                 (Some(before), None) => {

@@ -21,7 +21,7 @@ pub(super) fn tools() -> Vec<Tool> {
 
 /// An argument that an action needs.
 fn needed<T>(argument: Option<T>, name: &str, action: &str) -> Result<T> {
-    argument.ok_or_else(|| Error::invalid(format!("{name}: `{action}` needs it")))
+    argument.ok_or_else(|| Error::invalid(format!("{name}: required for `{action}`")))
 }
 
 /// A page by number.
