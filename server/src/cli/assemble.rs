@@ -17,13 +17,13 @@ use crate::wire::AssembledContextJson;
 pub(super) struct Args {
     /// What the user says now; `-` reads it from standard input
     turn: String,
-    /// The thread; it need not exist yet
+    /// The session; it need not exist yet
     #[arg(long, default_value = "cli")]
     session: String,
-    /// Tokens of the whole payload [default: the tier's]
+    /// Token budget of the whole context [default: the tier's]
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u32>,
-    /// quick_capture, context_lookup, deep_analysis or planning [default: told from the turn]
+    /// quick_capture, context_lookup, deep_analysis or planning [default: detected from the turn]
     #[arg(long)]
     intent: Option<String>,
     /// light, standard or full [default: full]

@@ -19,10 +19,10 @@ pub(super) struct BackupArgs {
 pub(super) struct RestoreArgs {
     /// The backup
     from: PathBuf,
-    /// Replace the store that is there
+    /// Replace the existing store
     #[arg(long)]
     replace: bool,
-    /// Restore without the ledger of erasures that belongs to the backup: what was erased since comes back
+    /// Restore without the ledger of erasures that belongs to the backup: data erased since then comes back
     #[arg(long)]
     new_ledger: bool,
 }

@@ -22,9 +22,9 @@ const TURNS: usize = 8;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A conversation of your own, in any form that `import` reads [default: a sample]
+    /// Your own conversation, in any format that `import` reads [default: a sample]
     file: Option<PathBuf>,
-    /// Tokens of each context
+    /// Token budget of each context
     #[arg(long, default_value_t = 3_000)]
     budget: u32,
 }

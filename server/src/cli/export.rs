@@ -22,21 +22,21 @@ pub(super) struct Args {
     /// What to write, one JSON object a line; only messages can be imported again
     #[arg(long, value_enum, default_value_t = What::Messages)]
     what: What,
-    /// Only the messages of this session
+    /// Export only the messages of this session
     #[arg(long)]
     session: Option<String>,
-    /// File to write, which must not exist [default: standard output]
+    /// File to write; it must not exist [default: standard output]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
-    /// Everything that was said
+    /// All messages
     Messages,
-    /// The ledger, superseded facts included
+    /// All facts, including superseded ones
     Facts,
-    /// Rules and card
+    /// The rules and the profile card
     Profile,
 }
 

@@ -18,16 +18,16 @@ use crate::import::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files, or folders whose *.jsonl are imported, such as ~/.claude/projects
+    /// Files to import, or folders with *.jsonl files, such as ~/.claude/projects
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Session of messages that name none [default: the file's name]
+    /// Session for messages without one [default: the file's name]
     #[arg(long)]
     session: Option<String>,
-    /// What the files are, where their content misleads
+    /// Format of the files, if it is not detected correctly
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Tell of every committed batch on standard error: `committed 400 of 6000`
+    /// Report every committed batch on standard error: `committed 400 of 6000`
     #[arg(long)]
     commits: bool,
 }

@@ -11,21 +11,21 @@ use super::output::Output;
 use crate::config::{DEFAULT_FILE, ENV_PREFIX, Layers};
 use crate::mcp::ToolSet;
 
-/// Under which a client knows the server.
+/// The name of the server in the client's configuration.
 const NAME: &str = "throughline";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The client
+    /// The client to configure
     #[arg(long, value_enum)]
     client: Client,
-    /// Merge it into the client's file, where everything else stays
+    /// Write the entry into the client's configuration file, which keeps all other entries
     #[arg(long)]
     write: bool,
-    /// The client's file, in place of the usual one
+    /// The client's configuration file, if it is not the usual one
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Sets of tools to show, with commas between
+    /// Tool sets to offer, separated by commas
     #[arg(long, value_enum, value_delimiter = ',')]
     tool_sets: Option<Vec<ToolSet>>,
 }
@@ -35,9 +35,9 @@ pub(super) struct Args {
 enum Client {
     /// Claude Code: .mcp.json in this directory
     ClaudeCode,
-    /// Claude Desktop: its configuration of this user
+    /// Claude Desktop: this user's configuration
     ClaudeDesktop,
-    /// Cursor: .cursor/mcp.json of this user
+    /// Cursor: this user's .cursor/mcp.json
     Cursor,
     /// VS Code: .vscode/mcp.json in this directory
     Vscode,

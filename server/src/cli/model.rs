@@ -11,7 +11,7 @@ use crate::config::Config;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Get the files of the embedder `minilm`, some 90 MB, and check them
+    /// Download the files of the embedder `minilm` (about 90 MB) and check them
     Fetch(FetchArgs),
 }
 

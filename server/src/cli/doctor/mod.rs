@@ -14,7 +14,7 @@ use crate::telemetry;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Read everything that is stored and compare it with its indexes
+    /// Read all stored data and compare it with its indexes
     #[arg(long)]
     deep: bool,
 }
