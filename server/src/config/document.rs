@@ -10,7 +10,7 @@ use throughline_core::document::{DEFAULT_KEPT, DEFAULT_MAX_BYTES, DocumentLimits
 pub struct DocumentConfig {
     /// Most bytes of a document.
     pub max_bytes: usize,
-    /// Snapshots of a memory that are kept; the oldest go.
+    /// Snapshots to keep of each memory; older ones are deleted.
     pub kept: u32,
 }
 

@@ -11,11 +11,11 @@ use crate::mcp::ToolSet;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpConfig {
-    /// Sets of tools, such as `["memory", "persona"]`: every tool that is shown takes tokens of its client's window.
+    /// Tool sets to offer, such as `["memory", "persona"]`; every tool takes tokens of the client's context window.
     pub tool_sets: Vec<ToolSet>,
-    /// How long a client's model may take to answer within a call, in milliseconds.
+    /// How long to wait for the answer of a client's model, in milliseconds.
     pub answer_timeout_ms: u64,
-    /// Origins of web pages that may call `/mcp`, beside those of this machine, as browsers write them: such as
+    /// Origins of web pages that may call `/mcp`, in addition to this machine's, as browsers write them:
     /// `https://app.example` or `https://app.example:8443`.
     pub allowed_origins: Vec<String>,
     /// Whether what the conformance suite asks for is served too: by a flag, and by no setting.

@@ -10,16 +10,17 @@ use super::{Secret, text};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OtelConfig {
-    /// Where a collector takes OTLP over HTTP, such as `http://127.0.0.1:4318`; empty for none.
+    /// URL of a collector that accepts OTLP over HTTP, such as `http://127.0.0.1:4318`; empty to
+    /// send no spans.
     #[serde(deserialize_with = "text")]
     pub endpoint: String,
-    /// What the spans are of.
+    /// Service name in the spans.
     #[serde(deserialize_with = "text")]
     pub service_name: String,
-    /// Share of the traces that begin here which are sent, 0 to 1. One that a caller began is sent if the
-    /// caller sends it.
+    /// Share of the traces that start here to send, 0 to 1. A trace that a caller started is sent if the caller sampled
+    /// it.
     pub sample_ratio: f64,
-    /// What the collector wants in headers: `name=value`, more of them after commas.
+    /// HTTP headers for the collector: `name=value` pairs, separated by commas.
     pub headers: Secret,
 }
 
