@@ -129,7 +129,7 @@ async fn usage(call: Call, asked: UsageArgs) -> Result<Outcome> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProfileArgs {
-    /// Standing instructions, one a line.
+    /// Standing instructions, one per line.
     rules: Option<String>,
     /// Who the user is.
     card: Option<String>,

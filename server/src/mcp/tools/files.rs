@@ -33,7 +33,7 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Where a file is.
+/// The location of a file.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Place {
@@ -60,7 +60,7 @@ struct ReferArgs {
     title: String,
     /// Its id there, or a URL.
     reference: Option<String>,
-    /// The message that it came with.
+    /// The message that refers to it.
     message_id: Option<String>,
 }
 

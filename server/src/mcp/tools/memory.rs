@@ -195,7 +195,7 @@ fn shown(context: &AssembledContext) -> Vec<RecalledItem> {
         .collect()
 }
 
-/// What a turn wants.
+/// The intent of a turn.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Wanted {
@@ -239,7 +239,7 @@ impl From<Size> for Tier {
 #[serde(deny_unknown_fields)]
 struct AssembleArgs {
     session: String,
-    /// What the user says now.
+    /// The user's message.
     #[schemars(length(min = 1))]
     user_turn: String,
     intent: Option<Wanted>,

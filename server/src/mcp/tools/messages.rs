@@ -54,7 +54,7 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Who speaks.
+/// The speaker.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Speaker {
