@@ -73,8 +73,8 @@ const OF_SETS: [(ToolSet, &str); 2] = [
     ),
     (
         ToolSet::Persona,
-        "Contexts are conversation partners with a stable personality: `context-manage` makes one, and `context-chat` \
-         speaks with it.",
+        "Contexts are conversation partners with a stable personality: `context-manage` creates \
+         one, and `context-chat` talks to it.",
     ),
 ];
 

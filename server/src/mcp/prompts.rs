@@ -25,11 +25,11 @@ pub(super) fn all(server: &Server) -> Vec<Prompt> {
     if server.has(ToolSet::Memory) {
         all.push(Prompt::new(
             DOCUMENT,
-            Some("How to keep the context document of a memory, with the document as it is"),
+            Some("How to keep the context document of a memory, with the current document"),
             Some(vec![
                 argument("vaultId", "The vault", false),
                 argument("memoryId", "The memory", false),
-                argument("messages", "What was said since", false),
+                argument("messages", "The messages since then", false),
             ]),
         ));
     }
@@ -49,8 +49,8 @@ pub(super) fn all(server: &Server) -> Vec<Prompt> {
             Some(vec![
                 argument("contextName", "Name of the context", true),
                 argument("personality", "Its personality", true),
-                argument("interactionCount", "How many interactions there were", true),
-                argument("timeSpan", "Over which time", true),
+                argument("interactionCount", "Number of interactions", true),
+                argument("timeSpan", "Time span", true),
             ]),
         ));
     }

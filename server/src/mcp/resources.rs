@@ -34,7 +34,7 @@ const COMPLETIONS: usize = 100;
 const SINGLE: [(&str, &str, &str); 3] = [
     ("contexts", "context-list", "The active contexts with their personalities"),
     ("personality-templates", "personality-templates", "The built-in personality templates"),
-    ("personality-presets", "personality-presets", "All presets that contexts are made from"),
+    ("personality-presets", "personality-presets", "All presets for contexts"),
 ];
 
 /// The path of a URI of ours, as it reads: clients encode what they put into a template.

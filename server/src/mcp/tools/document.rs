@@ -12,7 +12,7 @@ use throughline_core::{Error, Result};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
-/// Passages of a search that names no limit.
+/// Default number of passages of a search.
 const FOUND: usize = 5;
 /// Most passages of a search.
 const MOST_FOUND: usize = 50;
@@ -54,7 +54,7 @@ struct PutArgs {
     text: String,
     context_id: Option<String>,
     actor_id: Option<String>,
-    /// etag that the text replaces; `*` for any, empty for none yet.
+    /// etag of the text to replace; `*` for any, empty for none yet.
     if_match: Option<String>,
 }
 

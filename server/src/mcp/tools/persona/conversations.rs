@@ -13,14 +13,15 @@ use super::{in_seeds_words, needed, page};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
-/// Messages of a page that names no size (seed 001).
+/// Default number of messages per page.
 const PAGE_SIZE: usize = 20;
 
 pub(super) fn tool() -> Tool {
     Tool::new::<Args, Answer, _>(
         ToolSet::Persona,
         "conversation-manage",
-        "List, search, tag, delete or clear the conversation of a context. What is deleted is erased.",
+        "List, search, tag, delete or clear the conversation of a context. Deleted messages are \
+         erased.",
         Effect::Removes,
         manage,
     )
@@ -44,19 +45,19 @@ struct Args {
     context_id: String,
     /// Default 1.
     page: Option<usize>,
-    /// Default 20; with search, how many are found.
+    /// Default 20; with search, most results.
     page_size: Option<usize>,
     /// Newest first; default true.
     reverse: Option<bool>,
-    /// With list: those with this tag.
+    /// With list: only those with this tag.
     tag: Option<String>,
     /// With search.
     query: Option<String>,
     /// With delete and tag.
     conversation_ids: Option<Vec<String>>,
-    /// With delete: ISO time; older ones go.
+    /// With delete: ISO time; deletes older ones.
     older_than: Option<String>,
-    /// With tag: in place of those they have.
+    /// With tag: replaces the current tags.
     tags: Option<Vec<String>>,
 }
 
