@@ -213,7 +213,7 @@ impl FromStr for KeyId {
 }
 
 name_id!(
-    /// The tenant (seed 004: client) that owns everything below it.
+    /// The tenant that owns everything below it.
     TenantId,
     "tenant"
 );

@@ -229,7 +229,7 @@ impl Budget {
     }
 }
 
-/// What one turn sends (seed 002, 4.1), with the account of it.
+/// The context of one turn, with its account.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AssembledContext {
     /// Stable messages that come first.

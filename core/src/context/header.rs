@@ -1,5 +1,4 @@
-//! The stable header: rules, profile card, standing instructions, tool directory; at most 600 tokens
-//! (seed 002, 2.1).
+//! The stable header: rules, profile card, standing instructions, tool directory; at most 600 tokens.
 
 use super::account::{ContextMessage, Item, ItemKind, Outcome, Reason, Section};
 use super::pack::MAX_HEADER_TOKENS;
@@ -110,7 +109,7 @@ impl Header {
         smaller
     }
 
-    /// The critical rules alone: the header of the minimum viable context (seed 002, 12.1).
+    /// The critical rules alone: the header of the minimum viable context.
     pub(super) fn critical(self, tokenizer: &dyn Tokenizer) -> Self {
         let mut items = self.items.into_iter();
         let rules = items.next();

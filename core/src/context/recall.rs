@@ -55,7 +55,7 @@ impl Default for RecallOptions {
     }
 }
 
-/// Most facts of one context (seed 002, 7.1 trims what is past ten).
+/// Most facts of one context.
 const MAX_FACTS: usize = 10;
 /// Factor for messages of the turn's own session: of two that say the same, the nearer one.
 const CURRENT_SESSION: f32 = 1.15;

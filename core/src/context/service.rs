@@ -55,7 +55,7 @@ const ENTITY_CANDIDATES: usize = 40;
 /// Files of a window.
 const WINDOW_FILES: usize = 40;
 
-/// What a caller asks for (seed 002, 4.1).
+/// The request of a caller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AssembleRequest {
     /// The thread of the turn; it need not exist yet.
@@ -217,7 +217,7 @@ impl ContextService {
         assemble(turn, intent, tier, budget, request.recall, &gathered, &*self.tokenizer)
     }
 
-    /// The window of a session (seed 004), within the tokens of the tier.
+    /// The window of a session, within the tokens of the tier.
     ///
     /// # Errors
     /// `NotFound` when there is no such session; those of the store.

@@ -1,4 +1,4 @@
-//! The window of a session (seed 004, section 3): recent messages, entities, a summary and files, within
+//! The window of a session: recent messages, entities, a summary and files, within
 //! the tokens of a tier. Pure.
 
 use super::Tier;

@@ -1,4 +1,4 @@
-//! Old documents were JSON objects of facets; a document is text (seed 003, migration).
+//! Converts old documents, which were JSON objects of facets, to text.
 
 use crate::error::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! The context document (seed 003): one text per memory, of which every put is a snapshot.
+//! The context document: one text per memory; every put stores a snapshot.
 //!
 //! The text is stored as it was given, byte for byte. Everything else is told from it: sections by their
 //! headings ([`sections`]), passages for recall ([`document_passages`]), what changed ([`unified_diff`]).

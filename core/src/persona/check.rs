@@ -1,6 +1,5 @@
-//! What is to be said against a prompt (seed 001: validate personality prompts for effectiveness): it says
-//! nothing about its role, contradicts its settings, or takes more than its share. Findings are told beside
-//! the answer and refuse nothing; what could never be sent is refused.
+//! Checks a prompt: it may name no role, contradict its settings, or take more than its share. Findings are
+//! returned as advice and refuse nothing; only a prompt that could never be sent is refused.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -12,7 +11,7 @@ use super::turn::rendered_prompt;
 use crate::error::{Error, Result};
 use crate::ports::Tokenizer;
 
-/// Tokens that a prompt should stay within: what the seed keeps for it beside the history.
+/// Recommended limit of a prompt in tokens, so that most of the budget is left for the history.
 pub const PROMPT_GUIDELINE: u32 = 400;
 
 /// What a prompt lacks.

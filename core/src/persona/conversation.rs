@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 /// Messages that are named by id at once.
 const MAX_IDS: usize = 500;
 
-/// A message of a persona's conversation (seed 001: Conversation), with its tags.
+/// A message of a persona's conversation, with its tags.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
     /// The message.

@@ -1,5 +1,5 @@
 //! How long a persona stays: expiry counted from the last interaction, a day's warning, extension, and the
-//! grace of a deletion (seed 001).
+//! grace period of a deletion.
 
 use std::time::Duration;
 

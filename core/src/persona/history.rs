@@ -1,5 +1,5 @@
-//! What of a conversation is sent: whole exchanges, the newest ones, within the tokens that there are
-//! (seed 001: oldest first, pairs preserved, a warning at 80 %).
+//! The part of a conversation that is sent: whole exchanges, the newest that fit into the budget, in
+//! their order, with a warning from 80 % on.
 
 use crate::session::{Message, Role};
 use crate::tokens::PER_MESSAGE;

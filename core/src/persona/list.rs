@@ -1,5 +1,5 @@
-//! Parts of lists that are short enough to be read whole: by place, with the total, as pages that have
-//! numbers need it (seed 001).
+//! Parts of lists that are short enough to be read whole: by place, with the total, as numbered
+//! pages need it.
 
 use crate::error::{Error, Result};
 use crate::page::MAX_PAGE;
@@ -25,7 +25,7 @@ impl Slice {
         }
     }
 
-    /// The page with a number, from 1 on (seed 001: `page` and `pageSize`).
+    /// The page with a number, counted from 1.
     ///
     /// # Errors
     /// `InvalidInput` for page 0 and for a size that is not 1 to [`MAX_PAGE`].

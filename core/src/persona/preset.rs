@@ -13,7 +13,7 @@ const MAX_DESCRIPTION_BYTES: usize = 2_000;
 /// Most bytes of metadata.
 const MAX_METADATA_BYTES: usize = 16 << 10;
 
-/// A template for personas (seed 001: `PersonalityPreset`).
+/// A template for personas.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preset {
     /// Its id.

@@ -1,5 +1,4 @@
-//! What a persona may say of itself: every field checked, each error naming its field (seed 001: input
-//! validation with detailed feedback).
+//! Validation of a persona's fields; each error names its field.
 
 use super::{Overrides, Persona, PersonaLimits, Settings};
 use crate::error::{Error, Result};

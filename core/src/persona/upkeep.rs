@@ -1,5 +1,5 @@
 //! What becomes due by time: expired personas are backed up and put away, those whose grace has ended are
-//! erased, and the others backed up once a day (seed 001). A job of the scope does it, slice by slice.
+//! erased, and the others backed up once a day. A job of the scope does it, slice by slice.
 
 use std::time::Duration;
 

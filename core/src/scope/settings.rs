@@ -1,5 +1,4 @@
-//! What holds for every user of a tenant: budgets, flags, models, and what the tenant keeps for itself
-//! (seed 004: `Clients.config_json`).
+//! Settings for every user of a tenant: budgets, flags, models, and the tenant's own data.
 
 use std::collections::BTreeMap;
 

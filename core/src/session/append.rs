@@ -1,6 +1,6 @@
 //! From messages to one atomic write: checked, counted, indexed, and with everything that is
-//! derived from them without a model. Pure; seed 004 extracts in the background, but at
-//! microseconds a message it belongs to the append.
+//! derived from them without a model. Pure. Extraction takes microseconds a message, so it is part of
+//! the append and not a background job.
 
 use std::ops::Range;
 

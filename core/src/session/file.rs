@@ -1,4 +1,4 @@
-//! Files that a session refers to (seed 004, `chat_file_references`). What is in them is kept elsewhere.
+//! Files that a session refers to. Their contents are stored elsewhere.
 
 use std::fmt;
 use std::str::FromStr;

@@ -129,9 +129,9 @@ pub struct Message {
     pub created_at: Timestamp,
     /// Tokens of `content`, by the store's tokenizer.
     pub tokens: u32,
-    /// Structured parts as the caller sent them: JSON, kept and not interpreted (seed 004).
+    /// Structured parts as the caller sent them: JSON, stored and not interpreted.
     pub parts: Option<String>,
-    /// Attachments as the caller sent them: JSON, kept and not interpreted (seed 004).
+    /// Attachments as the caller sent them: JSON, stored and not interpreted.
     pub attachments: Option<String>,
 }
 

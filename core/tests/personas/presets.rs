@@ -24,10 +24,10 @@ fn new(name: &str) -> NewPreset {
     }
 }
 
-/// The built-in presets, word for word as seed 001 has them.
+/// The built-in presets, word for word.
 const SEED: &str = include_str!("presets_of_the_seed.ts");
 
-/// What the seed says: each key with its value, line by line.
+/// The expected values: each key with its value, line by line.
 fn of_the_seed() -> Vec<(&'static str, Value)> {
     let value = |line: &'static str| {
         let (key, value) = line.trim().split_once(": ")?;

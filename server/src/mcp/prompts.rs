@@ -1,4 +1,4 @@
-//! Prompts: two of seed 001, and the guidance of seed 003.
+//! Prompts: two for personas, and the guidance for documents.
 
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role,

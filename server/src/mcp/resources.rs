@@ -1,5 +1,5 @@
-//! Resources: personas and presets (seed 001) and context documents, under `throughline://`. The seed's own scheme is
-//! read as well.
+//! Resources: personas, presets and context documents, under `throughline://`; the older scheme
+//! `mcp-llm-generator://` is read as well.
 
 use percent_encoding::percent_decode_str;
 use rmcp::model::{
@@ -19,7 +19,7 @@ use super::sets::ToolSet;
 use super::tools::{ContextForm, ConversationForm, PresetForm};
 use crate::identity::Identity;
 
-/// Ours, and the seed's.
+/// The current scheme and the older one.
 const SCHEMES: [&str; 2] = ["throughline://", "mcp-llm-generator://"];
 /// How long what is read may be kept: it changes with every turn.
 const READ_TTL_MS: u64 = 0;

@@ -1,4 +1,5 @@
-//! The form for programs. Names are those of our interfaces; the seed's, in camel case, are read as well.
+//! The format for programs. Names are in snake case, as in the HTTP interface; camel case, as in MCP, is
+//! read as well.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What a turn sends, and the window of a session (seed 004).
+//! The context of a turn, and the window of a session.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! What is tracked of a session: entities, summaries, file references (seed 004).
+//! Entities, summaries and file references of a session.
 
 use axum::Json;
 use axum::extract::State;

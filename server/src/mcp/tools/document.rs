@@ -1,4 +1,4 @@
-//! The context document of a memory (seed 003).
+//! The context document of a memory.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What personas, presets and conversations look like on the wire (seed 001, "Data Models").
+//! The wire types of personas, presets and conversations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,5 @@
-//! Personas under the names and shapes of seed 001, where one is a *context*: `context-manage`,
-//! `personality-preset-manage`, `context-chat` and `conversation-manage`. Actions that the seed plans for later
-//! (extension, restoring, search, tags, export and import) are actions of the same tools.
+//! Personas, which these tools call *contexts*: `context-manage`, `personality-preset-manage`, `context-chat` and
+//! `conversation-manage`.
 
 mod chat;
 mod contexts;
