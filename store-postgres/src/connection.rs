@@ -188,8 +188,8 @@ fn by_code(code: &str) -> (ErrorKind, &'static str) {
         ),
         "42501" => (
             ErrorKind::ReadOnly,
-            "the role of `postgres.url` may not do this: run `throughline migrate` with \
-             `postgres.direct_url` of the owner, which grants what it needs",
+            "the role of `postgres.url` does not have the rights for this: run `throughline \
+             migrate` with the owner in `postgres.direct_url`, which grants them",
         ),
         "42P01" | "42883" | "42703" => (
             ErrorKind::Unavailable,

@@ -155,7 +155,7 @@ impl AccessService {
         }
         let secret = Secret::from_bytes(self.secrets.secret());
         let change = |key: &ApiKey, now| match key.revoked_at {
-            Some(_) => Err(Error::conflict("the key was revoked: make another")),
+            Some(_) => Err(Error::conflict("the key was revoked: create another")),
             None => Ok(key.rotated(&secret, grace, now)),
         };
         let record = self.change(by, tenant, id, "key.rotate", change).await?;

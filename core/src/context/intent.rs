@@ -95,7 +95,9 @@ impl FromStr for Intent {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|intent| intent.as_str() == text).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::as_str).join(", ");
-            Error::invalid(format!("unknown intent: one of {allowed}, or none to have it detected"))
+            Error::invalid(format!(
+                "unknown intent: use one of {allowed}, or leave it out to have it detected",
+            ))
         })
     }
 }

@@ -99,8 +99,8 @@ impl NewMessage {
             "is empty: 1 byte to 1 MiB of text is allowed".to_owned()
         } else if content.len() > MAX_CONTENT_BYTES {
             format!(
-                "has {} bytes: at most 1 MiB ({MAX_CONTENT_BYTES}) is allowed; keep larger texts as \
-                 files and append what was said about them",
+                "has {} bytes: at most 1 MiB ({MAX_CONTENT_BYTES}) is allowed; store larger texts \
+                 as files and append a description",
                 content.len()
             )
         } else if content.contains('\0') {

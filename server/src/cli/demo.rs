@@ -167,9 +167,9 @@ fn human(
     budget: u32,
 ) -> String {
     let mut text = format!(
-        "Imported {name}: {} messages in {sessions} sessions, into a throw-away store.\n\
-         Below, some turns: what an agent would send without Throughline (the whole history), and \
-         what it sends with it, at most {} tokens.\n\n",
+        "Imported {name}: {} messages in {sessions} sessions, into a temporary store.\nThe table \
+         compares what an agent sends for some turns: the whole history without Throughline, and \
+         at most {} tokens with it.\n\n",
         grouped(messages),
         grouped(budget.into())
     );
@@ -197,12 +197,12 @@ fn human(
     }
     text.push_str(&table(&heading, rows));
     text.push_str(
-        "\n\nTokens throughout. Summary, history and recalled are parts of what is sent; evidence is \
-         how many of\nthe messages that hold the answer are in it, where the file says which they \
-         are.",
+        "\n\nAll numbers are tokens. Summary, history and recalled are parts of the context. \
+         Evidence is how many of\nthe messages that contain the answer are in the context, if the \
+         file names them.",
     );
     if let Some(context) = example {
-        text.push_str("\n\nWhat the first of these turns sends, shortened:\n");
+        text.push_str("\n\nThe context of the first of these turns, shortened:\n");
         for message in context.payload() {
             text.push_str(&format!("\n── {} ──\n{}\n", message.role, shortened(&message.content)));
         }

@@ -106,8 +106,8 @@ fn told(summary: &Summary) -> String {
     }
     if summary.waiting > 0 {
         lines.push(format!(
-            "the texts of {} scopes wait to be embedded: run `throughline worker`; until then recall \
-             goes by words",
+            "the texts of {} scopes wait to be embedded: run `throughline worker`; until then \
+             recall uses words only",
             grouped(summary.waiting)
         ));
     }

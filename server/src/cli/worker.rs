@@ -125,7 +125,7 @@ async fn work(args: &Args, engine: &Engine, output: &Output) -> Result<()> {
         };
         let mended = summary.reconciled.as_ref().map_or(String::new(), |found| {
             format!(
-                "{} scopes compared: {} vectors removed, {} added, {} scopes read anew\n",
+                "{} scopes compared: {} vectors removed, {} added, {} scopes read again\n",
                 found.scopes, found.removed, found.embedded, found.read_anew
             )
         });

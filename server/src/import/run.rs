@@ -65,7 +65,7 @@ pub async fn import(
 /// What was committed stays: importing again goes on from there.
 fn stopped(error: &Error, done: u64, total: u64) -> Error {
     let how_far = format!(
-        "{}; {done} of {total} messages are imported: import the file again to go on",
+        "{}; {done} of {total} messages are imported: import the file again to continue",
         error.message()
     );
     Error::new(error.kind(), how_far)

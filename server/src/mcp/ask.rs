@@ -168,7 +168,7 @@ fn unanswered(error: ServiceError) -> ErrorData {
         ServiceError::Timeout { .. } => {
             ErrorData::internal_error("the client did not answer", None)
         }
-        _ => ErrorData::internal_error("the client could not be asked", None),
+        _ => ErrorData::internal_error("the question could not be sent to the client", None),
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn files(checks: &mut Checks, config: &Config) {
         .map(|path| path.display().to_string())
         .collect();
     if !open.is_empty() {
-        let said = format!("others can read what is stored: run `chmod 600 {}`", open.join(" "));
+        let said = format!("others can read the stored data: run `chmod 600 {}`", open.join(" "));
         checks.warning("database file", said);
     } else if config.data_dir.join(STORE_FILE).exists() {
         checks.ok("database file", "only its owner can read it");

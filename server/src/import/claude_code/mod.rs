@@ -305,7 +305,7 @@ impl Log {
         if let (Some(now), Some(last)) = (now, last)
             && now < last.plus(IDLE)
         {
-            self.export.skip("last answer, which may go on", 1);
+            self.export.skip("last answer, which may be incomplete", 1);
         } else {
             self.close()?;
         }

@@ -351,7 +351,7 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
                 documents: 0,
             };
             let text = format!(
-                "Erased {} messages and what only they stated: {} facts.",
+                "Erased {} messages, and {} facts that only they stated.",
                 erased.messages, erased.facts
             );
             Outcome::done(text, &forgotten)

@@ -148,7 +148,7 @@ async fn erased(call: &Call, context: &str, deleted: u64) -> Answer {
     Answer {
         success: true,
         deleted_count: Some(deleted),
-        message: format!("Erased {deleted} messages and what was made from them"),
+        message: format!("Erased {deleted} messages and everything derived from them"),
         ..Answer::default()
     }
 }
