@@ -88,7 +88,7 @@ impl Places {
         self.begun.wait().await;
     }
 
-    /// Works where a place is free that nobody waits for, and not at all where there is none: for what may come again.
+    /// Runs only on free capacity that no request waits for; for work that can be repeated later.
     ///
     /// # Errors
     /// `Unavailable` where it took longer than a request may.
@@ -118,7 +118,7 @@ mod tests {
     /// What waits longer than this waits for something that does not come.
     const LIMIT: Duration = Duration::from_millis(20);
 
-    /// Work that is done when it is told so, and says that it is.
+    /// Work that ends on a signal and reports that it runs.
     fn work() -> (oneshot::Sender<()>, Arc<AtomicBool>, impl Future<Output = u8> + Send + 'static) {
         let (go, told) = oneshot::channel();
         let done = Arc::new(AtomicBool::new(false));

@@ -12,7 +12,7 @@ use crate::timed::Timed;
 
 /// How often the clock is asked: the quickest answer tells the most.
 const TRIES: usize = 4;
-/// Clocks that differ by more are told to the operator.
+/// Larger differences are reported to the operator.
 const SKEWED: Duration = Duration::from_secs(5);
 
 /// How the server's clock differs from this machine's.
@@ -39,7 +39,7 @@ impl Skew {
         }
     }
 
-    /// What an operator should know. It is no problem of the store: times go by the server's clock.
+    /// A notice for the operator. It is not a problem of the store, because times come from the server's clock.
     pub(crate) fn told(&self) -> Option<String> {
         told(self.0.load(Ordering::Relaxed))
     }

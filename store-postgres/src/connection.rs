@@ -1,4 +1,4 @@
-//! Reaching the server, and the one place where driver errors become ours.
+//! Reaching the server, and the one place that maps driver errors.
 
 use std::fmt;
 use std::str::FromStr;

@@ -48,7 +48,7 @@ async fn head(
     row.map(|row| Ok(Head { id: row.try_get(0)?, latest: row.try_get(1)? })).transpose()
 }
 
-/// What a precondition goes by: the number of the latest snapshot.
+/// The number of the latest snapshot, for preconditions.
 pub(crate) async fn version(
     connection: &mut Timed,
     scope: Uuid,

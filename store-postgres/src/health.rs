@@ -175,7 +175,7 @@ async fn replica_problem(store: &PostgresStore, replica: &Replica) -> Option<Str
         let end = sqlx::query_scalar("SELECT pg_current_wal_flush_lsn()::text");
         end.fetch_one(&mut work).await
     };
-    // A primary that is away, or is none, is told by itself.
+    // An unavailable primary is reported separately.
     let end: String = asked.await.ok()?;
     let begun = Instant::now();
     let problem = loop {

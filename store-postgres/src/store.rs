@@ -60,7 +60,7 @@ impl PostgresStore {
     /// [`migrate`](crate::migrate()).
     ///
     /// # Errors
-    /// `InvalidInput` for a URL that is none.
+    /// `InvalidInput` for an invalid URL.
     pub fn connect_lazy(options: PostgresOptions) -> Result<Self> {
         let pool = pool(&options, &options.url, "postgres.url")?;
         let replica = Replica::of(&options)?;

@@ -73,7 +73,7 @@ pub(crate) fn check(info: &CollectionInfo, name: &str, dimensions: u64) -> Resul
     ))
 }
 
-/// A collection as Qdrant describes it; `None` where there is none.
+/// A collection as Qdrant describes it; `None` if it does not exist.
 pub(crate) async fn info(server: &Server, name: &str) -> Result<Option<CollectionInfo>> {
     let answer = server.call("read a collection", server.client.collection_info(name)).await;
     Ok(if_there(answer)?.and_then(|answer| answer.result))

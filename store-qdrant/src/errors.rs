@@ -1,4 +1,4 @@
-//! The one place where the driver's errors become ours. Sentences are constants: what a server or a
+//! The one place that maps the driver's errors. Sentences are constants: what a server or a
 //! connection says stays in the source, for logs.
 
 use std::error::Error as _;

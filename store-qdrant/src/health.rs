@@ -48,7 +48,7 @@ impl QdrantIndex {
         names.sort_unstable();
         for name in names {
             let dimensions = collection::dimensions_of(self.prefix(), &name);
-            // One that was deleted since it was listed is no problem.
+            // A collection that was deleted since it was listed is not a problem.
             if let Some(info) = collection::info(server, &name).await?
                 && let Some(dimensions) = dimensions
             {

@@ -1,4 +1,4 @@
-//! The connection: every call of it has an end, and every failure is ours.
+//! The connection: every call has a time-out, and every failure is mapped.
 
 use std::time::Duration;
 

@@ -23,7 +23,7 @@ pub struct BackupProgress {
     pub total: u64,
 }
 
-/// Pages of one step; progress is told between steps.
+/// Pages of one step; progress is reported between steps.
 const STEP: i32 = 1_024;
 
 impl SqliteStore {

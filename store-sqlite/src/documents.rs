@@ -43,7 +43,7 @@ fn head(
         .optional()
 }
 
-/// What a precondition goes by: the number of the latest snapshot.
+/// The number of the latest snapshot, for preconditions.
 pub(crate) fn version(
     connection: &Connection,
     scope_id: i64,

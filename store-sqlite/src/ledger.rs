@@ -39,7 +39,7 @@ impl SqliteLedger {
     /// Opens the file, creating it if it is not there.
     ///
     /// # Errors
-    /// `Corrupt` for a file that is no ledger, `SchemaTooNew`; those of the disk.
+    /// `Corrupt` for a file that is not a ledger, `SchemaTooNew`; those of the disk.
     pub fn open(path: &Path) -> Result<Self> {
         create_private(path)?;
         let _turn = take_turn(path)?;

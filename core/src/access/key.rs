@@ -92,7 +92,7 @@ impl NewKey {
     }
 }
 
-/// The secret part of a key: 256 bits that nobody can guess, shown once.
+/// The secret part of a key: 256 random bits, shown once.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
@@ -311,7 +311,7 @@ mod tests {
         for (n, (key, secret, now, expected)) in table.into_iter().enumerate() {
             assert_eq!(key.usable(&with(secret), at(now)), expected, "{n}");
         }
-        // Who came in by the first secret may go on as long as it is good.
+        // The first secret stays valid until it expires.
         for (now, expected) in [(29, Usable::Yes), (30, Usable::WrongSecret)] {
             assert_eq!(rotated.still_usable(&key, at(now)), expected);
             assert_eq!(rotated.still_usable(&rotated, at(now)), Usable::Yes);

@@ -13,9 +13,9 @@ use crate::time::Timestamp;
 
 /// How often a change is rebuilt when another writer came first.
 const ATTEMPTS: usize = 4;
-/// How long a rotated key's old secret may go on to work.
+/// How long a rotated key's old secret can stay valid.
 const MAX_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// A use is noted, and an equal refusal is told again, after so long.
+/// The interval between two records of the same use or the same refusal.
 const NOTED_EVERY: Duration = Duration::from_secs(60);
 /// Uses and refusals that are remembered for it.
 const MOST_NOTED: usize = 10_000;
@@ -29,7 +29,7 @@ pub struct CreatedKey {
     pub key: String,
 }
 
-/// Why a presented key is refused. Callers are told one sentence for all of them.
+/// Why a presented key is refused. Callers get the same sentence for all reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// It is not of the form of a key.
@@ -236,7 +236,7 @@ impl AccessService {
     async fn note_use(&self, key: &ApiKey, now: Timestamp) {
         let recently = key.last_used_at.is_some_and(|at| at.plus(NOTED_EVERY) > now);
         if !recently && self.is_news(key.id, "used", now) {
-            // A use that is not noted is no reason to refuse it.
+            // Failing to record a use does not refuse the call.
             let _ = self.store.touch_key(&key.tenant, key.id, now).await;
         }
     }
@@ -276,7 +276,7 @@ fn done(at: Timestamp, by: Option<KeyId>, action: &str, id: KeyId) -> AuditEntry
     AuditEntry::done(at, by, action, Some(id.to_string()))
 }
 
-/// What every caller without a good credential is told, whatever is wrong with it.
+/// The one error for every caller without a valid credential, so that it reveals nothing.
 #[must_use]
 pub fn unauthenticated() -> Error {
     Error::new(

@@ -138,7 +138,7 @@ pub struct ContextService {
 }
 
 impl ContextService {
-    /// A service over its ports; without embeddings, recall goes by words alone.
+    /// A service over its ports; without embeddings, recall uses words only.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,

@@ -1,6 +1,6 @@
 //! The context document: one text per memory; every put stores a snapshot.
 //!
-//! The text is stored as it was given, byte for byte. Everything else is told from it: sections by their
+//! The text is stored as it was given, byte for byte. Everything else is derived from it: sections by their
 //! headings ([`sections`]), passages for recall ([`document_passages`]), what changed ([`unified_diff`]).
 
 mod diff;

@@ -386,7 +386,7 @@ impl Snapshot {
     }
 }
 
-/// What a caller is told of a document that is not there, or not theirs.
+/// The error for a document that does not exist or belongs to somebody else.
 pub(crate) fn no_document() -> Error {
     Error::not_found("there is no document for this vault and memory: putting one creates both")
 }

@@ -191,7 +191,7 @@ impl EmbeddingService {
         None
     }
 
-    /// As [`Self::prepare`], of a fact that is told directly.
+    /// As [`Self::prepare`], of a fact that was added directly.
     pub(crate) async fn prepare_fact(
         &self,
         fact: &mut NewFact,

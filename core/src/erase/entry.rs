@@ -54,7 +54,7 @@ impl LedgerEntry {
     /// The inverse of [`Self::encode`].
     ///
     /// # Errors
-    /// `Corrupt` for bytes that are no entry.
+    /// `Corrupt` for bytes that are not an entry.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = || {
             Error::new(

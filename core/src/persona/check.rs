@@ -101,7 +101,7 @@ const COLD: f64 = 0.3;
 /// Answers of fewer tokens are not long.
 const SHORT_ANSWER: u32 = 300;
 
-/// What is to be said against a prompt with these settings, in a fixed order.
+/// The problems of a prompt with these settings, in a fixed order.
 #[must_use]
 pub fn findings(
     system_prompt: &str,

@@ -196,7 +196,7 @@ impl PersonaService {
     /// kept.
     ///
     /// # Errors
-    /// `NotFound` for the persona, and for an id that is none of its messages: nothing is tagged then;
+    /// `NotFound` for the persona, and for an id that is not one of its messages: nothing is tagged then;
     /// `InvalidInput` for none or too many, and for the tags; those of the store.
     pub async fn tag_messages(
         &self,
@@ -246,7 +246,7 @@ impl PersonaService {
     /// Erases messages of a persona by id, with everything that was made from them. Returns how many.
     ///
     /// # Errors
-    /// `NotFound` for the persona, and for an id that is none of its messages: nothing is erased then;
+    /// `NotFound` for the persona, and for an id that is not one of its messages: nothing is erased then;
     /// `InvalidInput` for none or too many; those of erasure.
     pub async fn delete_messages(
         &self,

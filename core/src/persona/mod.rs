@@ -58,7 +58,7 @@ pub struct Persona {
     pub session: SessionId,
     /// What people call it.
     pub name: String,
-    /// What the model is told to be.
+    /// The system prompt.
     pub system_prompt: String,
     /// A description of the personality; may be empty.
     pub personality: String,

@@ -65,11 +65,11 @@ impl PresetUse {
 pub struct PresetView {
     /// The preset.
     pub preset: Preset,
-    /// Whether it is one of ours.
+    /// Whether it is built in.
     pub is_built_in: bool,
     /// How often it was used in the scope.
     pub usage: PresetUse,
-    /// What is to be said against it.
+    /// The problems of its prompt.
     pub findings: Vec<Finding>,
 }
 

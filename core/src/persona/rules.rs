@@ -15,7 +15,7 @@ pub(super) const MAX_TAG_BYTES: usize = 64;
 pub struct NewPersona {
     /// What people call it.
     pub name: String,
-    /// What the model is told to be.
+    /// The system prompt.
     pub system_prompt: String,
     /// A description of the personality.
     pub personality: String,

@@ -45,12 +45,12 @@ pub struct PersonaPorts {
     pub limits: PersonaLimits,
 }
 
-/// Something that was kept, with what is to be said against it.
+/// A stored item with the problems of its prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked<T> {
     /// What was kept.
     pub value: T,
-    /// What is to be said against it.
+    /// The problems of its prompt.
     pub findings: Vec<Finding>,
 }
 
@@ -116,7 +116,7 @@ impl PersonaService {
         &self.ports.limits
     }
 
-    /// Now, by the clock that expiry goes by.
+    /// The time by the clock that expiry uses.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.ports.clock.now()
@@ -205,14 +205,14 @@ impl PersonaService {
         Ok(Checked { value: self.get(scope, id).await?, findings: found })
     }
 
-    /// What is to be said against a persona.
+    /// The problems of a persona's prompt.
     #[must_use]
     pub fn findings(&self, persona: &Persona) -> Vec<Finding> {
         let Persona { system_prompt, personality, settings, .. } = persona;
         findings(system_prompt, personality, settings, &*self.ports.tokenizer)
     }
 
-    /// What is to be said against a persona that can be kept.
+    /// The problems of a persona that can be stored.
     pub(super) fn checked(&self, persona: &Persona) -> Result<Vec<Finding>> {
         let Persona { system_prompt, personality, settings, .. } = persona;
         fits(system_prompt, personality, settings, &*self.ports.tokenizer)?;
@@ -274,10 +274,10 @@ impl PersonaService {
         }
     }
 
-    /// The id that a text names. What is no id is told with the personas that there are.
+    /// Parses an id. The error for an invalid id lists the existing personas.
     ///
     /// # Errors
-    /// `InvalidInput` for what is no id; those of the store.
+    /// `InvalidInput` for an invalid id; those of the store.
     pub async fn id_of(&self, scope: &Scope, text: &str) -> Result<PersonaId> {
         match text.parse() {
             Ok(id) => Ok(id),
@@ -288,7 +288,7 @@ impl PersonaService {
         }
     }
 
-    /// An error that says what is there.
+    /// An error that lists the existing personas.
     async fn none(&self, scope: &Scope, kind: ErrorKind, what: &str) -> Result<Error> {
         let mut held = self.ports.store.personas(scope).await?;
         held.retain(Persona::is_active);

@@ -27,7 +27,7 @@ const STAY: &str = "Keep this role, its tone and its judgement throughout the co
 pub struct ChatRequest {
     /// What the user says.
     pub message: String,
-    /// Whether the persona is told to keep its character whatever is said.
+    /// Whether the instruction to keep its character is sent.
     pub maintain_personality: bool,
     /// Most tokens of what is sent, in place of the persona's `max_history_tokens`.
     pub token_budget: Option<u32>,
@@ -231,7 +231,7 @@ fn summary_block(summary: &Summary, room: u32, tokenizer: &dyn Tokenizer) -> Opt
 /// The turn, with what was recalled.
 ///
 /// # Errors
-/// `Internal` for one over its limit: a defect of ours.
+/// `Internal` for one over its limit, which is a bug.
 pub(super) fn finish(
     (persona, request): (Persona, &ChatRequest),
     plan: Plan,

@@ -68,7 +68,7 @@ pub enum Write {
         /// Its `created_at` and `last_at`.
         created_at: Timestamp,
     },
-    /// Adds a fact that was told directly: it has no session and no source. It supersedes as any other,
+    /// Adds a fact directly: it has no session and no source. It supersedes as any other,
     /// and one that states what holds already takes its place, so that the words are those last told.
     PutFact(Box<NewFact>),
     /// Rejects: from now on a fact that a message states and that bears one of these keys does not hold.
@@ -92,7 +92,7 @@ pub enum Write {
     PutPersona(Box<Persona>),
     /// Keeps a preset in place of the one with its id.
     PutPreset(Box<Preset>),
-    /// Removes a preset; one that is not there is no error. Its counters stay.
+    /// Removes a preset; a missing one is not an error. Its counters stay.
     RemovePreset(PresetId),
     /// Adds to the counters of a preset, ours or the scope's own.
     CountPreset(PresetId, PresetUse),
@@ -133,7 +133,7 @@ pub enum Write {
         /// A fresh id, of which facts that are read anew get theirs.
         seed: Uuid,
     },
-    /// Notes that an entry of the ledger of erasures was applied; once more is no error.
+    /// Records that an entry of the ledger of erasures was applied; repeating it is not an error.
     NoteErasure(u64),
     /// Removes the row of a scope that holds nothing any more, with its jobs and its counters. A scope that
     /// holds anything stays as it is.

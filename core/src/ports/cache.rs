@@ -65,7 +65,7 @@ pub trait Cache: Send + Sync {
     ) -> Result<()>;
 
     /// Forgets every value of exactly this scope that was put under the tag, whichever replica put
-    /// it and whatever other tags it has. A tag that nothing has is no error. A value that is put
+    /// it and whatever other tags it has. An unused tag is not an error. A value that is put
     /// afterwards stays, and so may one whose put finishes after this has returned.
     async fn invalidate(&self, scope: &Scope, tag: &str) -> Result<()>;
 

@@ -69,7 +69,7 @@ pub trait VectorIndex: Send + Sync {
         through: u64,
     ) -> Result<()>;
 
-    /// Removes keys in every space; unknown keys are no error.
+    /// Removes keys in every space; unknown keys are not an error.
     async fn remove(&self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) -> Result<()>;
 
     /// Removes what the scope holds in every other space: after another model has embedded it anew.

@@ -155,7 +155,7 @@ impl TenantSettings {
     /// The inverse of [`Self::flags_text`].
     ///
     /// # Errors
-    /// `InvalidInput` for what is no flag.
+    /// `InvalidInput` for an unknown flag.
     pub fn parse_flags(text: &str) -> Result<BTreeMap<Flag, bool>> {
         let flag = |entry: &str| match entry.split_once('=') {
             Some((flag, "on")) => Ok((flag.parse()?, true)),

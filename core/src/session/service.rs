@@ -546,7 +546,7 @@ impl SessionService {
     }
 }
 
-/// What a caller is told of a session that is not there, or not theirs.
+/// The error for a session that does not exist or belongs to somebody else.
 pub(crate) fn no_session() -> Error {
     Error::not_found("there is no session with this id: appending its first message creates it")
 }

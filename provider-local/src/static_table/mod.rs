@@ -63,7 +63,7 @@ impl StaticEmbedder {
     /// A table as [`encode_table`] writes it; borrowed bytes are not copied.
     ///
     /// # Errors
-    /// `Corrupt` for bytes that are no table or a damaged one, `SchemaTooNew` for a later version.
+    /// `Corrupt` for bytes that are not a table or are damaged, `SchemaTooNew` for a later version.
     pub fn from_bytes(bytes: impl Into<Cow<'static, [u8]>>) -> Result<Self> {
         let file = bytes.into();
         let format::Parts { id, dimensions, vocabulary, scales, values } = format::parse(&file)?;

@@ -219,7 +219,7 @@ impl Target {
     fn unless_gone(&mut self, written: std::io::Result<()>) -> Result<()> {
         match written {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-                // What it still holds would be written when it is dropped, to nobody.
+                // Dropping it would write the rest of its buffer to a closed pipe.
                 *self = Self::Gone;
                 Ok(())
             }

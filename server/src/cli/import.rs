@@ -37,7 +37,7 @@ struct Imported {
     file: String,
     #[serde(flatten)]
     report: ImportReport,
-    /// What of the file is no message.
+    /// Parts of the file that are not messages.
     #[serde(skip_serializing_if = "Skipped::is_empty")]
     skipped: Skipped,
 }
@@ -98,7 +98,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         let told = |done: u64| {
             bar.set_position(done);
             if args.commits {
-                // Nobody to tell is no reason to stop.
+                // A closed standard error does not stop the import.
                 let _ = writeln!(std::io::stderr(), "committed {done} of {total}");
             }
         };

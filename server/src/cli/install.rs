@@ -52,7 +52,7 @@ impl Client {
         }
     }
 
-    /// Its usual file; `None` where there is no home.
+    /// Its usual file; `None` without a home directory.
     fn file(self) -> Option<PathBuf> {
         Some(match self {
             Self::ClaudeCode => PathBuf::from(".mcp.json"),

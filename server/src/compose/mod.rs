@@ -75,7 +75,7 @@ pub struct Engine {
     pub erase: EraseService,
     /// What the ledger of erasures said that the store had not done when it was opened.
     pub replayed: Replayed,
-    /// Vectors and the jobs that make them; `None` when recall goes by words alone.
+    /// Vectors and the jobs that make them; `None` when recall uses words only.
     pub embeddings: Option<EmbeddingService>,
     /// The store itself, for operations.
     pub store: Arc<dyn Store>,
@@ -122,7 +122,7 @@ pub struct Ports {
     pub ledger: Arc<dyn ErasureLedger>,
     /// Whose ledger it is.
     pub names: LedgerIdentity,
-    /// What tells which texts are near in meaning; without it, recall goes by words alone.
+    /// The embedder; without it, recall uses words only.
     pub meaning: Option<Meaning>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -259,7 +259,7 @@ impl Engine {
         Ok(Worked { jobs: worked.jobs + forgotten + kept_up, forgotten, ..worked })
     }
 
-    /// The state of the store and of what is beside it. What is away is told, and no error.
+    /// The state of the store, the vector index and the cache. An unavailable one is reported, not an error.
     ///
     /// # Errors
     /// Those of a store that is damaged.

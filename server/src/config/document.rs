@@ -15,7 +15,7 @@ pub struct DocumentConfig {
 }
 
 impl DocumentConfig {
-    /// What core goes by.
+    /// The limits for core.
     #[must_use]
     pub fn limits(&self) -> DocumentLimits {
         DocumentLimits { max_bytes: self.max_bytes, kept: self.kept }

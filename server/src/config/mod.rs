@@ -333,7 +333,7 @@ fn path<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<PathB
     text(deserializer).map(PathBuf::from)
 }
 
-/// A setting without which a backend cannot be reached. What else it needs is told at once.
+/// Requires the setting of a backend. The error also names a missing feature.
 fn require(key: &str, secret: &Secret, is_built: bool) -> Result<()> {
     if !secret.is_empty() {
         return Ok(());
@@ -406,7 +406,7 @@ impl Config {
         Ok(self)
     }
 
-    /// Whether it is told where Postgres is.
+    /// Whether a Postgres URL is configured.
     ///
     /// # Errors
     /// `InvalidInput` that names the key.

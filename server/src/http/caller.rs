@@ -89,7 +89,7 @@ async fn identify(headers: &HeaderMap, app: &App) -> Result<Identity> {
         Ok::<_, Error>((user, workspace))
     };
     let Some(credential) = headers.get(header::AUTHORIZATION) else {
-        // Whoever has no key is told that, whatever else is wrong.
+        // A missing key is reported before any other error.
         let Some(mut local) = app.local_user().await? else {
             return Err(unauthenticated());
         };

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::guard::request_id;
 use crate::failure;
 
-/// How long a caller waits who is told to come again and not when.
+/// The default `Retry-After`.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// What went wrong, and what to do about it.

@@ -178,7 +178,7 @@ impl Served {
             async move {
                 stop.await;
                 app.stop();
-                // Nobody to tell is nobody who runs.
+                // Having no receivers is not an error.
                 let _ = stopping.send(true);
             }
         };

@@ -34,7 +34,7 @@ impl Thread {
     /// The caller's own session. What belongs to its owner alone is asked for by this.
     ///
     /// # Errors
-    /// `InvalidInput` for what is no id; `Forbidden` for a shared session.
+    /// `InvalidInput` for an invalid id; `Forbidden` for a shared session.
     pub(crate) fn own(caller: &Identity, id: &str) -> Result<(Scope, SessionId)> {
         if is_reserved(id) {
             return Err(Error::new(
@@ -49,7 +49,7 @@ impl Thread {
     /// A session to read.
     ///
     /// # Errors
-    /// `InvalidInput` for what is no id; `NotFound` for a grant that is not this caller's.
+    /// `InvalidInput` for an invalid id; `NotFound` for a grant that is not this caller's.
     pub(crate) async fn to_read(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
         let scope = caller.scope()?;
         match share_id(id) {

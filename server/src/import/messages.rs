@@ -110,7 +110,7 @@ pub(super) fn time<'de, D: Deserializer<'de>>(
 }
 
 impl FileMessage {
-    /// The message, checked; what is wrong is told by field.
+    /// The checked message; an error names the field.
     fn into_message(self) -> Result<NewMessage, (&'static str, String)> {
         let (content, raw_parts) = match self.content {
             Some(Content::Text(text)) => (text, None),

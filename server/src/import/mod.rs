@@ -1,6 +1,6 @@
 //! Files of conversations: read and checked whole before the first message is written.
 //!
-//! Forms are told apart by their content: JSON lines of messages, samples in the format of
+//! Formats are detected from the content: JSON lines of messages, samples in the format of
 //! `eval` (`[{sample_id, sessions, qa}]`), an OpenAI-style array of messages, exports of ChatGPT, and session
 //! logs of Claude Code. docs/IMPORTING.md describes them.
 
@@ -46,7 +46,7 @@ pub struct ImportFile {
     pub sessions: Vec<ImportSession>,
     /// Its samples, where it is in the format of `eval`.
     pub samples: Vec<Sample>,
-    /// What of it is no message, where another program wrote it.
+    /// Parts that are not messages, in files of other programs.
     pub skipped: Skipped,
 }
 

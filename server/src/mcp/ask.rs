@@ -241,7 +241,7 @@ impl Sealed {
             .map_err(|_| ErrorData::internal_error("the state could not be written", None))
     }
 
-    /// The state, if it is ours, was given out for this purpose and is not too old.
+    /// The state, if this server issued it for this purpose and it has not expired.
     ///
     /// # Errors
     /// `-32602` otherwise.

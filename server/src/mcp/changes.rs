@@ -19,11 +19,11 @@ use super::resources::{self, path_of};
 use super::sessions::Session;
 use crate::identity::Identity;
 
-/// Calls that wait for a slow listener before it is told that there were some.
+/// Calls that wait for a slow subscriber before it only gets a notice that there were some.
 const WAITING: usize = 256;
 /// How long a change of somebody else may go unseen.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How often the key is looked at of one who is told nothing.
+/// How often the key of an idle subscriber is checked.
 const PROVE_EVERY: Duration = Duration::from_secs(30);
 /// Most resources that a session or a subscription watches: each is read to see whether it changed.
 const MOST_WATCHED: usize = 100;
@@ -59,7 +59,7 @@ impl Changes {
         Self(broadcast::channel(WAITING).0)
     }
 
-    /// Tells whoever listens. Nobody is nobody to tell.
+    /// Notifies subscribers. Having no subscribers is not an error.
     pub(super) fn announce(&self, scope: Scope) {
         let _ = self.0.send(scope);
     }
@@ -78,7 +78,7 @@ impl Watched {
     /// Watches a resource, of which this is there, where that is known.
     ///
     /// # Errors
-    /// `NotFound` for none of ours; `InvalidInput` where there are too many.
+    /// `NotFound` for an unknown resource; `InvalidInput` when there are too many.
     pub(super) fn add(&self, uri: String, mark: Option<Mark>) -> Result<()> {
         let path = path_of(&uri).ok_or_else(resources::unknown)?;
         let mut all = self.all();
@@ -148,7 +148,7 @@ impl Look {
     }
 }
 
-/// Whether one who listens is told which resources there are.
+/// Whether a subscriber gets changes of the list of resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lists {
     /// Not at all.
@@ -193,7 +193,7 @@ impl Listener {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let scope = who.scope()?;
-        // Nobody is told that lists are watched who did not ask.
+        // Only subscribers that asked for list changes get this confirmation.
         let listed = Seen { is_sure: list != Lists::Asked, ..Seen::default() };
         let (proved, written, is_failing) = (Instant::now(), false, false);
         Ok(Self {
@@ -296,7 +296,7 @@ impl Listener {
         }))
     }
 
-    /// Works in a place that nobody else needs: what is not seen now is seen later.
+    /// Uses only free capacity; changes that are not seen now are seen later.
     async fn spared<T>(&self, work: impl Future<Output = Result<T>>) -> Spared<T> {
         self.server.places.spare(work).await?.transpose()
     }

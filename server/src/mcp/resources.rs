@@ -30,14 +30,14 @@ const RECENT: usize = 10;
 /// Most values of a completion, as the protocol has it.
 const COMPLETIONS: usize = 100;
 
-/// What there is one of.
+/// Resources without parameters.
 const SINGLE: [(&str, &str, &str); 3] = [
     ("contexts", "context-list", "The active contexts with their personalities"),
     ("personality-templates", "personality-templates", "The built-in personality templates"),
     ("personality-presets", "personality-presets", "All presets for contexts"),
 ];
 
-/// The path of a URI of ours, as it reads: clients encode what they put into a template.
+/// The decoded path of a resource URI, because clients encode the values of a template.
 pub(super) fn path_of(uri: &str) -> Option<String> {
     let path = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme))?;
     let parts = path.split('/').map(|part| {
@@ -51,7 +51,7 @@ fn uri(path: &str) -> String {
     format!("{}{path}", SCHEMES[0])
 }
 
-/// What there is, page by page: first what there is one of, then the personas.
+/// All resources, page by page: first those without parameters, then the personas.
 pub(super) async fn list(
     server: &Server,
     who: &Identity,
@@ -91,7 +91,7 @@ pub(super) async fn list(
     Ok(list)
 }
 
-/// What has an id.
+/// Resource templates.
 pub(super) fn templates(server: &Server) -> Vec<ResourceTemplate> {
     let mut all = Vec::new();
     if server.has(ToolSet::Persona) {
@@ -116,7 +116,7 @@ pub(super) fn templates(server: &Server) -> Vec<ResourceTemplate> {
     all
 }
 
-/// The error of a URI that stands for nothing.
+/// The error for an unknown URI.
 pub(super) fn unknown() -> Error {
     Error::not_found("there is no such resource: resources/list lists all of them")
 }

@@ -1,4 +1,4 @@
-//! The client's own model as the one that answers: by a request of ours within a session, or by the client calling
+//! The client's own model answers: by a request of the server within a session, or by the client calling
 //! again with the answer.
 
 #![expect(

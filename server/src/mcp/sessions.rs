@@ -31,7 +31,7 @@ use crate::identity::Identity;
 
 /// How long a session may be left alone.
 pub(super) const KEPT: Duration = Duration::from_secs(24 * 3_600);
-/// How long it may be left alone before what it needs here is let go: its next request takes it up again.
+/// How long a session may be idle before its memory here is freed; its next request loads it again.
 const IDLE: Duration = Duration::from_secs(3_600);
 /// How often sessions are looked after that have no requests.
 const TEND_EVERY: Duration = Duration::from_secs(60);
@@ -76,11 +76,11 @@ struct Record {
     heard: Timestamp,
     /// When it was last written to the cache that replicas share, if it was.
     shared_at: Option<Timestamp>,
-    /// Here only: after a restart, and on another replica, a client subscribes anew.
+    /// Local to this process: after a restart, and on another replica, a client subscribes again.
     watched: Watched,
     /// Held by its requests until their answers are read, and by its streams.
     open: Arc<()>,
-    /// Ends what works for the session; cancelled where that was let go.
+    /// Ends the tasks of the session; cancelled once they were freed.
     life: CancellationToken,
     /// Closes what rmcp holds of it.
     closing: TaskTracker,
@@ -313,7 +313,7 @@ impl Records {
         let due: Vec<_> = self.swept(now).iter().filter_map(due).collect();
         for (id, owner, is_over) in due {
             if is_over {
-                // It is told again the next time.
+                // The next change is reported again.
                 let _ = self.forget(&owner, &id).await;
             } else {
                 self.goes_on(&owner, &id, now).await;

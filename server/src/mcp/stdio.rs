@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::metering::UsageMeter;
 use crate::places::Places;
 
-/// Serves the configured user over standard input and output, until the client hangs up. There is no worker: a little
+/// Serves the configured user over standard input and output, until the client hangs up. No worker runs: a little
 /// due work is done after calls, and what the client watches is looked at.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ pub(super) fn layers(layers: &Layers) -> Result<String> {
 
 /// Files that settings refer to as secrets.
 pub(super) fn secrets(checks: &mut Checks, layers: &Layers) {
-    // What cannot be read was told as a problem of the configuration.
+    // An unreadable file was already reported as a problem of the configuration.
     for (key, path) in layers.secret_files().unwrap_or_default() {
         let shown = path.display();
         match others_may(&path) {

@@ -46,7 +46,7 @@ struct Check {
     state: State,
     /// One sentence: what is the case, and what to do where that is not right.
     said: String,
-    /// What the exit code goes by.
+    /// The error that decides the exit code.
     #[serde(skip)]
     kind: Option<ErrorKind>,
 }
@@ -79,7 +79,7 @@ impl Checks {
         self.problem(check, error.kind(), error.message());
     }
 
-    /// The error of the first problem, once all are told.
+    /// The error of the first problem, after all are reported.
     fn outcome(&self) -> Result<()> {
         let mut kinds = self.checks.iter().filter_map(|check| check.kind);
         let Some(first) = kinds.next() else { return Ok(()) };

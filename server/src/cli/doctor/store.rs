@@ -27,7 +27,7 @@ pub(super) async fn check(checks: &mut Checks, config: &Config, deep: bool) {
     embedder(checks, config).await;
     let engine = match Engine::open_existing(config).await {
         Ok(engine) => engine,
-        // Where there is no data directory, that was told.
+        // A missing data directory was already reported.
         Err(error) if error.kind() == ErrorKind::NotFound && !config.data_dir.is_dir() => return,
         Err(error) => return checks.failed("store", &error),
     };
@@ -86,7 +86,7 @@ async fn embedder(checks: &mut Checks, config: &Config) {
     }
 }
 
-/// Replicas go by the server's clock; a file goes by its machine's.
+/// Replicas use the server's clock; a file uses its machine's.
 fn clock(checks: &mut Checks, config: &Config, engine: &Engine) {
     let machine = SystemClock.now();
     let apart = engine.clock.now().as_micros().abs_diff(machine.as_micros());

@@ -78,7 +78,7 @@ async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
             None => Expected::Anything,
             Some("") => Expected::Absent,
             Some("*") => Expected::Present,
-            // What is no tag of ours is none that it can have.
+            // A tag that is not an etag of a document matches nothing.
             Some(etag) => {
                 let etag = etag.strip_prefix("W/").unwrap_or(etag).trim_matches('"');
                 Expected::OneOf(etag.parse().into_iter().collect())

@@ -11,7 +11,7 @@ pub(super) fn etag(of: &Etag) -> HeaderValue {
     HeaderValue::from_str(&format!("\"{of}\"")).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
-/// The tags of a condition; `None` where it is not there. What is no etag of ours matches nothing. One that
+/// The tags of a condition; `None` where it is not there. A tag that is not an etag of a document matches nothing. One that
 /// a proxy made weak still tells the text: it is a hash of it.
 fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
     let mut lines = headers.get_all(name).iter().peekable();
