@@ -20,7 +20,7 @@ pub struct MoveProgress {
     pub total: u64,
 }
 
-/// What was moved.
+/// The result of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
     /// Scopes that were compared and are there.
@@ -93,7 +93,7 @@ impl HolderMove<'_> {
         }
         let before = self.told;
         if !self.copy().await? {
-            // What an earlier move left is of a source that was written to since.
+            // An earlier move left data of a source that has changed since.
             self.told = before;
             self.target.clear(self.of).await?;
             if !self.copy().await? {

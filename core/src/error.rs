@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Result of every fallible call in the domain and its ports.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of failure it is. One table per interface maps a kind to an exit code or a status.
+/// The kind of a failure. One table per interface maps a kind to an exit code or a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

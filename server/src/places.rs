@@ -65,9 +65,9 @@ impl Places {
         let waiting = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| full())?;
         let begun = Instant::now();
         let place = tokio::time::timeout(self.limit, Arc::clone(&self.at_work).acquire_owned());
-        let place = place.await.map_err(|_| {
-            unavailable("overloaded; nothing was done: retry in a second")
-        })?;
+        let place = place
+            .await
+            .map_err(|_| unavailable("overloaded; nothing was done: retry in a second"))?;
         let work = async move {
             let _places = (waiting, place);
             work.await
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// What waits longer than this waits for something that does not come.
+    /// Waiting longer than this means that the test hangs.
     const LIMIT: Duration = Duration::from_millis(20);
 
     /// Work that ends on a signal and reports that it runs.

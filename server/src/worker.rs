@@ -40,7 +40,11 @@ pub async fn run(
                 worked.jobs == 0
             }
             Err(error) if error.kind().is_retryable() => {
-                tracing::warn!(code = error.kind().code(), "jobs are paused and retried: {}", error.message());
+                tracing::warn!(
+                    code = error.kind().code(),
+                    "jobs are paused and retried: {}",
+                    error.message()
+                );
                 tokio::select! {
                     () = tokio::time::sleep(PATIENCE) => {}
                     _ = stopped.wait_for(|stopped| *stopped) => {}

@@ -22,7 +22,7 @@ use crate::store::PostgresStore;
 use crate::timed::Timed;
 use crate::vectors::{self, VectorWriter};
 
-/// What a memory's row tells.
+/// The row of a memory.
 #[derive(Clone, Copy)]
 struct Head {
     /// Number of the first snapshot that there was.

@@ -1,4 +1,4 @@
-//! What an operator has to know of the database.
+//! The health of the database.
 
 use std::time::Duration;
 
@@ -168,7 +168,7 @@ async fn identity(store: &PostgresStore, pool: &PgPool) -> Option<i64> {
     asked.fetch_one(&mut work).await.ok()
 }
 
-/// What is wrong with the replica. Reads are right without it.
+/// The problem of the replica. Reads are correct without it.
 async fn replica_problem(store: &PostgresStore, replica: &Replica) -> Option<String> {
     let asked = async {
         let mut work = store.begin(&store.inner.pool, READ, Bound::Worker).await?;

@@ -69,7 +69,7 @@ impl Listening {
         let Some(held) = &mut *connection else {
             let listener = within(options.connect_timeout, connect(options)).await?;
             *connection = Some(Heard { listener, quiet: false });
-            // What was enqueued before is not known here.
+            // Jobs that were enqueued before are unknown here.
             return Ok(());
         };
         held.quiet = true;

@@ -115,7 +115,7 @@ fn too_new(found: i64) -> Error {
     )
 }
 
-/// What the service may do: read and write rows, and nothing about the tables themselves.
+/// The grants of the service: it reads and writes rows, and cannot change tables.
 async fn grant(connection: &mut PgConnection, options: &PostgresOptions) -> sqlx::Result<()> {
     let Ok(service) = parse(&options.url, "postgres.url", true) else { return Ok(()) };
     let owner: String =

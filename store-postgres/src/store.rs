@@ -43,11 +43,11 @@ pub(crate) struct Inner {
 /// A snapshot, as a transaction begins one.
 pub(crate) const SNAPSHOT: &str = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// What a transaction may see.
+/// The rows that a transaction may see.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
     Scope(Uuid),
-    /// What belongs to a tenant as a whole.
+    /// Data of a whole tenant.
     Tenant(Uuid),
     /// One key and the name of its tenant: what a caller presented.
     Key(KeyId),

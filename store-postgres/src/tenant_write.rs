@@ -1,4 +1,4 @@
-//! What a batch of a tenant keeps and removes.
+//! Applies a batch of a tenant.
 
 use throughline_core::access::{ApiKey, AuditEntry, KeyUser};
 use throughline_core::context::Tier;

@@ -36,7 +36,7 @@ const FAILED: Judged =
     (ErrorKind::Unavailable, "Qdrant has failed: look into its log, then try again");
 const REFUSED: Judged = (ErrorKind::Internal, "Qdrant refused a request");
 
-/// What a server says whose disk has no room; its status is that of any failure.
+/// The message of a server whose disk is full; its status is not specific.
 const FULL_SAYS: &str = "no space left on device";
 
 /// Maps a driver error to what a caller can act on.

@@ -1,4 +1,4 @@
-//! What an operator should know of the server.
+//! The health of the server.
 
 use std::ops::RangeInclusive;
 
@@ -12,12 +12,12 @@ use crate::index::QdrantIndex;
 /// takes no heed of the condition under which they move.
 const SUPPORTED: RangeInclusive<u32> = 16..=18;
 
-/// What the server says of itself and of our collections.
+/// The state of the server and of the collections.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QdrantHealth {
     /// Version of the server; `None` while it is away.
     pub version: Option<String>,
-    /// What is wrong, in sentences for an operator; empty when all is well.
+    /// The problems, in sentences for an operator; empty if there are none.
     pub problems: Vec<String>,
 }
 
@@ -80,9 +80,7 @@ fn status_problem(name: &str, status: CollectionStatus) -> Option<String> {
              optimizer settings, to start that"
         }
         CollectionStatus::Red => "has failed: look into the log of the server",
-        CollectionStatus::UnknownCollectionStatus => {
-            "is in an unknown state"
-        }
+        CollectionStatus::UnknownCollectionStatus => "is in an unknown state",
     };
     Some(format!("the Qdrant collection `{name}` {state}"))
 }

@@ -1,16 +1,16 @@
-//! What an operator should know of the server.
+//! The health of the server.
 
 use redis::{Value, cmd};
 use throughline_core::{ErrorKind, Result};
 
 use crate::cache::RedisCache;
 
-/// What the server says of itself.
+/// The state of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RedisHealth {
     /// Version of the server; `None` while it is away.
     pub version: Option<String>,
-    /// What is wrong, in sentences for an operator; empty when all is well.
+    /// The problems, in sentences for an operator; empty if there are none.
     pub problems: Vec<String>,
 }
 

@@ -18,7 +18,7 @@ use crate::records::{At, bounded, mapped, stored_wrongly};
 use crate::store::SqliteStore;
 use crate::{lexical, vectors};
 
-/// What a memory's row tells.
+/// The row of a memory.
 #[derive(Clone, Copy)]
 struct Head {
     /// Number of the first snapshot that there was.

@@ -1,4 +1,4 @@
-//! What was answered to batches with an idempotency key: hashes and identities, no content.
+//! Stored responses of batches with an idempotency key: hashes and ids, no content.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::ports::{Applied, IDEMPOTENCY_KEPT, Idempotency};
@@ -18,7 +18,7 @@ fn oldest(now: Timestamp) -> Timestamp {
     Timestamp::from_micros(now.as_micros().saturating_sub(kept))
 }
 
-/// What was answered to the same batch before; `None` for one that is new.
+/// The earlier response to the same batch; `None` for a new one.
 pub(crate) fn answer(
     connection: &Connection,
     scope: &Scope,

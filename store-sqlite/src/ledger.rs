@@ -77,7 +77,9 @@ impl SqliteLedger {
             return Err(Error::new(
                 ErrorKind::SchemaTooNew,
                 format!(
-                    "{} was written by a newer version of Throughline: use that version", path.display()),
+                    "{} was written by a newer version of Throughline: use that version",
+                    path.display()
+                ),
             ));
         }
         Ok(Self { connection: Arc::new(Mutex::new(connection)) })
@@ -93,11 +95,9 @@ impl SqliteLedger {
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut connection).map_err(|error| error.during(operation))
         });
-        answer
-            .await
-            .map_err(|error| Error::internal(
-                "the task that writes the ledger ended early",
-            ).with_source(error))?
+        answer.await.map_err(|error| {
+            Error::internal("the task that writes the ledger ended early").with_source(error)
+        })?
     }
 }
 

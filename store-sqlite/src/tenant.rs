@@ -1,4 +1,4 @@
-//! What belongs to a tenant as a whole: each batch in a transaction of the writer.
+//! Data of a whole tenant: each batch in a transaction of the writer.
 
 use std::collections::BTreeSet;
 

@@ -9,7 +9,7 @@ use crate::ids::{KeyId, MAX_NAME_BYTES, TenantId, UserId, WorkspaceId, is_forbid
 use crate::ports::Rate;
 use crate::time::Timestamp;
 
-/// What a key begins with.
+/// The prefix of every key.
 const PREFIX: &str = "tl_";
 
 /// Which users a key is good for.
@@ -32,9 +32,9 @@ pub struct ApiKey {
     pub user: KeyUser,
     /// The workspace that it is bound to; `None` leaves the choice to the call.
     pub workspace: Option<WorkspaceId>,
-    /// What it permits.
+    /// Its permissions.
     pub permissions: Permissions,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
     /// How often it may be used; `None` is what the server's configuration says.
     pub rate: Option<Rate>,
@@ -54,16 +54,16 @@ pub struct ApiKey {
     pub version: u64,
 }
 
-/// What a key is to be.
+/// A key to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
     /// The user that it is bound to, or any.
     pub user: KeyUser,
     /// The workspace that it is bound to.
     pub workspace: Option<WorkspaceId>,
-    /// What it permits.
+    /// Its permissions.
     pub permissions: Permissions,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
     /// How often it may be used.
     pub rate: Option<Rate>,
@@ -152,7 +152,7 @@ impl Presented {
     }
 }
 
-/// What a presented key is good for.
+/// The result of checking a presented key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usable {
     /// Use it.

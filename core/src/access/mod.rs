@@ -132,7 +132,7 @@ pub struct Principal {
     pub user: Option<UserId>,
     /// The workspace, where the credential or the call says which.
     pub workspace: Option<WorkspaceId>,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Permissions,
 }
 
@@ -172,7 +172,7 @@ pub struct AuditEntry {
     pub at: Timestamp,
     /// By which key; `None` is the operator, by command line or as the local user.
     pub key: Option<KeyId>,
-    /// What was tried, such as `key.create` or `session.erase`.
+    /// The action, such as `key.create` or `session.erase`.
     pub action: String,
     /// To what: an opaque id, or a keyed hash of a caller's name.
     pub target: Option<String>,

@@ -255,7 +255,7 @@ impl AccessService {
             outcome: outcome.to_owned(),
         };
         let batch = TenantBatch::new(key.tenant.clone()).with(TenantWrite::Audit(entry));
-        // What was refused stays refused, also where it cannot be written down.
+        // A refusal stands even if the log entry fails.
         let _ = self.store.apply_tenant(batch).await;
     }
 

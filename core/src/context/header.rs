@@ -20,7 +20,7 @@ const MAX_PURPOSE_CHARS: usize = 120;
 pub struct ToolLine {
     /// The tool's name.
     pub name: String,
-    /// What it is for, in a few words.
+    /// Its purpose, in a few words.
     pub purpose: String,
 }
 
@@ -104,8 +104,10 @@ impl Header {
         let mut smaller = full(profile, standing_facts, &[], tokenizer);
         let tools = self.items.into_iter().filter(|item| item.kind == ItemKind::Tool);
         smaller.items.extend(tools.map(dropped));
-        smaller.warnings =
-            vec!["the tool directory is left out: header and turn leave too little of the budget".to_owned()];
+        smaller.warnings = vec![
+            "the tool directory is left out: header and turn leave too little of the budget"
+                .to_owned(),
+        ];
         smaller
     }
 

@@ -60,9 +60,9 @@ const WINDOW_FILES: usize = 40;
 pub struct AssembleRequest {
     /// The thread of the turn; it need not exist yet.
     pub session: SessionId,
-    /// What the user says now.
+    /// The user's message.
     pub user_turn: String,
-    /// What the turn wants; detected when not given.
+    /// The intent of the turn; detected when not given.
     pub intent: Option<Intent>,
     /// The size of the context; `full` when not given.
     pub tier: Option<Tier>,
@@ -77,7 +77,7 @@ pub struct AssembleRequest {
     pub guest: Option<Scope>,
     /// Tools to name in the header.
     pub tools: Vec<ToolLine>,
-    /// What recall does.
+    /// The parts of recall to use.
     pub recall: RecallOptions,
 }
 
@@ -102,7 +102,7 @@ impl AssembleRequest {
     }
 }
 
-/// What was found for a turn among messages.
+/// The messages found for a turn.
 #[derive(Default)]
 struct Found {
     /// Passages, best first.
@@ -110,7 +110,7 @@ struct Found {
     bearing: Bearing,
     /// Terms of a passage of the scope, on average.
     terms_of_each: f32,
-    /// What the user stated last, newest first.
+    /// The latest facts that the user stated, newest first.
     newest: Vec<UnitKey>,
     warning: Option<String>,
 }

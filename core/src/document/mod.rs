@@ -37,7 +37,7 @@ pub const MOST_BYTES: usize = 1 << 20;
 /// Snapshots of a memory that are kept where nothing else is configured.
 pub const DEFAULT_KEPT: u32 = 100;
 
-/// What holds for every document of a deployment.
+/// The limits of all documents of a deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentLimits {
     /// Most bytes of a text.
@@ -103,7 +103,7 @@ impl FromStr for Etag {
     }
 }
 
-/// What is known of a snapshot beside its text.
+/// The metadata of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotInfo {
     /// The vault of its memory.
@@ -127,7 +127,7 @@ pub struct SnapshotInfo {
 /// A document as it was put once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What is known of it.
+    /// Its metadata.
     pub info: SnapshotInfo,
     /// The whole document, as it was given.
     pub text: String,

@@ -49,11 +49,11 @@ pub struct PutDocument {
     pub actor: ActorId,
     /// The whole document.
     pub text: String,
-    /// What must be there.
+    /// The required current state.
     pub expected: Expected,
 }
 
-/// What a put did.
+/// The result of a put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutOutcome {
     /// The memory has its first snapshot.
@@ -69,7 +69,7 @@ pub enum PutOutcome {
 /// The answer to a put.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Put {
-    /// What it did.
+    /// What happened.
     pub outcome: PutOutcome,
     /// The snapshot that has the text.
     pub snapshot: Snapshot,
@@ -86,7 +86,7 @@ pub struct SectionText {
     pub text: String,
 }
 
-/// What changed between two snapshots.
+/// The difference between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentDiff {
     /// The one that it starts from.
@@ -122,7 +122,7 @@ impl DocumentService {
         Self { store, clock, ids, embeddings, contexts, limits }
     }
 
-    /// What holds for every document.
+    /// The limits of all documents.
     #[must_use]
     pub fn limits(&self) -> DocumentLimits {
         self.limits
@@ -270,7 +270,7 @@ impl DocumentService {
         Ok(found)
     }
 
-    /// What changed from one snapshot to another, or to the latest.
+    /// The difference between a snapshot and another, or the latest.
     ///
     /// # Errors
     /// `NotFound` for a snapshot that is not there; those of the store.
@@ -378,7 +378,7 @@ impl DocumentService {
 }
 
 impl Snapshot {
-    /// What its passages are indexed under while it is the latest.
+    /// The keys of its passages in the index while it is the latest.
     #[must_use]
     pub fn keys(&self) -> Vec<UnitKey> {
         let ordinals = (0..).take(document_passages(&self.text).len());

@@ -1,4 +1,4 @@
-//! What a document's text may be.
+//! Validation of a document's text.
 
 use crate::error::{Error, Result};
 

@@ -17,12 +17,12 @@ use crate::scope::Scope;
 /// Entries that are read at once.
 const PAGE: usize = 1_000;
 
-/// What a replay did.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Replayed {
     /// Entries that the store had not applied.
     pub entries: u64,
-    /// What they took.
+    /// The erased counts.
     pub erased: Erased,
 }
 

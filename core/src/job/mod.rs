@@ -57,9 +57,9 @@ impl std::str::FromStr for JobState {
 pub struct NewJob {
     /// Our id.
     pub id: JobId,
-    /// What to do, such as `embed`.
+    /// The kind of work, such as `embed`.
     pub kind: String,
-    /// What to do it to; equal kind and subject is one job while it is queued or running.
+    /// The subject; equal kind and subject is one job while it is queued or running.
     pub subject: String,
     /// Higher goes first.
     pub priority: i16,
@@ -74,9 +74,9 @@ pub struct Job {
     pub id: JobId,
     /// The scope whose rows it may touch.
     pub scope: Scope,
-    /// What to do.
+    /// The kind of work.
     pub kind: String,
-    /// What to do it to.
+    /// The subject.
     pub subject: String,
     /// Higher goes first.
     pub priority: i16,

@@ -21,9 +21,9 @@ use crate::tokens::PER_MESSAGE;
 pub struct ChatResult {
     /// The persona after it.
     pub persona: Persona,
-    /// What the user said.
+    /// The user's message.
     pub question: Conversation,
-    /// What the persona answered.
+    /// The persona's answer.
     pub answer: Conversation,
     /// Tokens of what was sent and of the answer.
     pub tokens_used: u64,

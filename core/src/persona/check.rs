@@ -14,7 +14,7 @@ use crate::ports::Tokenizer;
 /// Recommended limit of a prompt in tokens, so that most of the budget is left for the history.
 pub const PROMPT_GUIDELINE: u32 = 400;
 
-/// What a prompt lacks.
+/// A problem of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// It does not say who the model is to be.
@@ -120,9 +120,8 @@ pub fn findings(
         let why = format!("{temperature} varies answers, but the prompt asks for exact ones");
         found.push(Finding::Contradicts { setting: "temperature", why });
     } else if !no_creativity && VARIED.is_match(&whole) && temperature < COLD {
-        let why = format!(
-            "{temperature} does not vary answers, but the prompt asks for varied ones",
-        );
+        let why =
+            format!("{temperature} does not vary answers, but the prompt asks for varied ones",);
         found.push(Finding::Contradicts { setting: "temperature", why });
     }
     let asked = WORDS

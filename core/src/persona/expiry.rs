@@ -64,7 +64,7 @@ impl Persona {
         }
     }
 
-    /// What its user should know of its expiry.
+    /// The warning about its expiry.
     #[must_use]
     pub fn expiry_warning(&self, now: Timestamp) -> Option<String> {
         match self.status(now) {

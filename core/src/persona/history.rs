@@ -7,7 +7,7 @@ use crate::tokens::PER_MESSAGE;
 /// Share of what history may have, in per cent, from which on a conversation warns.
 pub const SOFT_LIMIT_PERCENT: u64 = 80;
 
-/// What of the history is sent.
+/// The part of the history that is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Trimmed<'m> {
     /// The messages, oldest first.

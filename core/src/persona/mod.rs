@@ -56,7 +56,7 @@ pub struct Persona {
     pub id: PersonaId,
     /// The session that its conversation is.
     pub session: SessionId,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
     /// The system prompt.
     pub system_prompt: String,
@@ -154,7 +154,7 @@ impl std::str::FromStr for BackupReason {
 pub struct BackupHead {
     /// Our id.
     pub id: BackupId,
-    /// What was backed up.
+    /// The persona.
     pub persona: PersonaId,
     /// The session of the persona, by whose erasure the backup goes.
     pub session: SessionId,
@@ -172,7 +172,7 @@ pub struct BackupHead {
 /// A backup of a persona.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
-    /// What it is of.
+    /// Its metadata.
     pub head: BackupHead,
     /// The export, as JSON.
     pub data: String,

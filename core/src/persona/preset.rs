@@ -18,9 +18,9 @@ const MAX_METADATA_BYTES: usize = 16 << 10;
 pub struct Preset {
     /// Its id.
     pub id: PresetId,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// The system prompt of its personas.
     pub system_prompt: String,
@@ -78,21 +78,21 @@ pub struct PresetView {
 pub struct NewPreset {
     /// Its id; one is made where it is not given.
     pub id: Option<PresetId>,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// The system prompt of its personas.
     pub system_prompt: String,
     /// The personality of its personas.
     pub default_personality: String,
-    /// What is not said has its default.
+    /// Missing values have their defaults.
     pub settings: Overrides,
     /// A JSON object.
     pub metadata: Option<String>,
 }
 
-/// What to change; what is `None` stays.
+/// The fields to change; `None` leaves a field as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PresetChange {
     /// A new name.

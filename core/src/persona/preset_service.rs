@@ -217,7 +217,9 @@ impl PresetService {
         let own = self.store.presets(scope).await?;
         there.extend(own.iter().filter(|preset| preset.is_active).map(|own| own.id.to_string()));
         Err(Error::not_found(format!(
-            "there is no preset with this id; available: {}", there.join(", "))))
+            "there is no preset with this id; available: {}",
+            there.join(", ")
+        )))
     }
 
     fn check(&self, preset: &Preset) -> Result<()> {

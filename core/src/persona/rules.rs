@@ -13,13 +13,13 @@ pub(super) const MAX_TAG_BYTES: usize = 64;
 /// A persona to make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewPersona {
-    /// What people call it.
+    /// A name for people.
     pub name: String,
     /// The system prompt.
     pub system_prompt: String,
     /// A description of the personality.
     pub personality: String,
-    /// What is not said has its default.
+    /// Missing values have their defaults.
     pub settings: Overrides,
     /// See [`Persona::memory`].
     pub memory: bool,
@@ -41,7 +41,7 @@ impl NewPersona {
     }
 }
 
-/// What to change; what is `None` stays.
+/// The fields to change; `None` leaves a field as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PersonaChange {
     /// A new name.

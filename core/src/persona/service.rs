@@ -24,10 +24,10 @@ pub(super) const ATTEMPTS: usize = 4;
 /// Personas that an error names where the one asked for is not there.
 const NAMED: usize = 10;
 
-/// What personas work with.
+/// The ports of personas.
 #[derive(Clone)]
 pub struct PersonaPorts {
-    /// What is kept.
+    /// The store.
     pub store: Arc<dyn Store>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -48,7 +48,7 @@ pub struct PersonaPorts {
 /// A stored item with the problems of its prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked<T> {
-    /// What was kept.
+    /// The stored item.
     pub value: T,
     /// The problems of its prompt.
     pub findings: Vec<Finding>,
@@ -270,7 +270,9 @@ impl PersonaService {
     pub async fn get(&self, scope: &Scope, id: PersonaId) -> Result<Persona> {
         match self.ports.store.persona(scope, id).await?.filter(Persona::is_active) {
             Some(persona) => Ok(persona),
-            None => Err(self.none(scope, ErrorKind::NotFound, "there is no context with this id").await?),
+            None => Err(self
+                .none(scope, ErrorKind::NotFound, "there is no context with this id")
+                .await?),
         }
     }
 

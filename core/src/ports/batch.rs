@@ -17,7 +17,7 @@ use crate::summary::Summary;
 use crate::time::Timestamp;
 use crate::usage::{UsageCounters, UsageDay};
 
-/// What a precondition is about.
+/// The subject of a precondition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RecordKey {
     /// A session; its version increases with every batch that writes to it.
@@ -147,7 +147,7 @@ pub struct WriteBatch {
     pub scope: Scope,
     /// When it was built.
     pub now: Timestamp,
-    /// What must hold.
+    /// The preconditions.
     pub preconditions: Vec<Precondition>,
     /// The space of the vectors of its index units; `None` when they were not embedded.
     ///
@@ -248,7 +248,7 @@ impl WriteBatch {
     }
 }
 
-/// What the store decided while it applied a batch.
+/// The decisions of the store while it applied a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
     /// One entry for each `AppendMessage`, in order.
@@ -257,7 +257,7 @@ pub struct Applied {
     pub facts: Vec<FactId>,
     /// Whether the batch was a repeat, and this is what was answered to the first.
     pub repeated: bool,
-    /// What its erasures took together.
+    /// The sum of its erasures.
     pub erased: Erased,
 }
 

@@ -1,4 +1,4 @@
-//! What replicas share and may lose: values that can be made again, and how often a thing was done.
+//! A cache that replicas share and may lose: values that can be computed again, and rate counters.
 //! Time is that of the backend's own clock, for clocks of replicas differ by minutes.
 
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub trait Cache: Send + Sync {
     /// afterwards stays, and so may one whose put finishes after this has returned.
     async fn invalidate(&self, scope: &Scope, tag: &str) -> Result<()>;
 
-    /// What an operator should know of the cache. One that is away is a problem to tell, not an error.
+    /// The state of the cache. An unavailable one is reported as a problem, not as an error.
     async fn cache_health(&self) -> Result<Health>;
 }
 
@@ -148,7 +148,7 @@ impl Bucket {
     }
 }
 
-/// What a limiter says.
+/// The decision of a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// It may be done, and is counted.

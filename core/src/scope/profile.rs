@@ -23,7 +23,7 @@ pub struct Profile {
     pub updated_at: Timestamp,
 }
 
-/// What to change; `None` leaves a part as it is, an empty text clears it.
+/// The fields to change; `None` leaves a field as it is, an empty text clears it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProfileChange {
     /// New rules.

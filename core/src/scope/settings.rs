@@ -66,7 +66,7 @@ pub struct TenantSettings {
     pub token_budget: Option<u32>,
     /// Size of a context; `None` is `full`.
     pub tier: Option<Tier>,
-    /// What is turned on or off; a flag that is not here is on.
+    /// The flags; a missing flag is on.
     pub flags: BTreeMap<Flag, bool>,
     /// Models by what they are for, such as `chat`.
     pub models: BTreeMap<String, String>,
@@ -78,7 +78,7 @@ pub struct TenantSettings {
     pub updated_at: Timestamp,
 }
 
-/// What to change; what is `None`, and what a map does not name, stays as it is.
+/// The fields to change; `None`, and keys missing in a map, stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SettingsChange {
     /// New token budget; the inner `None` is the tier's.
@@ -192,7 +192,7 @@ impl TenantSettings {
         self.flags.get(&flag).copied().unwrap_or(true)
     }
 
-    /// What recall does in this tenant.
+    /// The parts of recall that the tenant uses.
     #[must_use]
     pub fn recall(&self) -> RecallOptions {
         RecallOptions {

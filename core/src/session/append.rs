@@ -27,7 +27,7 @@ pub(crate) struct Ready {
     pub(crate) prepared: Vec<PreparedMessage>,
     /// They as they were before facts of the scope were read, if any were.
     pub(super) unresolved: Option<Vec<PreparedMessage>>,
-    /// What is written beside them.
+    /// The records to write with them.
     pub(super) beside: Vec<Write>,
     /// The space of their vectors.
     pub(super) space: Option<VectorSpace>,
@@ -91,7 +91,7 @@ pub fn prepare(
 }
 
 impl NewMessage {
-    /// What is wrong with the message, as the field and what is allowed there.
+    /// The problem of the message: the field and the allowed values.
     #[must_use]
     pub fn problem(&self) -> Option<(&'static str, String)> {
         let content = &self.content;

@@ -32,10 +32,10 @@ const SAID_BEFORE: usize = 64;
 /// Words that facts are looked up by for it.
 const MAX_WORDS: usize = 64;
 
-/// What an append did: one entry for each message, in order.
+/// The result of an append: one entry for each message, in order.
 pub type Appended = Vec<AppliedMessage>;
 
-/// What is special about an append.
+/// Options of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AppendOptions {
     /// Makes a repeat harmless.

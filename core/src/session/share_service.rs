@@ -91,7 +91,7 @@ impl ShareService {
         self.store.share_of(owner, session).await
     }
 
-    /// What is shared with a user.
+    /// The grants for a user.
     ///
     /// # Errors
     /// Those of the store.

@@ -12,7 +12,7 @@ pub enum Squeeze {
     OneLine,
 }
 
-/// What stands for text that was left out.
+/// The mark for omitted text.
 const GAP: &str = " … ";
 /// Longer texts are not squeezed: no form of them fits into a turn, and recall quotes passages.
 const MAX_BYTES: usize = 64 << 10;

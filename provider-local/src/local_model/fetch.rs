@@ -29,7 +29,7 @@ pub enum Source {
     File(PathBuf),
 }
 
-/// What is going on.
+/// The progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchStep {
     /// The package is being downloaded.
@@ -49,7 +49,7 @@ pub struct FetchProgress {
     pub total: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetched {
     /// The files were there; nothing was read from the source.

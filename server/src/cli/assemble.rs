@@ -51,7 +51,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     };
     let engine = Engine::open(config).await?;
     if let Some(embeddings) = &engine.embeddings {
-        // What cannot be indexed now is indexed later; meanwhile words find it.
+        // Texts that cannot be indexed now are indexed later; until then words find them.
         if let Err(error) = embeddings.catch_up_if_instant(&scope).await {
             tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
         }

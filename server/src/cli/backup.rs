@@ -49,9 +49,9 @@ pub(super) async fn backup(args: &BackupArgs, config: &Config, output: &Output) 
     .await?;
     bar.finish_and_clear();
     let file = args.to.display().to_string();
-    output.result(&Done { file: file.clone() }, || format!(
-        "the whole store is backed up to {file} and checked",
-    ))
+    output.result(&Done { file: file.clone() }, || {
+        format!("the whole store is backed up to {file} and checked",)
+    })
 }
 
 pub(super) async fn restore(args: &RestoreArgs, config: &Config, output: &Output) -> Result<()> {

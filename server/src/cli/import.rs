@@ -108,7 +108,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         imported.push(Imported { file: file_name, report, skipped: file.skipped });
     }
     let waiting = match &engine.embeddings {
-        // What is imported is in the store, also while the index is away.
+        // Imported messages are in the store even if the index is unavailable.
         Some(embeddings) => embeddings.waiting(&scope).await.unwrap_or_else(|error| {
             tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
             0

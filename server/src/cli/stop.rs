@@ -4,7 +4,7 @@
 pub(super) async fn stop_signal() {
     let interrupted = async {
         if tokio::signal::ctrl_c().await.is_err() {
-            // What cannot hear signals runs until it is killed.
+            // Without signal handling the process runs until it is killed.
             std::future::pending::<()>().await;
         }
     };

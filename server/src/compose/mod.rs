@@ -73,13 +73,13 @@ pub struct Engine {
     pub names: LedgerIdentity,
     /// Erasure, with everything that was derived.
     pub erase: EraseService,
-    /// What the ledger of erasures said that the store had not done when it was opened.
+    /// The erasures that were repeated when the store was opened.
     pub replayed: Replayed,
     /// Vectors and the jobs that make them; `None` when recall uses words only.
     pub embeddings: Option<EmbeddingService>,
     /// The store itself, for operations.
     pub store: Arc<dyn Store>,
-    /// What is beside the store, for operations.
+    /// The vector index and the cache, for operations.
     pub beside: Beside,
     /// The tokenizer of budgets.
     pub tokenizer: Arc<dyn Tokenizer>,
@@ -92,7 +92,7 @@ pub struct Engine {
 /// An embedder, and the index that keeps its vectors.
 pub type Meaning = (Arc<dyn Embedder>, Arc<dyn VectorIndex>, Placement);
 
-/// What a combination has beside its store.
+/// The optional backends of a combination.
 #[derive(Clone, Default)]
 pub struct Beside {
     /// A vector index on a server of its own.
@@ -105,7 +105,7 @@ pub struct Beside {
     pub limiter: Option<Arc<dyn RateLimiter>>,
 }
 
-/// What is special about an opening.
+/// Options for opening.
 #[derive(Clone, Copy, Default)]
 struct How {
     /// The ledger that is there is taken for the store's.
@@ -114,11 +114,11 @@ struct How {
     measured: bool,
 }
 
-/// What an engine works on.
+/// The backends of an engine.
 pub struct Ports {
-    /// What is kept.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// What was erased.
+    /// The ledger of erasures.
     pub ledger: Arc<dyn ErasureLedger>,
     /// Whose ledger it is.
     pub names: LedgerIdentity,
@@ -134,7 +134,7 @@ pub struct Ports {
     pub tokenizer: Arc<dyn Tokenizer>,
     /// Jobs of one tenant that are done in a time; `None` for no limit.
     pub jobs: Option<Rate>,
-    /// What holds for every document of a memory.
+    /// The limits of all documents.
     pub documents: DocumentLimits,
     /// How much there may be of personas.
     pub personas: PersonaLimits,

@@ -1,4 +1,4 @@
-//! What the documents of memories may take.
+//! Limits of documents.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What the HTTP interface and background work may take.
+//! Limits of the HTTP interface and of background jobs.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! What is logged.
+//! Settings of the log.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What MCP clients are shown.
+//! Settings of MCP.
 
 use axum::http::uri::Authority;
 use schemars::JsonSchema;

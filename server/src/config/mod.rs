@@ -503,7 +503,7 @@ impl Layers {
         if file.is_file() {
             figment = figment.merge(Toml::file_exact(file));
         }
-        // What `cargo xtask services up` exports is for tests, in the same shell.
+        // `cargo xtask services up` exports variables for tests in the same shell.
         let environment = Env::prefixed(ENV_PREFIX).filter(|key| !key.starts_with("TEST_"));
         figment = figment.merge(environment.split("__"));
         for (key, value) in &self.flags {

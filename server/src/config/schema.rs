@@ -8,7 +8,7 @@ use throughline_core::{Error, Result};
 
 use super::{Config, ENV_PREFIX};
 
-/// What the reference begins with; the rest is made.
+/// The introduction of the reference; the rest is generated.
 const INTRODUCTION: &str = "\
 <!-- Made by `throughline config schema --markdown`: change the comments in server/src/config/mod.rs. -->
 

@@ -20,7 +20,7 @@ pub(super) const USER_HEADER: &str = "throughline-user";
 /// Header by which a key that is bound to no workspace names one.
 pub(super) const WORKSPACE_HEADER: &str = "throughline-workspace";
 
-/// What a handler needs a caller to be permitted.
+/// The permission that a handler requires.
 pub(super) trait Needs: Send + Sync + 'static {
     /// The permission; `None` for any good credential.
     const PERMISSION: Option<Permission>;
@@ -174,7 +174,9 @@ async fn admit(app: &App, identity: &Identity) -> Result<()> {
             Err(Error::new(
                 ErrorKind::RateLimited,
                 format!(
-                    "this key is limited to {} calls in {:?}: retry later", rate.most, rate.per),
+                    "this key is limited to {} calls in {:?}: retry later",
+                    rate.most, rate.per
+                ),
             )
             .with_retry_after(retry_after))
         }

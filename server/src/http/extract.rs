@@ -1,4 +1,4 @@
-//! What handlers take from a request, each with an error that names the field.
+//! Extractors of request parts; each error names the field.
 
 use std::marker::PhantomData;
 
@@ -71,7 +71,7 @@ pub(super) async fn read_body(request: Request, app: &App) -> Result<Bytes, Fail
 
 /// A JSON body.
 pub(super) struct Body<T> {
-    /// What it says.
+    /// Its content.
     pub value: T,
     /// Hash of its bytes.
     hash: [u8; 32],

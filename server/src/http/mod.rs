@@ -94,15 +94,14 @@ fn router(app: &App) -> Result<Router> {
             ))
         })
         .method_not_allowed_fallback(async || {
-            let error = Error::invalid(
-                "this path does not support the method: /docs lists the operations",
-            );
+            let error =
+                Error::invalid("this path does not support the method: /docs lists the operations");
             Failure::of_status(StatusCode::METHOD_NOT_ALLOWED, error)
         });
     Ok(surrounded(router, app))
 }
 
-/// What a worker shows of itself as one router: health and metrics.
+/// The router of a worker: health and metrics.
 fn operations(app: &App) -> Router {
     surrounded(Router::from(routers().0), app)
 }

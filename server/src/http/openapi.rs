@@ -13,9 +13,9 @@ use super::problem::Problem;
 /// Most characters of a name, and what it looks like: no white space around it, no control characters.
 const MAX_NAME: usize = 200;
 const NAME: &str = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$";
-/// What the id of a key looks like.
+/// The pattern of key ids.
 const KEY_ID: &str = "^[0-9a-f]{16}$";
-/// What the id of a preset looks like.
+/// The pattern of preset ids.
 const PRESET_ID: &str = "^[a-z0-9-]+$";
 /// Operations that heed an `Idempotency-Key`.
 const REPEATED: &[&str] = &[
@@ -33,8 +33,11 @@ const ANY: &[(&str, &str)] = &[
 /// Statuses of operations that know their caller.
 const SECURED: &[(&str, &str)] = &[
     ("401", "The key is missing or not valid"),
-    ("403", "The key does not have the permission, or is not bound to the user or workspace of \
-         the call"),
+    (
+        "403",
+        "The key does not have the permission, or is not bound to the user or workspace of \
+         the call",
+    ),
     ("429", "The key exceeded its rate: retry after `Retry-After`"),
 ];
 /// Statuses of operations on something that has an id.
@@ -75,7 +78,7 @@ pub(super) fn base() -> OpenApi {
     Document::openapi()
 }
 
-/// What is true of every operation, added once all of them are there.
+/// Parts that all operations share, added after all are registered.
 pub(super) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let (most, looks) = match path.as_str() {

@@ -50,7 +50,7 @@ pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
     })
 }
 
-/// What a worker shows of itself: bound, and can be served.
+/// The bound server of a worker's health and metrics.
 pub struct Shown {
     listener: TcpListener,
     app: App,
@@ -108,7 +108,8 @@ fn address(listener: &TcpListener) -> Result<SocketAddr> {
 }
 
 fn failed(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "the listener failed: restart the service").with_source(error)
+    Error::new(ErrorKind::Unavailable, "the listener failed: restart the service")
+        .with_source(error)
 }
 
 impl Shown {
@@ -134,9 +135,8 @@ impl Shown {
 }
 
 fn install_metrics() -> Result<PrometheusHandle> {
-    let broken = |error| Error::internal(
-        "the metrics recorder cannot be installed",
-    ).with_source(error);
+    let broken =
+        |error| Error::internal("the metrics recorder cannot be installed").with_source(error);
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
         .and_then(|builder| {
@@ -190,7 +190,7 @@ impl Served {
         };
         let finished = async {
             let served = axum::serve(listener, router).with_graceful_shutdown(signalled).await;
-            // What its caller did not wait for.
+            // Wait for operations that continue in the background.
             app.places.finish().await;
             served
         };
@@ -204,13 +204,13 @@ impl Served {
         if let Err(error) = beside.await {
             tracing::error!("background work panicked: {error}");
         }
-        // What requests used that were still at work when the meter was stopped.
+        // Save the usage of requests that still ran when the meter stopped.
         app.usage.write().await;
         served.map_err(failed)
     }
 }
 
-/// What runs beside requests: the count of use, the upkeep of metrics, and jobs.
+/// The background tasks of the service: usage counts, upkeep of metrics, and jobs.
 async fn run_beside(app: App, with_worker: bool, stopped: watch::Receiver<bool>) {
     let jobs = async {
         if !with_worker {

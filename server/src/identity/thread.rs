@@ -7,7 +7,7 @@ use throughline_core::{Error, ErrorKind, Result, Scope};
 use super::Identity;
 use crate::compose::Engine;
 
-/// What the id of a shared session begins with; the id of its grant follows.
+/// The prefix of a shared session's id; the id of its grant follows.
 const SHARE: &str = "share:";
 
 /// Whether an id can only be that of a shared session.

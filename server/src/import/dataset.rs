@@ -14,7 +14,7 @@ use super::{ImportFile, ImportSession, Problem, json};
 /// A question about a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// What is asked.
+    /// The question.
     pub question: String,
     /// The expected answer, for people; evaluation uses the evidence only.
     pub answer: Option<String>,

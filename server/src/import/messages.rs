@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for Content {
 
 pub(super) fn role<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Role, D::Error> {
     match String::deserialize(deserializer)?.as_str() {
-        // What OpenAI calls developer was called system before.
+        // OpenAI's role `developer` was called `system` before.
         "developer" => Ok(Role::System),
         "function" => Ok(Role::Tool),
         text => text.parse().map_err(de::Error::custom),

@@ -92,7 +92,7 @@ pub fn read_bytes(bytes: &[u8], name: &str) -> Result<ImportFile> {
     parse(Cursor::new(bytes), &Reading::default(), &default).map_err(|problem| problem.of(name))
 }
 
-/// What is wrong with a file, and where.
+/// A problem of a file, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Problem {
     line: Option<usize>,
@@ -153,7 +153,7 @@ fn json<'t, T: Deserialize<'t>>(text: &'t str, before: usize) -> std::result::Re
     Ok(value)
 }
 
-/// What is wrong with JSON that begins after `before` lines, at a path in it.
+/// The problem of JSON that begins after `before` lines, at a path in it.
 fn problem_at(path: &str, error: &serde_json::Error, before: usize) -> Problem {
     let field = if matches!(path, "." | "?") { "" } else { path };
     // serde_json ends its message with the position, which we put in front.

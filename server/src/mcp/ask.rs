@@ -42,7 +42,7 @@ pub(super) async fn shielded<T>(
     outcome.unwrap_or_else(|_| Err(ErrorData::internal_error("the call failed", None)))
 }
 
-/// What came of a question.
+/// The outcome of a question.
 pub(super) enum Asked {
     /// Each question has an answer of the right shape.
     Answered(InputResponses),
@@ -206,7 +206,7 @@ fn require(context: &RequestContext<RoleServer>, question: &InputRequest) -> Res
     Err(missing(question))
 }
 
-/// What a client lacks that cannot answer this.
+/// The capability that a client needs to answer this.
 pub(super) fn missing(question: &InputRequest) -> ErrorData {
     let missing = match question {
         InputRequest::CreateMessage(_) => ClientCapabilities::builder().enable_sampling().build(),

@@ -28,13 +28,13 @@ const PROVE_EVERY: Duration = Duration::from_secs(30);
 /// Most resources that a session or a subscription watches: each is read to see whether it changed.
 const MOST_WATCHED: usize = 100;
 
-/// What is there: something with this hash, or nothing.
+/// The state of a resource: a hash, or missing.
 pub(super) type Mark = Option<blake3::Hash>;
 
-/// What was seen of a thing.
+/// The last known state of a resource.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
-    /// What it was, once somebody looked.
+    /// The state at the last check.
     mark: Option<Mark>,
     /// Whether that was so before its client was told that it is watched. Else the first call that writes counts as
     /// a change, for it may have come before the look.
@@ -114,7 +114,7 @@ impl Watched {
     }
 }
 
-/// What is to be told.
+/// The pending notifications.
 #[derive(Debug, PartialEq, Eq)]
 enum What {
     /// The resource with this URI changed.
@@ -123,10 +123,10 @@ enum What {
     List,
 }
 
-/// What was read, where there was a place for it.
+/// The result of a check, if there was capacity for it.
 type Spared<T> = Result<Option<T>>;
 
-/// What a look saw.
+/// The result of a check.
 #[derive(Debug, Default)]
 struct Look {
     told: Vec<What>,
@@ -137,7 +137,7 @@ struct Look {
 }
 
 impl Look {
-    /// What there is, if it was seen: what cannot be read hides nothing else.
+    /// The list, if it could be read; an unreadable resource does not hide the others.
     fn at<T>(&mut self, read: Spared<T>) -> Option<T> {
         let seen = read.unwrap_or_else(|error| {
             self.failed.get_or_insert(error);
@@ -231,7 +231,11 @@ impl Listener {
             && !self.is_failing
         {
             let code = error.kind().code();
-            tracing::warn!(code, "subscribed resources were not checked for changes: {}", error.message());
+            tracing::warn!(
+                code,
+                "subscribed resources were not checked for changes: {}",
+                error.message()
+            );
         }
         self.is_failing = look.failed.is_some();
         Ok(Some(look.told))

@@ -82,13 +82,13 @@ const OF_SETS: [(ToolSet, &str); 2] = [
 #[derive(Clone)]
 pub(crate) struct Server {
     shared: Arc<Inner>,
-    /// What the client of the process watches. What sessions over HTTP do is in their records.
+    /// The subscriptions of the client of this process. Those of HTTP sessions are in their records.
     watched: Watched,
     /// Whether the session has begun.
     begun: Arc<AtomicBool>,
 }
 
-/// What [`Server`] points at.
+/// The shared state of [`Server`].
 pub(crate) struct Inner {
     /// Core's services.
     engine: Engine,
@@ -116,7 +116,7 @@ pub(crate) struct Inner {
     slice: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What is around a server.
+/// The environment of a server.
 pub(crate) struct Around {
     /// The user of the process, where the transport does not tell who calls.
     pub local: Option<Scope>,
@@ -321,7 +321,11 @@ impl Server {
                 server.engine.work(SLICE).await
             };
             if let Err(error) = worked.await {
-                tracing::warn!(code = error.kind().code(), "pending jobs did not run: {}", error.message());
+                tracing::warn!(
+                    code = error.kind().code(),
+                    "pending jobs did not run: {}",
+                    error.message()
+                );
             }
         });
     }
@@ -338,7 +342,7 @@ impl Server {
         self.records.session(&extensions.get::<axum::http::request::Parts>()?.headers)
     }
 
-    /// What the session of a request watches.
+    /// The subscriptions of the session of a request.
     fn watched(&self, extensions: &Extensions) -> Watched {
         let session = self.recorded(extensions);
         session.map_or_else(|| self.watched.clone(), |session| session.watched)
@@ -388,7 +392,9 @@ fn first_page(request: Option<&PaginatedRequestParams>) -> Result<(), ErrorData>
     match request.and_then(|request| request.cursor.as_deref()) {
         None => Ok(()),
         Some(_) => Err(ErrorData::invalid_params(
-            "cursor: not valid for this list; start without one", None)),
+            "cursor: not valid for this list; start without one",
+            None,
+        )),
     }
 }
 

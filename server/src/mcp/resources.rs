@@ -62,9 +62,9 @@ pub(super) async fn list(
     if server.has(ToolSet::Persona) {
         let offset = match cursor {
             None => 0,
-            Some(cursor) => cursor
-                .parse()
-                .map_err(|_| Error::invalid("cursor: not valid for this list; start without one"))?,
+            Some(cursor) => cursor.parse().map_err(|_| {
+                Error::invalid("cursor: not valid for this list; start without one")
+            })?,
         };
         if offset == 0 {
             found.extend(SINGLE.map(|(path, name, description)| {
@@ -121,7 +121,7 @@ pub(super) fn unknown() -> Error {
     Error::not_found("there is no such resource: resources/list lists all of them")
 }
 
-/// What is at a path now.
+/// The current state of a path.
 ///
 /// # Errors
 /// Those of the store.
@@ -154,7 +154,7 @@ pub(super) async fn mark_of_list(server: &Server, who: &Identity) -> Result<Mark
     Ok(Some(hasher.finalize()))
 }
 
-/// What a URI stands for.
+/// Reads the resource of a URI.
 ///
 /// # Errors
 /// `NotFound`, for another tenant's as well; those of the store.

@@ -36,7 +36,7 @@ const NO_MODEL: &str = "no model can answer: this client does not offer `samplin
 /// The model of the client that calls.
 struct ClientModel<'c> {
     call: &'c Call,
-    /// What the client has to answer first, where it does so by calling again.
+    /// The question that the client must answer by calling again.
     open: Mutex<Option<InputRequests>>,
 }
 
@@ -83,7 +83,7 @@ fn question(request: &ChatModelRequest) -> InputRequest {
     InputRequest::CreateMessage(CreateMessageRequest::new(params))
 }
 
-/// What the client's model said.
+/// The answer of the client's model.
 ///
 /// # Errors
 /// `Declined` where that is nothing.
@@ -125,7 +125,7 @@ fn declined(error: ErrorData) -> Error {
     }
 }
 
-/// What came of asking for an answer.
+/// The outcome of asking for an answer.
 pub(super) enum Sampled {
     /// There is one.
     Answered(Box<Answered>),
@@ -139,7 +139,7 @@ pub(super) struct Answered {
     pub receipt: ChatReceipt,
     /// The answer.
     pub answer: ChatAnswer,
-    /// What was said of the turn.
+    /// Warnings about the turn.
     pub warnings: Vec<String>,
 }
 
@@ -179,9 +179,11 @@ pub(super) fn brought(
 ) -> Result<Option<Answered>> {
     let given = call.answers.as_ref().and_then(|answers| answers.get(ANSWER));
     let (Some(given), Some(state)) = (given, &call.state) else { return Ok(None) };
-    let foreign = |_| Error::invalid(
-        "requestState does not belong to this call, or has expired: call again without it",
-    );
+    let foreign = |_| {
+        Error::invalid(
+            "requestState does not belong to this call, or has expired: call again without it",
+        )
+    };
     let purpose = purpose(scope, persona, message);
     let asked: Asked = call.server.sealed.open(&purpose, state).map_err(foreign)?;
     let Ok(answer) = serde_json::from_value(given.clone()) else { return Ok(None) };
@@ -189,7 +191,7 @@ pub(super) fn brought(
     Ok(Some(Answered { receipt, answer: told(answer)?, warnings: asked.warnings }))
 }
 
-/// What a state is bound to: who asks whom what.
+/// The binding of a state: caller, persona and message.
 fn purpose(scope: &Scope, persona: PersonaId, message: &str) -> String {
     let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
     let parts = [scope.tenant.as_str(), scope.user.as_str(), workspace, message];

@@ -119,10 +119,10 @@ impl Record {
     }
 }
 
-/// What works for a session has of it.
+/// Handle for the tasks of one session.
 pub(super) struct Session {
     pub(super) id: String,
-    /// What its client watches.
+    /// Its subscriptions.
     pub(super) watched: Watched,
     /// Until when.
     pub(super) life: CancellationToken,
@@ -235,7 +235,7 @@ impl Records {
             }
             (Arc::clone(&record.open), record.closing.clone())
         };
-        // What rmcp held of it is gone before it is made anew.
+        // Free what rmcp holds of the session before it is created again.
         closing.close();
         closing.wait().await;
         Some(open)
@@ -412,7 +412,11 @@ impl SessionStore for Records {
         self.keep(id, Record::new(owner.clone(), state.clone(), self.clock.now()));
         if let Err(error) = self.share(&owner, id, &bytes).await {
             let code = error.kind().code();
-            tracing::warn!(code, "a session could not be saved to the shared cache: {}", error.message());
+            tracing::warn!(
+                code,
+                "a session could not be saved to the shared cache: {}",
+                error.message()
+            );
         }
         Ok(())
     }
@@ -421,7 +425,11 @@ impl SessionStore for Records {
         let owner = CALLER.try_with(Clone::clone)?;
         if let Err(error) = self.forget(&owner, id).await {
             let code = error.kind().code();
-            tracing::warn!(code, "the end of a session could not be saved to the shared cache: {}", error.message());
+            tracing::warn!(
+                code,
+                "the end of a session could not be saved to the shared cache: {}",
+                error.message()
+            );
         }
         Ok(())
     }

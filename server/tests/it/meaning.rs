@@ -150,9 +150,6 @@ mod local_model {
         let output = throughline.run(&asked);
         assert!(output.status.success());
         let said = stderr(&output);
-        assert!(
-            said.contains("throughline model fetch") && said.contains("words only"),
-            "{said}"
-        );
+        assert!(said.contains("throughline model fetch") && said.contains("words only"), "{said}");
     }
 }

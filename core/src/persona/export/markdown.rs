@@ -73,7 +73,7 @@ fn fenced(text: &mut String, content: &str) {
 
 type Fields = Map<String, Value>;
 
-/// What is read so far.
+/// The parts read so far.
 #[derive(Default)]
 struct Reading {
     whole: Fields,
@@ -81,7 +81,7 @@ struct Reading {
     messages: Vec<Value>,
     /// Fields of the message at hand.
     message: Option<Fields>,
-    /// What the next text is.
+    /// The kind of the next text.
     next: Option<&'static str>,
 }
 
@@ -165,10 +165,9 @@ impl Reading {
                 let tags = value.split(',').map(str::trim).filter(|tag| !tag.is_empty());
                 tags.collect()
             }
-            name if BARE.contains(&name) => serde_json::from_str(value)
-                .map_err(|_| Error::invalid(format!(
-                    "line {at}: this value is not valid for {name}",
-                )))?,
+            name if BARE.contains(&name) => serde_json::from_str(value).map_err(|_| {
+                Error::invalid(format!("line {at}: this value is not valid for {name}",))
+            })?,
             _ => Value::from(value),
         };
         let fields = match &mut self.message {

@@ -1,4 +1,4 @@
-//! What the configuration, the file system and the machine tell without a store being opened.
+//! Checks of the configuration, the file system and the machine, without opening the store.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::config::{Config, Layers, StoreKind};
 const LEAST_FREE: u64 = 64 << 20;
 const LITTLE_FREE: u64 = 1 << 30;
 
-/// What the settings are from.
+/// The layers of the settings.
 pub(super) fn layers(layers: &Layers) -> Result<String> {
     let explained = layers.explain()?;
     let mut names: Vec<&str> = Vec::new();

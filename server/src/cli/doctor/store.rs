@@ -1,4 +1,4 @@
-//! What the store tells once it is open, and what works beside it.
+//! Checks of the open store, the vector index and the cache.
 
 use std::time::{Duration, Instant};
 
@@ -92,11 +92,10 @@ fn clock(checks: &mut Checks, config: &Config, engine: &Engine) {
     let apart = engine.clock.now().as_micros().abs_diff(machine.as_micros());
     let skew = Duration::from_micros(apart);
     if machine < WRITTEN {
-        let said =
-            format!(
-                "the machine's clock shows {machine}: set it, because messages get their times \
+        let said = format!(
+            "the machine's clock shows {machine}: set it, because messages get their times \
                  from it",
-            );
+        );
         checks.problem("clock", ErrorKind::Unavailable, said);
     } else if config.store == StoreKind::Postgres && skew > SKEW {
         let said = format!(
@@ -135,9 +134,10 @@ async fn waiting(checks: &mut Checks, embeddings: &EmbeddingService, scopes: &[S
     }
     let looked_at = format!("of the {} scopes that were checked", grouped(scopes.len() as u64));
     if waiting == 0 {
-        checks.ok("vector index", format!(
-            "reachable, and no text {looked_at} waits to be embedded",
-        ));
+        checks.ok(
+            "vector index",
+            format!("reachable, and no text {looked_at} waits to be embedded",),
+        );
     } else {
         let said = format!(
             "{} texts {looked_at} wait to be embedded: run `throughline worker`; until then they \

@@ -111,9 +111,7 @@ impl NewKeyJson {
             (Some(user), false) => KeyUser::Is(UserId::new(user)?),
             (None, true) => KeyUser::Any,
             _ => {
-                return Err(Error::invalid(
-                    "give exactly one of `user` and `any_user`",
-                ));
+                return Err(Error::invalid("give exactly one of `user` and `any_user`"));
             }
         };
         Ok(NewKey {

@@ -1,4 +1,4 @@
-//! What was said.
+//! Messages of a session.
 
 use axum::Json;
 use axum::extract::State;
@@ -35,7 +35,7 @@ pub(crate) enum RoleJson {
     User,
     /// The model.
     Assistant,
-    /// What a tool returned.
+    /// The result of a tool.
     Tool,
 }
 
@@ -311,9 +311,7 @@ async fn erase(
             app.engine.erase.messages_before(&scope, &session, before).await?
         }
         _ => {
-            return Err(
-                Error::invalid("give exactly one of `ids` and `before`").into()
-            );
+            return Err(Error::invalid("give exactly one of `ids` and `before`").into());
         }
     };
     app.audit(&caller, "messages.erase", app.pseudonym(&scope, &session)).await;

@@ -112,7 +112,7 @@ fn raw(value: &serde_json::Value) -> Result<String> {
         .map_err(|error| Error::internal("a JSON value has no text").with_source(error))
 }
 
-/// What was kept as text, as JSON again.
+/// Stored text, parsed as JSON.
 fn cooked(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_default()
 }

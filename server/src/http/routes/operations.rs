@@ -1,4 +1,4 @@
-//! What operators and machines ask: whether it lives, whether it is ready, what it measures.
+//! Operations for operators and machines: liveness, readiness, metrics.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! What is true of a user in every turn.
+//! The rules and the profile card of a user.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! What holds for every user of a tenant.
+//! The settings of a tenant.
 
 use std::collections::BTreeMap;
 

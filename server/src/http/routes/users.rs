@@ -1,4 +1,4 @@
-//! What concerns a user as a whole: use, background work, erasure.
+//! Operations on a whole user: usage, background jobs, erasure.
 
 use axum::Json;
 use axum::extract::State;

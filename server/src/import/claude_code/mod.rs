@@ -61,7 +61,7 @@ struct Message {
     content: Value,
 }
 
-/// What a user typed while an answer was being written is kept as one of these.
+/// The log keeps input that a user typed during an answer as one of these.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Attachment {

@@ -87,8 +87,12 @@ async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
     };
     let done = call.server.engine.documents.put(&scope, put).await?;
     let changed = matches!(done.outcome, PutOutcome::Created | PutOutcome::Added);
-    let text = if changed { "Stored." } else { "The document already has this text: nothing was \
-         written." };
+    let text = if changed {
+        "Stored."
+    } else {
+        "The document already has this text: nothing was \
+         written."
+    };
     let info = done.snapshot.info;
     let (context_id, etag) = (info.context.to_string(), info.etag.to_string());
     Outcome::done(text, &PutDone { context_id, etag, changed })

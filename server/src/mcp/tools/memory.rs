@@ -1,4 +1,4 @@
-//! What is remembered: facts, recall, and the contexts of turns.
+//! Tools for facts, recall, and the contexts of turns.
 
 use std::fmt::Write;
 

@@ -194,10 +194,7 @@ async fn delete(
         }
         (None, None, true) => personas.clear(&scope, id).await?,
         _ => {
-            return Err(Error::invalid(
-                "give exactly one of `ids`, `older_than` and `all`",
-            )
-            .into());
+            return Err(Error::invalid("give exactly one of `ids`, `older_than` and `all`").into());
         }
     };
     app.audit(&caller, "conversations.erase", id.to_string()).await;

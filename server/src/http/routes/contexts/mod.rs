@@ -76,7 +76,7 @@ struct How {
 pub(crate) struct DeletedJson {
     /// The context, which can be restored until its grace period ends.
     context: Option<ContextJson>,
-    /// What was erased.
+    /// The erased counts.
     erased: Option<ErasedJson>,
 }
 
@@ -132,9 +132,8 @@ async fn create(
             personas.create_from_preset(&scope, from, idempotency).await?
         }
         None => {
-            let lacking = |field: &str| {
-                Error::invalid(format!("{field}: is required without preset_id"))
-            };
+            let lacking =
+                |field: &str| Error::invalid(format!("{field}: is required without preset_id"));
             let new = NewPersona {
                 name: new.name.ok_or_else(|| lacking("name"))?,
                 system_prompt: new.system_prompt.ok_or_else(|| lacking("system_prompt"))?,

@@ -25,16 +25,14 @@ fn parsed(tags: &[String]) -> Vec<Etag> {
     tags.iter().filter_map(|tag| tag.parse().ok()).collect()
 }
 
-/// What a put expects to be there.
+/// The precondition of a put.
 pub(super) fn expected(headers: &HeaderMap) -> Result<Expected> {
     match (tags(headers, IF_MATCH), tags(headers, IF_NONE_MATCH)) {
         (None, None) => Ok(Expected::Anything),
         (Some(tags), None) if tags == ["*"] => Ok(Expected::Present),
         (Some(tags), None) => Ok(Expected::OneOf(parsed(&tags))),
         (None, Some(tags)) if tags == ["*"] => Ok(Expected::Absent),
-        _ => Err(Error::invalid(
-            "send `If-Match` with an etag or `If-None-Match: *`, not both",
-        )),
+        _ => Err(Error::invalid("send `If-Match` with an etag or `If-None-Match: *`, not both")),
     }
 }
 

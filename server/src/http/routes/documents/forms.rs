@@ -1,4 +1,4 @@
-//! What documents look like on the wire.
+//! The wire types of documents.
 
 use axum::Json;
 use axum::extract::{FromRequest, Request};
@@ -104,7 +104,7 @@ impl PutJson {
     }
 }
 
-/// What tells a snapshot in the headers of any answer about it.
+/// The headers that identify a snapshot in every response about it.
 pub(super) fn told(info: &SnapshotInfo) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::ETAG, etag(&info.etag));

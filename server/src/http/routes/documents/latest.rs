@@ -26,7 +26,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(put, show)).routes(routes!(erase))
 }
 
-/// What is said of a document that is put.
+/// The parameters of a put.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

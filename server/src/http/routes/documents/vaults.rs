@@ -117,7 +117,7 @@ async fn memories(
     Ok(Json(asked.list(found, MemoryJson::from)))
 }
 
-/// What is searched for.
+/// The parameters of a search.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -226,7 +226,8 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         | Action::Backups
         | Action::Export => {}
     }
-    let id = asked.context_id.ok_or_else(|| Error::invalid("contextId: required for this action"))?;
+    let id =
+        asked.context_id.ok_or_else(|| Error::invalid("contextId: required for this action"))?;
     let id = personas.id_of(&scope, &id).await?;
     Ok(match action {
         Action::Update => {
@@ -252,8 +253,11 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         Action::Delete => {
             let gone = personas.delete(&scope, id, asked.version).await?;
             call.who.audit(&call.server.engine, "context.delete", id.to_string()).await;
-            shown(&gone, "Deleted, after a backup; `restore` brings it back until its grace period \
-                 ends")
+            shown(
+                &gone,
+                "Deleted, after a backup; `restore` brings it back until its grace period \
+                 ends",
+            )
         }
         Action::Extend => shown(&personas.extend(&scope, id, asked.expiry_days).await?, "Extended"),
         Action::Restore if asked.backup_id.is_some() => {
