@@ -96,7 +96,7 @@ impl FromStr for Intent {
         Self::ALL.into_iter().find(|intent| intent.as_str() == text).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::as_str).join(", ");
             Error::invalid(format!(
-                "unknown intent: use one of {allowed}, or leave it out to have it detected",
+                "unknown intent: use one of {allowed}, or leave it out to have it detected"
             ))
         })
     }

@@ -121,7 +121,7 @@ pub fn findings(
         found.push(Finding::Contradicts { setting: "temperature", why });
     } else if !no_creativity && VARIED.is_match(&whole) && temperature < COLD {
         let why =
-            format!("{temperature} does not vary answers, but the prompt asks for varied ones",);
+            format!("{temperature} does not vary answers, but the prompt asks for varied ones");
         found.push(Finding::Contradicts { setting: "temperature", why });
     }
     let asked = WORDS

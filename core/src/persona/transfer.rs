@@ -76,7 +76,7 @@ impl PersonaService {
         let tool = export.messages.iter().position(|message| message.role == Role::Tool);
         if let Some(at) = tool {
             return Err(Error::invalid(format!(
-                "conversations[{at}].role: role `tool` is not allowed in a context: use user, \
+                "conversations[{at}].role: `tool` is not allowed in a context: use user, \
                  assistant or system"
             )));
         }

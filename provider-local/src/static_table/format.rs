@@ -210,7 +210,7 @@ fn damaged(why: &str) -> Error {
         ErrorKind::Corrupt,
         format!(
             "the table of token vectors is damaged, or the file is not one ({why}): replace it \
-             with an intact copy",
+             with an intact copy"
         ),
     )
 }

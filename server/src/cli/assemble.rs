@@ -15,7 +15,7 @@ use crate::wire::AssembledContextJson;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What the user says now; `-` reads it from standard input
+    /// The message of the user; `-` reads it from standard input
     turn: String,
     /// The session; it need not exist yet
     #[arg(long, default_value = "cli")]

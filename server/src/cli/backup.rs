@@ -50,7 +50,7 @@ pub(super) async fn backup(args: &BackupArgs, config: &Config, output: &Output) 
     bar.finish_and_clear();
     let file = args.to.display().to_string();
     output.result(&Done { file: file.clone() }, || {
-        format!("the whole store is backed up to {file} and checked",)
+        format!("the whole store is backed up to {file} and checked")
     })
 }
 

@@ -93,7 +93,7 @@ async fn bind(
             ErrorKind::Unavailable,
             format!(
                 "cannot listen on {listen} ({error}): stop the program that uses it, or change \
-                 `{key}`",
+                 `{key}`"
             ),
         )
     })?;

@@ -89,7 +89,7 @@ fn client(config: &OtelConfig) -> Result<Client> {
         let header = (name.parse::<HeaderName>().ok()).zip(HeaderValue::from_str(value).ok());
         let (name, mut value) = header.ok_or_else(|| {
             Error::invalid(format!(
-                "configuration key `otel.headers`: `{name}` is not a valid header",
+                "configuration key `otel.headers`: `{name}` is not a valid header"
             ))
         })?;
         value.set_sensitive(true);

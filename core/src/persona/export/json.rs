@@ -152,11 +152,11 @@ fn refuse_others(json: &Value) -> Result<()> {
     let version = json.get("version").and_then(Value::as_u64);
     if version.is_some_and(|version| version > FORMAT_VERSION) {
         return Err(Error::invalid(format!(
-            "version: newer than {FORMAT_VERSION}: import it with a newer version of Throughline"
+            "version: is newer than {FORMAT_VERSION}: import it with a newer version of Throughline"
         )));
     }
     if json.get("context").is_none_or(Value::is_null) {
-        return Err(Error::invalid("context: missing: this is not an export of a context"));
+        return Err(Error::invalid("context: is missing: not an export of a context"));
     }
     Ok(())
 }

@@ -165,9 +165,8 @@ impl Reading {
                 let tags = value.split(',').map(str::trim).filter(|tag| !tag.is_empty());
                 tags.collect()
             }
-            name if BARE.contains(&name) => serde_json::from_str(value).map_err(|_| {
-                Error::invalid(format!("line {at}: this value is not valid for {name}",))
-            })?,
+            name if BARE.contains(&name) => serde_json::from_str(value)
+                .map_err(|_| Error::invalid(format!("line {at}: {name} has an invalid value")))?,
             _ => Value::from(value),
         };
         let fields = match &mut self.message {

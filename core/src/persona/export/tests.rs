@@ -81,11 +81,11 @@ fn what_is_wrong_is_told_with_its_place() {
     let changed = |from: &str, to: &str| whole.replacen(from, to, 1);
     for (text, place) in [
         (String::new(), "not an export of a context"),
-        ("{}".to_owned(), "context: missing"),
+        ("{}".to_owned(), "context: is missing"),
         ("{\"context\": 7}".to_owned(), "context: invalid type: integer `7`, expected an object"),
         ("{\"context\": {}}".to_owned(), "context.name: is missing"),
         (changed("throughline.context", "other"), "format: not a Throughline export"),
-        (changed("\"version\": 1", "\"version\": 2"), "version: newer"),
+        (changed("\"version\": 1", "\"version\": 2"), "version: is newer"),
         (changed("0.35", "1.35"), "context.temperature: must be"),
         (changed("0.35", "1e999"), "not valid JSON: number out of range at line 9"),
         (changed("900", "\"many\""), "context.max_tokens: invalid type: string \"many\""),
@@ -116,7 +116,7 @@ fn what_is_wrong_is_told_with_its_place() {
 fn a_newer_form_is_told_whatever_its_fields_are() {
     let newer = r#"{"version": 2, "context": {"temperature": {"low": 0}}, "conversations": {}}"#;
     let error = Export::read(newer).unwrap_err();
-    assert!(error.message().starts_with("version: newer than 1"), "{error}");
+    assert!(error.message().starts_with("version: is newer than 1"), "{error}");
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub(super) fn data_dir(checks: &mut Checks, config: &Config) {
         Ok(Some(mode)) => checks.warning(
             "data directory",
             format!(
-                "{shown} has mode {mode:04o}, so that others can read it: run `chmod 700 {shown}`",
+                "{shown} has mode {mode:04o}, so that others can read it: run `chmod 700 {shown}`"
             ),
         ),
         Err(error) => checks.problem(
@@ -146,7 +146,7 @@ pub(super) fn address(checks: &mut Checks, address: &str) {
             "listen address",
             format!(
                 "{address} is in use: if not by this service, stop the program that uses it, or \
-                 set another address",
+                 set another address"
             ),
         ),
         Err(error) => checks.problem(

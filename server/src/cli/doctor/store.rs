@@ -94,7 +94,7 @@ fn clock(checks: &mut Checks, config: &Config, engine: &Engine) {
     if machine < WRITTEN {
         let said = format!(
             "the machine's clock shows {machine}: set it, because messages get their times \
-                 from it",
+                 from it"
         );
         checks.problem("clock", ErrorKind::Unavailable, said);
     } else if config.store == StoreKind::Postgres && skew > SKEW {
@@ -134,10 +134,8 @@ async fn waiting(checks: &mut Checks, embeddings: &EmbeddingService, scopes: &[S
     }
     let looked_at = format!("of the {} scopes that were checked", grouped(scopes.len() as u64));
     if waiting == 0 {
-        checks.ok(
-            "vector index",
-            format!("reachable, and no text {looked_at} waits to be embedded",),
-        );
+        checks
+            .ok("vector index", format!("reachable, and no text {looked_at} waits to be embedded"));
     } else {
         let said = format!(
             "{} texts {looked_at} wait to be embedded: run `throughline worker`; until then they \

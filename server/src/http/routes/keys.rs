@@ -286,7 +286,7 @@ async fn create(
         }
         let why = format!(
             "this key does not have the permission `{beyond}`, so it cannot create a key that has \
-             it",
+             it"
         );
         return Err(Error::new(kind, why).into());
     }
