@@ -20,7 +20,7 @@ pub struct MoveProgress {
     pub total: u64,
 }
 
-/// What was moved.
+/// The result of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moved {
     /// Scopes that were compared and are there.
@@ -86,22 +86,22 @@ impl HolderMove<'_> {
                 return Ok(());
             }
             return Err(Error::conflict(format!(
-                "{} is there already with other content: it was written to after it was moved, or was \
-                 never moved; nothing of it was changed",
+                "{} already exists with different content, because it was written to after the \
+                 move or was never moved; nothing was changed",
                 named(self.of)
             )));
         }
         let before = self.told;
         if !self.copy().await? {
-            // What an earlier move left is of a source that was written to since.
+            // An earlier move left data of a source that has changed since.
             self.told = before;
             self.target.clear(self.of).await?;
             if !self.copy().await? {
                 return Err(Error::new(
                     ErrorKind::Corrupt,
                     format!(
-                        "the copy of {} differs from what was copied: it was not put in use; run this \
-                         again, and check the memory and disks of both machines",
+                        "the copy of {} differs from the original and was not put in use: run the \
+                         command again, and check the memory and disks of both machines",
                         named(self.of)
                     ),
                 ));
@@ -163,7 +163,7 @@ fn named(of: &Holder) -> String {
             )
         }
         Holder::Tenant(tenant) => {
-            format!("what the tenant `{tenant}` has as a whole (keys, settings, grants, its log)")
+            format!("the tenant-wide data of `{tenant}` (keys, settings, grants, audit log)")
         }
     }
 }

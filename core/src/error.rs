@@ -7,39 +7,39 @@ use std::time::Duration;
 /// Result of every fallible call in the domain and its ports.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of failure it is. One table per interface maps a kind to an exit code or a status.
+/// The kind of a failure. One table per interface maps a kind to an exit code or a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The request itself is wrong; the message says what is allowed.
     InvalidInput,
-    /// A thing that must exist does not.
+    /// Something that must exist does not.
     NotFound,
-    /// The same identity already stands for other content, or a precondition no longer holds.
+    /// The id is already used for other content, or a precondition no longer holds.
     Conflict,
-    /// What the caller's condition goes by is another by now, such as the version of a document.
+    /// The caller's condition does not hold, such as the version of a document.
     PreconditionFailed,
-    /// The caller is not known: no credential, or one that is not good.
+    /// The caller is unknown: the credential is missing or not valid.
     Unauthenticated,
     /// The caller is known and may not do this.
     Forbidden,
-    /// The caller did too much in too short a time; [`Error::retry_after`] says how long to wait.
+    /// The caller exceeded its rate; [`Error::retry_after`] says how long to wait.
     RateLimited,
     /// The token budget cannot hold the critical header and the user's turn.
     BudgetTooSmall,
     /// The model, or whoever decides for it, refused to answer.
     Declined,
-    /// The backend cannot be reached, or is busy; trying again later may work.
+    /// The backend cannot be reached or is overloaded; retrying later may work.
     Unavailable,
-    /// The backend accepts no writes.
+    /// The backend is read-only.
     ReadOnly,
-    /// The backend has no room left.
+    /// The backend is full.
     StorageFull,
     /// The stored schema is newer than this program understands.
     SchemaTooNew,
-    /// What is stored is damaged.
+    /// Stored data is damaged.
     Corrupt,
-    /// A defect of ours.
+    /// A bug in this program.
     Internal,
 }
 
@@ -115,7 +115,7 @@ impl Error {
         Self::new(ErrorKind::Conflict, message)
     }
 
-    /// A precondition of a batch no longer holds: the batch is to be rebuilt from fresh reads.
+    /// A precondition of a batch no longer holds: rebuild the batch from fresh reads.
     pub fn lost_race(message: impl Into<String>) -> Self {
         let mut error = Self::new(ErrorKind::Conflict, message);
         error.lost_race = true;
@@ -128,14 +128,14 @@ impl Error {
         self.lost_race
     }
 
-    /// The caller is to wait before it tries again.
+    /// Sets how long the caller should wait before a retry.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// How long the caller is to wait, where that is known.
+    /// How long the caller should wait before a retry, if known.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
@@ -160,7 +160,7 @@ impl Error {
         self
     }
 
-    /// The kind, on which callers act.
+    /// The kind, which decides what callers do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -172,7 +172,7 @@ impl Error {
         &self.message
     }
 
-    /// The operation that failed, where it was named.
+    /// The operation that failed, if it was named.
     #[must_use]
     pub fn operation(&self) -> Option<&'static str> {
         self.operation

@@ -149,8 +149,8 @@ impl PresetId {
         let good = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
         if value.is_empty() || value.len() > MAX_PRESET_BYTES || !value.bytes().all(good) {
             return Err(Error::invalid(format!(
-                "a preset's id has 1 to {MAX_PRESET_BYTES} small letters, digits and hyphens, such \
-                 as preset-calm-counselor"
+                "a preset id must have 1 to {MAX_PRESET_BYTES} lower-case letters, digits and \
+                 hyphens, such as preset-calm-counselor"
             )));
         }
         Ok(Self(value))
@@ -208,12 +208,12 @@ impl FromStr for KeyId {
         let digits =
             text.len() == 16 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let bits = digits.then(|| u64::from_str_radix(text, 16).ok()).flatten();
-        bits.map(Self).ok_or_else(|| Error::invalid("a key id has 16 hexadecimal digits"))
+        bits.map(Self).ok_or_else(|| Error::invalid("a key id must have 16 hexadecimal digits"))
     }
 }
 
 name_id!(
-    /// The tenant (seed 004: client) that owns everything below it.
+    /// The tenant that owns everything below it.
     TenantId,
     "tenant"
 );
@@ -263,7 +263,8 @@ fn check_part(what: &str, value: &str) -> Result<()> {
     check_name(what, value)?;
     if matches!(value, "." | "..") || value.contains(['/', '\\', '#', '?', '%']) {
         return Err(Error::invalid(format!(
-            "{what} reads as a path: `.`, `..` and the characters / \\ # ? % are not allowed in it"
+            "{what} must not look like a path: `.`, `..` and the characters / \\ # ? % are not \
+             allowed"
         )));
     }
     Ok(())

@@ -196,7 +196,7 @@ async fn a_target_in_use_is_left_alone() {
     let others = [
         (Memory::filled(2), "tenant `a`, user `one`"),
         (written, "tenant `a`, user `one`"),
-        (changed, "the tenant `c` has as a whole"),
+        (changed, "the tenant-wide data of `c`"),
     ];
     for (target, named) in others {
         let before = target.state();

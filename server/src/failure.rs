@@ -1,8 +1,8 @@
-//! What a caller is told of a failure, and what the log is.
+//! What a failure reports to the caller and what it writes to the log.
 
 use throughline_core::{Error, ErrorKind};
 
-/// Whether it is nothing that the caller did.
+/// Whether the cause is on the server's side.
 fn is_ours(kind: ErrorKind) -> bool {
     matches!(
         kind,
@@ -15,7 +15,7 @@ fn is_ours(kind: ErrorKind) -> bool {
     )
 }
 
-/// Counts a failure, writes to the log what only an operator may know, and gives the sentence for the caller.
+/// Counts a failure, logs its causes for the operator, and returns the sentence for the caller.
 pub(crate) fn tell(error: &Error) -> String {
     let kind = error.kind();
     if is_ours(kind) {
@@ -25,7 +25,7 @@ pub(crate) fn tell(error: &Error) -> String {
             causes.push(cause.to_string());
             source = cause.source();
         }
-        // Causes are for the log alone: they may name servers, tables and files.
+        // Causes go only to the log, because they may name servers, tables and files.
         tracing::error!(
             code = kind.code(),
             operation = error.operation(),
@@ -35,9 +35,9 @@ pub(crate) fn tell(error: &Error) -> String {
     }
     metrics::counter!("throughline_refusals_total", "code" => kind.code()).increment(1);
     match kind {
-        // What is wrong inside is no caller's business, and may name what is not theirs.
+        // Internal messages may name data of others, so callers get a fixed sentence.
         ErrorKind::Internal | ErrorKind::Corrupt => {
-            "a defect of ours: the log tells what it is".to_owned()
+            "internal error; the server log has the cause".to_owned()
         }
         _ => error.message().to_owned(),
     }

@@ -89,7 +89,7 @@ impl UsageMeter {
     /// bring the name back.
     pub async fn write(&self) {
         if let Err(error) = self.try_write().await {
-            tracing::warn!(code = error.kind().code(), "some use was not counted");
+            tracing::warn!(code = error.kind().code(), "some usage was not counted");
         }
     }
 

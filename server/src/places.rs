@@ -47,8 +47,8 @@ impl Places {
         };
         tokio::time::timeout(self.limit, work).await.map_err(|_| {
             unavailable(
-                "the request took too long and was given up: what it wrote is there or not at all; \
-                 repeat it, over HTTP with the same Idempotency-Key",
+                "timed out; what the request wrote is stored completely or not at all: repeat it, \
+                 over HTTP with the same Idempotency-Key",
             )
         })
     }
@@ -65,9 +65,9 @@ impl Places {
         let waiting = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| full())?;
         let begun = Instant::now();
         let place = tokio::time::timeout(self.limit, Arc::clone(&self.at_work).acquire_owned());
-        let place = place.await.map_err(|_| {
-            unavailable("the service is at its limit: nothing was done, come again")
-        })?;
+        let place = place
+            .await
+            .map_err(|_| unavailable("overloaded; nothing was done: retry in a second"))?;
         let work = async move {
             let _places = (waiting, place);
             work.await
@@ -77,7 +77,7 @@ impl Places {
         match tokio::time::timeout(left, done).await {
             Ok(done) => done.map_err(|panic| Error::internal("a call panicked").with_source(panic)),
             Err(_) => Err(unavailable(
-                "the request takes too long to wait for: it goes on; look later at what it did",
+                "timed out; the operation continues in the background: check its result later",
             )),
         }
     }
@@ -88,19 +88,19 @@ impl Places {
         self.begun.wait().await;
     }
 
-    /// Works where a place is free that nobody waits for, and not at all where there is none: for what may come again.
+    /// Runs only on free capacity that no request waits for; for work that can be repeated later.
     ///
     /// # Errors
     /// `Unavailable` where it took longer than a request may.
     pub(crate) async fn spare<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>> {
         let Ok(_at_work) = self.at_work.try_acquire() else { return Ok(None) };
         let done = tokio::time::timeout(self.limit, work).await;
-        done.map(Some).map_err(|_| unavailable("it took too long and was given up"))
+        done.map(Some).map_err(|_| unavailable("timed out"))
     }
 }
 
 fn full() -> Error {
-    unavailable("the service is at its limit: come again")
+    unavailable("overloaded: retry in a second")
 }
 
 fn unavailable(why: &str) -> Error {
@@ -115,10 +115,10 @@ mod tests {
 
     use super::*;
 
-    /// What waits longer than this waits for something that does not come.
+    /// Waiting longer than this means that the test hangs.
     const LIMIT: Duration = Duration::from_millis(20);
 
-    /// Work that is done when it is told so, and says that it is.
+    /// Work that ends on a signal and reports that it runs.
     fn work() -> (oneshot::Sender<()>, Arc<AtomicBool>, impl Future<Output = u8> + Send + 'static) {
         let (go, told) = oneshot::channel();
         let done = Arc::new(AtomicBool::new(false));
@@ -141,7 +141,7 @@ mod tests {
                 assert!(futures_util::poll!(&mut call).is_pending());
             } else {
                 let told = call.as_mut().await.unwrap_err();
-                assert!(told.message().contains("it goes on"), "{told}");
+                assert!(told.message().contains("continues in the background"), "{told}");
             }
             drop(call);
             // Its place is taken until it is done.
@@ -160,7 +160,7 @@ mod tests {
         let places = Places::new(1, LIMIT);
         let (go, _, work) = work();
         let told = places.work(work).await.unwrap_err();
-        assert!(told.message().contains("given up"), "{told}");
+        assert!(told.message().contains("timed out"), "{told}");
         assert!(go.is_closed());
         places.finish().await;
     }

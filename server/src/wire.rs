@@ -10,25 +10,25 @@ use utoipa::ToSchema;
 /// Most messages that one call erases by id.
 pub(crate) const MAX_ERASED_IDS: usize = 100;
 
-/// What one turn sends, with the account of it (seed 002, 4.1).
+/// The context of one turn, with its account.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct AssembledContextJson {
-    /// What is stable comes first: rules, profile card, standing instructions, tools.
+    /// The stable part, which comes first: rules, profile card, standing instructions, tools.
     header: Vec<ContextMessageJson>,
-    /// Summary, history, what was recalled, and the turn.
+    /// Summary, history, recalled text, and the turn.
     working_set: Vec<ContextMessageJson>,
-    /// Hash of the header: while it is equal, a prompt cache holds.
+    /// Hash of the header; while it stays equal, prompt caching works.
     header_hash: String,
     budget: BudgetJson,
-    /// Tokens that the whole history would have cost.
+    /// Tokens of the whole history.
     baseline_tokens: u64,
-    /// Tools that the header names and whose schemas are left out.
+    /// Tools that the header names without their schemas.
     lazy_tools: Vec<String>,
     /// Key of the context in an answer cache.
     cache_key: String,
-    /// Hash of what the context was made from.
+    /// Hash of the inputs of the context.
     context_signature: String,
-    /// What became of every candidate, and why.
+    /// The outcome of every candidate, and why.
     items: Vec<ItemJson>,
 }
 
@@ -40,20 +40,20 @@ struct ContextMessageJson {
     content: String,
 }
 
-/// How the budget was used, counted on the rendered payload.
+/// How the budget was used, counted in the rendered payload.
 #[derive(Debug, Serialize, ToSchema)]
 struct BudgetJson {
-    /// Tokens that it may have.
+    /// Most tokens allowed.
     limit: u32,
-    /// Tokens that it has.
+    /// Tokens used.
     used: u32,
-    /// What counted them.
+    /// The tokenizer.
     tokenizer: String,
     by_section: BTreeMap<&'static str, u32>,
     warnings: Vec<String>,
 }
 
-/// What became of a candidate.
+/// The outcome of a candidate.
 #[derive(Debug, Serialize, ToSchema)]
 struct ItemJson {
     section: &'static str,

@@ -1,4 +1,4 @@
-//! Background work: jobs under leases, until it is told to stop.
+//! Background jobs under leases, until the process stops.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ const CLAIM: usize = 4;
 /// How long a worker that has nothing to do waits to hear of a job before it looks again: for what became
 /// due by time, and for what another process put into an embedded store.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it looks for scopes that wait without a job: their last one was given up.
+/// How often it looks for scopes whose last job failed for good, to enqueue a new one.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Works until it is stopped; `told` hears of every round. A store that is away is waited for.
 ///
 /// # Errors
-/// None that time may mend: those of a store that is damaged or newer.
+/// Only permanent ones: those of a store that is damaged or newer.
 pub async fn run(
     engine: &Engine,
     mut stopped: watch::Receiver<bool>,
@@ -40,7 +40,11 @@ pub async fn run(
                 worked.jobs == 0
             }
             Err(error) if error.kind().is_retryable() => {
-                tracing::warn!(code = error.kind().code(), "jobs wait: {}", error.message());
+                tracing::warn!(
+                    code = error.kind().code(),
+                    "jobs are paused and retried: {}",
+                    error.message()
+                );
                 tokio::select! {
                     () = tokio::time::sleep(PATIENCE) => {}
                     _ = stopped.wait_for(|stopped| *stopped) => {}

@@ -12,7 +12,7 @@ use crate::timed::Timed;
 
 /// How often the clock is asked: the quickest answer tells the most.
 const TRIES: usize = 4;
-/// Clocks that differ by more are told to the operator.
+/// Larger differences are reported to the operator.
 const SKEWED: Duration = Duration::from_secs(5);
 
 /// How the server's clock differs from this machine's.
@@ -35,11 +35,11 @@ impl Skew {
         if told(before).is_none()
             && let Some(sentence) = told(micros)
         {
-            tracing::warn!("{sentence}: mend it (NTP), as everything else here goes by it");
+            tracing::warn!("{sentence}: correct it (NTP), because logs and other programs use it");
         }
     }
 
-    /// What an operator should know. It is no problem of the store: times go by the server's clock.
+    /// A notice for the operator. It is not a problem of the store, because times come from the server's clock.
     pub(crate) fn told(&self) -> Option<String> {
         told(self.0.load(Ordering::Relaxed))
     }
@@ -50,7 +50,7 @@ fn told(micros: i64) -> Option<String> {
     let side = if micros < 0 { "ahead of" } else { "behind" };
     let sentence = || {
         let seconds = seconds.as_secs();
-        format!("this machine's clock is {seconds} s {side} the server's, which is corrected")
+        format!("this machine's clock is {seconds} s {side} the server's; times are corrected")
     };
     (seconds > SKEWED).then(sentence)
 }

@@ -1,4 +1,4 @@
-//! Reaching the server, and the one place where driver errors become ours.
+//! Reaching the server, and the one place that maps driver errors.
 
 use std::fmt;
 use std::str::FromStr;
@@ -128,7 +128,7 @@ pub(crate) fn driver_error(error: sqlx::Error, operation: &'static str) -> Error
         ),
         sqlx::Error::PoolTimedOut => (
             ErrorKind::Unavailable,
-            "no connection to the database came free in time: it may be away, or \
+            "no connection to the database became free in time: it may be unavailable, or \
              `postgres.connections` too low",
         ),
         sqlx::Error::Tls(_) => {
@@ -170,12 +170,12 @@ fn by_code(code: &str) -> (ErrorKind, &'static str) {
             "the database took longer than `postgres.statement_timeout_ms`: try again",
         ),
         "25P03" | "25P04" => {
-            (ErrorKind::Unavailable, "the database ended a transaction that stood still: try again")
+            (ErrorKind::Unavailable, "the database ended an idle transaction: try again")
         }
         "42P05" | "26000" => (
             ErrorKind::Unavailable,
-            "a pooler before the database keeps no prepared statements: set `postgres.prepared = false`, \
-             or use PgBouncer 1.21 or newer",
+            "the connection pooler does not keep prepared statements: set `postgres.prepared = \
+             false`, or use PgBouncer 1.21 or newer",
         ),
         "55P03" => (ErrorKind::Unavailable, "a lock was not free in time: try again"),
         "28000" | "28P01" => (
@@ -188,18 +188,18 @@ fn by_code(code: &str) -> (ErrorKind, &'static str) {
         ),
         "42501" => (
             ErrorKind::ReadOnly,
-            "the role of `postgres.url` may not do this: run `throughline migrate` with \
-             `postgres.direct_url` of the owner, which grants what it needs",
+            "the role of `postgres.url` does not have the rights for this: run `throughline \
+             migrate` with the owner in `postgres.direct_url`, which grants them",
         ),
         "42P01" | "42883" | "42703" => (
             ErrorKind::Unavailable,
-            "the database has no schema of ours, or an older one: run `throughline migrate`",
+            "the database has no Throughline schema, or an older one: run `throughline migrate`",
         ),
         "XX001" | "XX002" => {
             (ErrorKind::Corrupt, "the database is damaged: restore a backup of the server")
         }
         code if code.starts_with("08") || code.starts_with("57P") => {
-            (ErrorKind::Unavailable, "the database is starting, stopping or away: try again")
+            (ErrorKind::Unavailable, "the database is starting, stopping or unavailable: try again")
         }
         _ => (ErrorKind::Internal, "the database refused a statement"),
     }

@@ -22,7 +22,7 @@ use crate::store::PostgresStore;
 use crate::timed::Timed;
 use crate::vectors::{self, VectorWriter};
 
-/// What a memory's row tells.
+/// The row of a memory.
 #[derive(Clone, Copy)]
 struct Head {
     /// Number of the first snapshot that there was.
@@ -48,7 +48,7 @@ async fn head(
     row.map(|row| Ok(Head { id: row.try_get(0)?, latest: row.try_get(1)? })).transpose()
 }
 
-/// What a precondition goes by: the number of the latest snapshot.
+/// The number of the latest snapshot, for preconditions.
 pub(crate) async fn version(
     connection: &mut Timed,
     scope: Uuid,
@@ -69,7 +69,7 @@ pub(crate) async fn put(
     if let Some(head) = head
         && mapped(holds(connection, scope, head.id, &new.context).await, "apply")?
     {
-        return Err(Error::conflict("this context_id already stands for another text"));
+        return Err(Error::conflict("this context_id already belongs to a different text"));
     }
     let number = u32::try_from(counters.counters.documents + 1)
         .map_err(|_| Error::new(ErrorKind::StorageFull, "too many snapshots of documents"))?;

@@ -1,4 +1,4 @@
-//! What an operator has to know of the database.
+//! The health of the database.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ const NEAR: i64 = 64 << 10;
 const LATE: i64 = 10;
 const AWAY: &str = "the replica does not answer, so the primary answers every read: start it, or check \
     `postgres.replica_url`";
-const NO_REPLICA: &str = "`postgres.replica_url` names a server that is no replica, so the primary \
-    answers every read: name a standby of the primary, or none";
-const ANOTHERS: &str = "`postgres.replica_url` names a replica of another server: name one of that of \
-    `postgres.url`, or none";
+const NO_REPLICA: &str = "`postgres.replica_url` names a server that is not a replica, so the \
+     primary answers every read: name a standby of the primary, or leave it empty";
+const ANOTHERS: &str = "`postgres.replica_url` names a replica of another server: name a replica \
+     of the server of `postgres.url`, or leave it empty";
 /// How a transaction begins that looks at a server.
 const READ: &str = "READ ONLY";
 
@@ -83,7 +83,7 @@ async fn look(connection: &mut PgConnection, exact: u64, deep: bool) -> sqlx::Re
     tell(row.try_get(2)?, "the database is read-only (default_transaction_read_only)");
     tell(
         row.try_get(4)?,
-        "the role of `postgres.url` passes by row-level security: use an ordinary one",
+        "the role of `postgres.url` bypasses row-level security: use an ordinary role",
     );
     tell(
         row.try_get::<i64, _>(5)? < 5,
@@ -154,8 +154,8 @@ impl Progress {
         let why = if *paused { "its replay is paused" } else { "it does not keep up" };
         (*paused || (*behind > NEAR && *age > LATE)).then(|| {
             format!(
-                "the replica is {behind} bytes behind, and what it has last is {age} s old, as {why}: \
-                 the primary answers what it has not"
+                "the replica is {behind} bytes and {age} s behind, because {why}: the primary \
+                 answers what the replica does not have yet"
             )
         })
     }
@@ -168,14 +168,14 @@ async fn identity(store: &PostgresStore, pool: &PgPool) -> Option<i64> {
     asked.fetch_one(&mut work).await.ok()
 }
 
-/// What is wrong with the replica. Reads are right without it.
+/// The problem of the replica. Reads are correct without it.
 async fn replica_problem(store: &PostgresStore, replica: &Replica) -> Option<String> {
     let asked = async {
         let mut work = store.begin(&store.inner.pool, READ, Bound::Worker).await?;
         let end = sqlx::query_scalar("SELECT pg_current_wal_flush_lsn()::text");
         end.fetch_one(&mut work).await
     };
-    // A primary that is away, or is none, is told by itself.
+    // An unavailable primary is reported separately.
     let end: String = asked.await.ok()?;
     let begun = Instant::now();
     let problem = loop {
@@ -221,10 +221,10 @@ mod tests {
             (true, false, 0, 99, None),
             (true, false, NEAR, 99, None),
             (true, false, 1 << 40, LATE, None),
-            (true, false, NEAR + 1, LATE + 1, Some("65537 bytes behind")),
+            (true, false, NEAR + 1, LATE + 1, Some("65537 bytes")),
             (true, false, 1 << 40, 99, Some("does not keep up")),
             (true, true, 0, 0, Some("paused")),
-            (false, false, 0, 0, Some("no replica")),
+            (false, false, 0, 0, Some("not a replica")),
         ] {
             let told = Progress { recovers, paused, behind, age }.problem();
             assert_eq!(told.is_some(), expected.is_some(), "{told:?}");

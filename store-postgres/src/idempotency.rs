@@ -1,4 +1,4 @@
-//! What was answered to batches with an idempotency key: hashes and identities, no content.
+//! Stored responses of batches with an idempotency key: hashes and ids, no content.
 
 use sqlx::Row;
 use throughline_core::Result;

@@ -49,7 +49,8 @@ impl Listening {
         let was_deaf = self.deaf.swap(listened.is_err(), Ordering::Relaxed);
         if let Err(error) = listened {
             if !was_deaf {
-                tracing::warn!(%error, "new jobs are not heard of for a while, only found");
+                tracing::warn!(%error, "job notifications are interrupted; new jobs are found by \
+                     polling");
             }
             // The next wait connects again.
             std::future::pending::<()>().await;
@@ -68,7 +69,7 @@ impl Listening {
         let Some(held) = &mut *connection else {
             let listener = within(options.connect_timeout, connect(options)).await?;
             *connection = Some(Heard { listener, quiet: false });
-            // What was enqueued before is not known here.
+            // Jobs that were enqueued before are unknown here.
             return Ok(());
         };
         held.quiet = true;

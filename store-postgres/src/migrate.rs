@@ -97,7 +97,7 @@ fn migration_error(error: MigrateError) -> Error {
         }
         MigrateError::VersionMismatch(version) => Error::new(
             ErrorKind::Corrupt,
-            format!("migration {version} of the database is not the one that this program has"),
+            format!("migration {version} of the database differs from this program's"),
         ),
         other => Error::internal("a migration failed and was rolled back").with_source(other),
     }
@@ -115,7 +115,7 @@ fn too_new(found: i64) -> Error {
     )
 }
 
-/// What the service may do: read and write rows, and nothing about the tables themselves.
+/// The grants of the service: it reads and writes rows, and cannot change tables.
 async fn grant(connection: &mut PgConnection, options: &PostgresOptions) -> sqlx::Result<()> {
     let Ok(service) = parse(&options.url, "postgres.url", true) else { return Ok(()) };
     let owner: String =

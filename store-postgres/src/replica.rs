@@ -92,7 +92,7 @@ impl Replica {
         let rested =
             self.rests.lock().unwrap_or_else(PoisonError::into_inner).replace(until).is_some();
         if !rested {
-            tracing::warn!(%error, "the replica is away: the primary answers every read");
+            tracing::warn!(%error, "the replica is unavailable: the primary answers every read");
         }
         drop_idle(&self.pool);
     }

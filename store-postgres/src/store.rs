@@ -43,11 +43,11 @@ pub(crate) struct Inner {
 /// A snapshot, as a transaction begins one.
 pub(crate) const SNAPSHOT: &str = "ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// What a transaction may see.
+/// The rows that a transaction may see.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
     Scope(Uuid),
-    /// What belongs to a tenant as a whole.
+    /// Data of a whole tenant.
     Tenant(Uuid),
     /// One key and the name of its tenant: what a caller presented.
     Key(KeyId),
@@ -60,7 +60,7 @@ impl PostgresStore {
     /// [`migrate`](crate::migrate()).
     ///
     /// # Errors
-    /// `InvalidInput` for a URL that is none.
+    /// `InvalidInput` for an invalid URL.
     pub fn connect_lazy(options: PostgresOptions) -> Result<Self> {
         let pool = pool(&options, &options.url, "postgres.url")?;
         let replica = Replica::of(&options)?;
@@ -93,9 +93,9 @@ impl PostgresStore {
             mapped(row.try_get(0).and_then(|name| Ok((name, row.try_get(1)?))), "open")?;
         if passes {
             return Err(Error::invalid(format!(
-                "the role `{name}` of `postgres.url` passes by row-level security, which keeps tenants \
-                 apart: connect as an ordinary role (CREATE ROLE throughline LOGIN PASSWORD '…'), and \
-                 name this one in `postgres.direct_url`"
+                "the role `{name}` of `postgres.url` bypasses row-level security, which separates \
+                 tenants: connect as an ordinary role (CREATE ROLE throughline LOGIN PASSWORD \
+                 '…'), and name this one in `postgres.direct_url`"
             )));
         }
         Ok(())

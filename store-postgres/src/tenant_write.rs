@@ -1,4 +1,4 @@
-//! What a batch of a tenant keeps and removes.
+//! Applies a batch of a tenant.
 
 use throughline_core::access::{ApiKey, AuditEntry, KeyUser};
 use throughline_core::context::Tier;
@@ -66,7 +66,9 @@ pub(crate) async fn apply(
                 if batch.preconditions.contains(&TenantPrecondition::NoKey(new.id)) {
                     return Err(Error::lost_race("another writer came first"));
                 }
-                return Err(Error::conflict("a key of another tenant has this id: make another"));
+                return Err(Error::conflict(
+                    "a key of another tenant has this id: create the key again",
+                ));
             }
             Ok(())
         }
@@ -86,7 +88,7 @@ fn own(tenant: &TenantId, of: &TenantId) -> Result<()> {
     if tenant == of {
         return Ok(());
     }
-    Err(Error::invalid("a batch of one tenant changes nothing of another"))
+    Err(Error::invalid("a batch cannot change data of another tenant"))
 }
 
 /// Whether it was kept: the id may be another tenant's. Where that makes it at the same time, the second

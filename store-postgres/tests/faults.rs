@@ -63,7 +63,8 @@ async fn a_server_that_is_away_is_unavailable_and_the_same_store_goes_on_when_it
             unavailable(store.claim_jobs(&["any"], at(0), CONNECT, 1)).await;
             let told = problems(&store).await;
             assert_eq!(told.len(), 1, "{fault:?}: {told:?}");
-            let sentence = |told: &str| told.contains("start it") || told.contains("may be away");
+            let sentence =
+                |told: &str| told.contains("start it") || told.contains("may be unavailable");
             assert!(sentence(&told[0]), "{fault:?}: {told:?}");
             proxy.set(Fault::Pass);
             read(&store).await.unwrap();

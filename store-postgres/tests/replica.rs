@@ -305,7 +305,7 @@ async fn a_server_that_is_no_replica_is_told_and_not_read_from() {
     put(&store, &scope("ana"), "before").await;
     sees(&store, &scope("ana"), 1).await;
     let told = problems(&store).await;
-    assert!(told.len() == 1 && told[0].contains("no replica"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("not a replica"), "{told:?}");
     // Its role is that of the primary, which is known to be an ordinary one.
     let owner = server.options().direct_url;
     let other = PostgresOptions { replica_url: owner, ..server.options() };

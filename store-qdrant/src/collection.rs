@@ -66,14 +66,14 @@ pub(crate) fn check(info: &CollectionInfo, name: &str, dimensions: u64) -> Resul
     Err(Error::new(
         ErrorKind::Corrupt,
         format!(
-            "the collection `{name}` of Qdrant has no vectors of {dimensions} dimensions compared \
-             by cosine, so it is not what this program made: delete it, or set another \
+            "the Qdrant collection `{name}` does not have cosine vectors of {dimensions} \
+             dimensions, so it was not created by Throughline: delete it, or set another \
              `qdrant.prefix`; nothing was written"
         ),
     ))
 }
 
-/// A collection as Qdrant describes it; `None` where there is none.
+/// A collection as Qdrant describes it; `None` if it does not exist.
 pub(crate) async fn info(server: &Server, name: &str) -> Result<Option<CollectionInfo>> {
     let answer = server.call("read a collection", server.client.collection_info(name)).await;
     Ok(if_there(answer)?.and_then(|answer| answer.result))
@@ -111,8 +111,8 @@ pub(crate) fn vanished(name: &str) -> Error {
     Error::new(
         ErrorKind::Unavailable,
         format!(
-            "the collection `{name}` of Qdrant was deleted meanwhile: try again, and what it held \
-             is embedded anew"
+            "the Qdrant collection `{name}` was deleted in the meantime: try again; its texts are \
+             embedded again"
         ),
     )
 }

@@ -1,4 +1,4 @@
-//! The one place where the driver's errors become ours. Sentences are constants: what a server or a
+//! The one place that maps the driver's errors. Sentences are constants: what a server or a
 //! connection says stays in the source, for logs.
 
 use std::error::Error as _;
@@ -15,15 +15,15 @@ const AWAY: Judged = (
 );
 const STRANGER: Judged = (
     ErrorKind::Unavailable,
-    "what answers at `qdrant.url` is no Qdrant that this program knows: check the address, that its \
-     port is the one for gRPC (6334 unless configured otherwise), and the version",
+    "the server at `qdrant.url` is not a supported Qdrant: check the address, that the port is the \
+     gRPC port (6334 unless configured otherwise), and the version",
 );
 const NO_ROOTS: Judged = (
     ErrorKind::Unavailable,
     "TLS to Qdrant cannot be set up: install the root certificates of this system, or name a file \
      of them in SSL_CERT_FILE",
 );
-const BUSY: Judged = (ErrorKind::Unavailable, "Qdrant limits its load: try again later");
+const BUSY: Judged = (ErrorKind::Unavailable, "Qdrant is overloaded: try again later");
 const KEY: Judged = (ErrorKind::Unavailable, "Qdrant refuses the key: check `qdrant.api_key`");
 const MAY_NOT: Judged = (
     ErrorKind::ReadOnly,
@@ -36,7 +36,7 @@ const FAILED: Judged =
     (ErrorKind::Unavailable, "Qdrant has failed: look into its log, then try again");
 const REFUSED: Judged = (ErrorKind::Internal, "Qdrant refused a request");
 
-/// What a server says whose disk has no room; its status is that of any failure.
+/// The message of a server whose disk is full; its status is not specific.
 const FULL_SAYS: &str = "no space left on device";
 
 /// Maps a driver error to what a caller can act on.

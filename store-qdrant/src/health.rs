@@ -1,4 +1,4 @@
-//! What an operator should know of the server.
+//! The health of the server.
 
 use std::ops::RangeInclusive;
 
@@ -12,12 +12,12 @@ use crate::index::QdrantIndex;
 /// takes no heed of the condition under which they move.
 const SUPPORTED: RangeInclusive<u32> = 16..=18;
 
-/// What the server says of itself and of our collections.
+/// The state of the server and of the collections.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QdrantHealth {
     /// Version of the server; `None` while it is away.
     pub version: Option<String>,
-    /// What is wrong, in sentences for an operator; empty when all is well.
+    /// The problems, in sentences for an operator; empty if there are none.
     pub problems: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl QdrantIndex {
         names.sort_unstable();
         for name in names {
             let dimensions = collection::dimensions_of(self.prefix(), &name);
-            // One that was deleted since it was listed is no problem.
+            // A collection that was deleted since it was listed is not a problem.
             if let Some(info) = collection::info(server, &name).await?
                 && let Some(dimensions) = dimensions
             {
@@ -76,15 +76,13 @@ fn status_problem(name: &str, status: CollectionStatus) -> Option<String> {
         CollectionStatus::Green => return None,
         CollectionStatus::Yellow => "is being optimized: searches are slower until it is done",
         CollectionStatus::Grey => {
-            "waits to be optimized since the server started: write to it, or touch its optimizer \
-             settings, to let it begin"
+            "has waited to be optimized since the server started: write to it, or update its \
+             optimizer settings, to start that"
         }
         CollectionStatus::Red => "has failed: look into the log of the server",
-        CollectionStatus::UnknownCollectionStatus => {
-            "is in a state that this program does not know"
-        }
+        CollectionStatus::UnknownCollectionStatus => "is in an unknown state",
     };
-    Some(format!("the collection `{name}` of Qdrant {state}"))
+    Some(format!("the Qdrant collection `{name}` {state}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The connection: every call of it has an end, and every failure is ours.
+//! The connection: every call has a time-out, and every failure is mapped.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Server {
         // It is in the log of the server, which has not got so far: what follows could overtake it.
         Err(Error::new(
             ErrorKind::Unavailable,
-            "Qdrant has taken a change and not made it yet: try again later",
+            "Qdrant has accepted a change but not applied it yet: try again later",
         )
         .during(operation))
     }

@@ -84,7 +84,7 @@ async fn a_collection_of_another_shape_is_refused_and_nothing_is_written() {
             Err(error) => assert_eq!(error.kind(), ErrorKind::Corrupt, "{error:?}"),
         }
         let problems = index.health().await.unwrap().problems;
-        assert!(problems.iter().any(|problem| problem.contains("by cosine")), "{problems:?}");
+        assert!(problems.iter().any(|problem| problem.contains("cosine")), "{problems:?}");
     }
     fresh.end().await;
 }

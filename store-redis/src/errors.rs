@@ -1,4 +1,4 @@
-//! The one place where the driver's errors become ours. Sentences are constants: what a server or a
+//! The one place that maps the driver's errors. Sentences are constants: what a server or a
 //! connection says stays in the source, for logs.
 
 use std::error::Error as StdError;
@@ -12,11 +12,11 @@ type Judged = (ErrorKind, &'static str);
 
 const AWAY: Judged = (
     ErrorKind::Unavailable,
-    "Redis does not answer: start it, or check `redis.url` (rediss:// is for a server that wants TLS, \
-     and for no other)",
+    "Redis does not answer: start it, or check `redis.url` (use rediss:// only for a server with \
+     TLS)",
 );
 const STRANGER: Judged =
-    (ErrorKind::Unavailable, "what answers at `redis.url` is no Redis: check host and port");
+    (ErrorKind::Unavailable, "the server at `redis.url` is not Redis: check host and port");
 const TLS: Judged = (
     ErrorKind::Unavailable,
     "no secure connection to Redis: check its certificate and the root certificates of this system \
@@ -36,12 +36,12 @@ const REPLICA: Judged = (
 const NO_SNAPSHOT: Judged = (
     ErrorKind::ReadOnly,
     "Redis takes no writes because it cannot save its snapshot: make room on its disk, or set \
-     `save \"\"`, for a cache needs none",
+     `save \"\"`, because a cache needs no snapshots",
 );
 const FULL: Judged = (
     ErrorKind::StorageFull,
     "the memory of Redis is full: raise its `maxmemory`, or set `maxmemory-policy allkeys-lru`, so \
-     that it makes room by itself",
+     that it evicts old keys",
 );
 const BUSY: Judged = (
     ErrorKind::Unavailable,
@@ -49,12 +49,12 @@ const BUSY: Judged = (
 );
 const CLUSTER: Judged = (
     ErrorKind::Unavailable,
-    "`redis.url` names one node of a Redis Cluster, which holds a part of the keys: name a proxy or \
-     an endpoint that stands for all of it",
+    "`redis.url` names one node of a Redis Cluster, which holds only part of the keys: name a \
+     proxy or an endpoint for the whole cluster",
 );
 const DATABASE: Judged = (
     ErrorKind::InvalidInput,
-    "the database number in `redis.url` is not one of the server: leave it out, or raise `databases`",
+    "the server has no database with the number in `redis.url`: leave it out, or raise `databases`",
 );
 const REFUSED: Judged = (ErrorKind::Internal, "Redis refused a command");
 
@@ -161,7 +161,7 @@ mod tests {
             (io(io::ErrorKind::TimedOut), "start it"),
             (io(io::ErrorKind::BrokenPipe), "start it"),
             (io(io::ErrorKind::InvalidData), "certificate"),
-            (redis::parse_redis_value(b"HTTP/1.1 400 Bad Request\r\n").unwrap_err(), "no Redis"),
+            (redis::parse_redis_value(b"HTTP/1.1 400 Bad Request\r\n").unwrap_err(), "not Redis"),
             ((Driver::AuthenticationFailed, "failed").into(), "password"),
         ] {
             let (kind, sentence) = judge(&error);

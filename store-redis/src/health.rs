@@ -1,16 +1,16 @@
-//! What an operator should know of the server.
+//! The health of the server.
 
 use redis::{Value, cmd};
 use throughline_core::{ErrorKind, Result};
 
 use crate::cache::RedisCache;
 
-/// What the server says of itself.
+/// The state of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RedisHealth {
     /// Version of the server; `None` while it is away.
     pub version: Option<String>,
-    /// What is wrong, in sentences for an operator; empty when all is well.
+    /// The problems, in sentences for an operator; empty if there are none.
     pub problems: Vec<String>,
 }
 
@@ -49,22 +49,22 @@ fn examine(info: &str) -> RedisHealth {
     );
     tell(
         number("cluster_enabled") == 1,
-        "Redis is one node of a cluster, which holds a part of the keys: point `redis.url` at a \
-         proxy or an endpoint that stands for all of it",
+        "Redis is one node of a cluster, which holds only part of the keys: point `redis.url` at a \
+         proxy or an endpoint for the whole cluster",
     );
     let (used, most) = (number("used_memory"), number("maxmemory"));
     tell(
         field("maxmemory_policy") == Some("noeviction") && most > 0 && used > most / 10 * 9,
-        "the memory of Redis is full or nearly so, and it may not make room by itself: raise its \
+        "the memory of Redis is full or nearly full, and it may not evict keys: raise its \
          `maxmemory`, or set `maxmemory-policy allkeys-lru`",
     );
     tell(
         field("rdb_last_bgsave_status") == Some("err"),
-        "Redis cannot save its snapshot, and may refuse writes for it: make room on its disk, or set \
-         `save \"\"`, for a cache needs none",
+        "Redis cannot save its snapshot, and may refuse writes because of that: make room on its \
+         disk, or set `save \"\"`, because a cache needs no snapshots",
     );
     let version = field("valkey_version").or_else(|| field("redis_version"));
-    tell(version.is_none(), "what answers at `redis.url` does not tell the version of a Redis");
+    tell(version.is_none(), "the server at `redis.url` does not report a Redis version");
     RedisHealth { version: version.map(str::to_owned), problems }
 }
 

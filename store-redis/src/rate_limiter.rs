@@ -49,7 +49,7 @@ impl RateLimiter for RedisCache {
         command.arg(rate.per.as_micros().to_string()).arg(rate.most);
         let answer = inner.link.run(&inner.admit, &command, "admit").await?;
         admission(&answer).ok_or_else(|| {
-            Error::internal("Redis answered a rate limit with something else").during("admit")
+            Error::internal("Redis returned an unexpected answer to a rate limit").during("admit")
         })
     }
 }

@@ -106,7 +106,7 @@ async fn a_server_that_says_nothing_is_unavailable() {
 #[tokio::test]
 async fn a_server_of_something_else_is_unavailable() {
     let (at, taken, counted) = listen(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
-    is_unavailable(at, "no Redis").await;
+    is_unavailable(at, "not Redis").await;
     assert_eq!(counted.load(Ordering::SeqCst), 1);
     taken.abort();
 }

@@ -299,5 +299,5 @@ async fn a_database_that_is_not_there_says_so() {
     put(&of(1), "k", b"1").await.unwrap();
     let error = put(&of(2), "k", b"1").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error:?}");
-    assert!(error.message().contains("database number"), "{error}");
+    assert!(error.message().contains("number in `redis.url`"), "{error}");
 }

@@ -115,7 +115,7 @@ fn read_row(row: &rusqlite::Row<'_>, table: &Table) -> rusqlite::Result<Row> {
             (ValueKind::Bytes | ValueKind::Id, ValueRef::Blob(bytes)) => {
                 Value::Bytes(bytes.to_vec())
             }
-            _ => return Err(stored_wrongly(format!("`{name}` is of another kind"))),
+            _ => return Err(stored_wrongly(format!("`{name}` has an unexpected type"))),
         };
         values.push(value);
     }

@@ -23,7 +23,7 @@ pub struct BackupProgress {
     pub total: u64,
 }
 
-/// Pages of one step; progress is told between steps.
+/// Pages of one step; progress is reported between steps.
 const STEP: i32 = 1_024;
 
 impl SqliteStore {
@@ -40,7 +40,7 @@ impl SqliteStore {
         let to = to.to_owned();
         let exists = |to: &Path| {
             Error::conflict(format!(
-                "{} exists: name a new file, a backup never replaces one",
+                "{} already exists: name a new file; a backup never overwrites one",
                 to.display()
             ))
         };
@@ -80,7 +80,7 @@ pub fn restore(
     let _turn = take_turn(to)?;
     if to.exists() && !replace {
         return Err(Error::conflict(format!(
-            "{} exists: back it up and pass --replace; nothing was changed",
+            "{} already exists: back it up and pass --replace; nothing was changed",
             to.display()
         )));
     }

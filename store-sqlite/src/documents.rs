@@ -18,7 +18,7 @@ use crate::records::{At, bounded, mapped, stored_wrongly};
 use crate::store::SqliteStore;
 use crate::{lexical, vectors};
 
-/// What a memory's row tells.
+/// The row of a memory.
 #[derive(Clone, Copy)]
 struct Head {
     /// Number of the first snapshot that there was.
@@ -43,7 +43,7 @@ fn head(
         .optional()
 }
 
-/// What a precondition goes by: the number of the latest snapshot.
+/// The number of the latest snapshot, for preconditions.
 pub(crate) fn version(
     connection: &Connection,
     scope_id: i64,
@@ -64,7 +64,7 @@ pub(crate) fn put(
     if let Some(head) = head
         && mapped(holds(connection, scope.id, head.id, &new.context), "apply")?
     {
-        return Err(Error::conflict("this context_id already stands for another text"));
+        return Err(Error::conflict("this context_id already belongs to a different text"));
     }
     let number = u32::try_from(scope.counters.documents + 1)
         .map_err(|_| Error::new(ErrorKind::StorageFull, "too many snapshots of documents"))?;

@@ -1,4 +1,4 @@
-//! What was answered to batches with an idempotency key: hashes and identities, no content.
+//! Stored responses of batches with an idempotency key: hashes and ids, no content.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::Result;
@@ -12,7 +12,7 @@ use crate::store::scope_id;
 /// Answers that one batch removes at most: more than it adds, so that none are left behind.
 const REMOVED: u32 = 64;
 
-/// What was answered to the same batch before; `None` for one that is new.
+/// The earlier response to the same batch; `None` for a new one.
 pub(crate) fn answer(
     connection: &Connection,
     scope: &Scope,

@@ -39,7 +39,7 @@ impl SqliteLedger {
     /// Opens the file, creating it if it is not there.
     ///
     /// # Errors
-    /// `Corrupt` for a file that is no ledger, `SchemaTooNew`; those of the disk.
+    /// `Corrupt` for a file that is not a ledger, `SchemaTooNew`; those of the disk.
     pub fn open(path: &Path) -> Result<Self> {
         create_private(path)?;
         let _turn = take_turn(path)?;
@@ -67,7 +67,7 @@ impl SqliteLedger {
             return Err(Error::new(
                 ErrorKind::Corrupt,
                 format!(
-                    "{} is no ledger of erasures: put the one that belongs to the store in its place",
+                    "{} is not a ledger of erasures: restore the one that belongs to the store",
                     path.display()
                 ),
             ));
@@ -76,7 +76,10 @@ impl SqliteLedger {
         if u32::try_from(version).is_ok_and(|version| version > VERSION) {
             return Err(Error::new(
                 ErrorKind::SchemaTooNew,
-                format!("{} is of a newer program: use that one", path.display()),
+                format!(
+                    "{} was written by a newer version of Throughline: use that version",
+                    path.display()
+                ),
             ));
         }
         Ok(Self { connection: Arc::new(Mutex::new(connection)) })
@@ -92,9 +95,9 @@ impl SqliteLedger {
             let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
             work(&mut connection).map_err(|error| error.during(operation))
         });
-        answer
-            .await
-            .map_err(|error| Error::internal("the ledger was not waited for").with_source(error))?
+        answer.await.map_err(|error| {
+            Error::internal("the task that writes the ledger ended early").with_source(error)
+        })?
     }
 }
 
@@ -126,7 +129,7 @@ fn adopt(connection: &Connection, of: &LedgerIdentity, entries: &[Recorded]) -> 
     if own.id != of.id {
         if held > 0 {
             return Err(Error::conflict(
-                "the ledger of erasures has entries of its own: it is another store's",
+                "the ledger of erasures already has entries: it belongs to another store",
             ));
         }
         let put = "UPDATE identity SET id = ?1, key = ?2";

@@ -1,4 +1,4 @@
-//! What belongs to a tenant as a whole: each batch in a transaction of the writer.
+//! Data of a whole tenant: each batch in a transaction of the writer.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn apply(connection: &Connection, batch: &TenantBatch) -> Result<()> {
                 own(tenant, &key.tenant)?;
                 if !mapped(put_key(connection, key), "apply_tenant")? {
                     return Err(Error::conflict(
-                        "a key of another tenant has this id: make another",
+                        "a key of another tenant has this id: create the key again",
                     ));
                 }
             }
@@ -61,7 +61,7 @@ fn own(tenant: &TenantId, of: &TenantId) -> Result<()> {
     if tenant == of {
         return Ok(());
     }
-    Err(Error::invalid("a batch of one tenant changes nothing of another"))
+    Err(Error::invalid("a batch cannot change data of another tenant"))
 }
 
 fn holds(

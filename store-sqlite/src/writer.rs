@@ -57,7 +57,7 @@ where
             (Some(Err(error)), _) => Err(error),
             (Some(Ok(value)), Ok(())) => Ok(value),
             (_, Err(error)) => Err(Error::new(error.kind(), error.message()).during("commit")),
-            (None, Ok(())) => Err(Error::internal("a write panicked: nothing of it was kept")),
+            (None, Ok(())) => Err(Error::internal("a write panicked: nothing of it was stored")),
         };
         // The caller may have gone; what was committed stays committed.
         let _ = self.reply.send(outcome);

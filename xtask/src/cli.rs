@@ -17,18 +17,19 @@ pub(crate) struct Cli {
 pub(crate) enum Task {
     /// Run every test of the workspace, with cargo-nextest where it is installed.
     Test {
-        /// The live tests too, against servers that are brought up for them.
+        /// Also run the live tests, against servers that are started for them.
         #[arg(long)]
         all: bool,
     },
-    /// The servers that live tests need: Postgres, PgBouncer, Qdrant and Redis, on this machine.
+    /// Start or stop the servers of the live tests on this machine: Postgres, PgBouncer, Qdrant,
+    /// Redis.
     Services {
         #[command(subcommand)]
         action: ServicesAction,
     },
     /// Check the rules of the repository that the compiler does not know.
     Tidy {
-        /// Record migrations that are new in xtask/migrations.lock.
+        /// Record new migrations in xtask/migrations.lock.
         #[arg(long)]
         bless: bool,
     },
@@ -38,66 +39,67 @@ pub(crate) enum Task {
         #[arg(long, value_name = "COMMIT")]
         since: Option<String>,
     },
-    /// Run all that a change must pass: tests, format, lints, documents, tidy, end to end.
+    /// Run every check that a change must pass: tests, format, lints, documents, tidy, end to end.
     Ci {
-        /// `full` for the widest matrix: what takes too long for every change as well.
+        /// `full` also runs the checks that take too long for every change.
         #[arg(value_enum)]
         breadth: Option<Breadth>,
-        /// Leave the tests out, when `cargo xtask test` has just been run.
+        /// Skip the tests, if `cargo xtask test` has just passed.
         #[arg(long)]
         after_test: bool,
-        /// One step alone, by the name that the report gives it.
+        /// Run one step only, by its name in the report.
         #[arg(long, value_name = "STEP")]
         only: Option<String>,
     },
-    /// Measure the engine, or the service under load; prints a table and writes JSON.
+    /// Measure the engine, or the service under load; print a table and write JSON.
     #[command(args_conflicts_with_subcommands = true)]
     Bench {
         #[command(subcommand)]
         part: Option<BenchPart>,
-        /// Smaller data and fewer rounds.
+        /// Use smaller data and fewer rounds.
         #[arg(long)]
         quick: bool,
-        /// Where the JSON goes; in target/bench when not given.
+        /// File for the JSON [default: in target/bench]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
-        /// Every combination of stores instead, on servers that are started for it.
+        /// Measure every combination of stores instead, on servers that are started for it.
         #[arg(long)]
         stores: bool,
         /// Messages of the stores [default: 100000].
         #[arg(long, value_name = "COUNT", requires = "stores")]
         messages: Option<usize>,
     },
-    /// Evaluate retrieval on labelled data sets, in the release profile: with one, by part of recall;
-    /// with several, on each when the ranking is learnt from the others.
+    /// Evaluate retrieval on labelled data sets, in the release profile. One data set: by part of recall; several: on
+    /// each one with a ranking that was learnt from the others.
     Eval {
-        /// A data set; may be given several times.
+        /// A data set; repeatable.
         #[arg(long, value_name = "FILE", required = true)]
         data: Vec<PathBuf>,
-        /// Passed on to `throughline eval retrieval` as it is.
+        /// Arguments for `throughline eval retrieval`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         rest: Vec<String>,
     },
     /// Make the table of token vectors from a model and texts, in the release profile.
     ///
-    /// distill/README.md says which; `cargo xtask distill --help` is answered by the program.
+    /// distill/README.md says which ones; `cargo xtask distill --help` prints the program's own
+    /// help.
     #[command(disable_help_flag = true)]
     Distill {
-        /// Passed on to the program as it is.
+        /// Arguments for the program.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         rest: Vec<String>,
     },
 }
 
-/// What is measured instead of the engine.
+/// What to measure instead of the engine.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchPart {
-    /// The service under load, then every message that it acknowledged is looked for; fails when one is
-    /// lost or doubled, or a request failed.
+    /// Put load on the service, then look for every acknowledged message; fails if one is lost or duplicated, or a
+    /// request failed.
     Http(Http),
-    /// How long a client of `throughline mcp` waits for its first answers, and what memory that takes.
+    /// Measure how long a client of `throughline mcp` waits for its first answers, and the memory used.
     Mcp {
-        /// Where the JSON goes; in target/bench when not given.
+        /// File for the JSON [default: in target/bench]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
@@ -106,16 +108,16 @@ pub(crate) enum BenchPart {
 /// The load.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Http {
-    /// One mode alone; without, all of them.
+    /// Run one mode only [default: all]
     #[arg(long, value_enum)]
     pub(crate) mode: Option<Mode>,
-    /// How long each mode lasts.
+    /// Seconds per mode.
     #[arg(long, default_value_t = 30)]
     pub(crate) seconds: u64,
-    /// Clients at once.
+    /// Concurrent clients.
     #[arg(long, default_value_t = 64)]
     pub(crate) clients: usize,
-    /// Where the JSON goes; in target/bench when not given.
+    /// File for the JSON [default: in target/bench]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -153,18 +155,18 @@ impl Mode {
 /// How much `ci` runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Breadth {
-    /// Everything.
+    /// Every check.
     Full,
 }
 
 /// What to do with the servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
 pub(crate) enum ServicesAction {
-    /// Bring up what is down; prints `export` lines for a shell to evaluate.
+    /// Start the servers that are down; print `export` lines for the shell.
     Up,
-    /// End every server and remove its data.
+    /// Stop every server and remove its data.
     Down,
-    /// Show what is up; fails when something is not.
+    /// Show which servers are up; fails if one is down.
     Status,
 }
 

@@ -9,7 +9,7 @@ use crate::ids::{KeyId, MAX_NAME_BYTES, TenantId, UserId, WorkspaceId, is_forbid
 use crate::ports::Rate;
 use crate::time::Timestamp;
 
-/// What a key begins with.
+/// The prefix of every key.
 const PREFIX: &str = "tl_";
 
 /// Which users a key is good for.
@@ -32,9 +32,9 @@ pub struct ApiKey {
     pub user: KeyUser,
     /// The workspace that it is bound to; `None` leaves the choice to the call.
     pub workspace: Option<WorkspaceId>,
-    /// What it permits.
+    /// Its permissions.
     pub permissions: Permissions,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
     /// How often it may be used; `None` is what the server's configuration says.
     pub rate: Option<Rate>,
@@ -54,16 +54,16 @@ pub struct ApiKey {
     pub version: u64,
 }
 
-/// What a key is to be.
+/// A key to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
     /// The user that it is bound to, or any.
     pub user: KeyUser,
     /// The workspace that it is bound to.
     pub workspace: Option<WorkspaceId>,
-    /// What it permits.
+    /// Its permissions.
     pub permissions: Permissions,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
     /// How often it may be used.
     pub rate: Option<Rate>,
@@ -78,7 +78,7 @@ impl NewKey {
     /// `InvalidInput` that names the field.
     pub fn check(&self, now: Timestamp) -> Result<()> {
         if self.permissions.is_empty() {
-            return Err(Error::invalid("permissions: a key permits something"));
+            return Err(Error::invalid("permissions: name at least one permission"));
         }
         if self.name.len() > MAX_NAME_BYTES || self.name.chars().any(is_forbidden) {
             return Err(Error::invalid(format!(
@@ -86,13 +86,13 @@ impl NewKey {
             )));
         }
         if self.expires_at.is_some_and(|at| at <= now) {
-            return Err(Error::invalid("expires_at: is not in the future"));
+            return Err(Error::invalid("expires_at: must be in the future"));
         }
         self.rate.map_or(Ok(()), Rate::check)
     }
 }
 
-/// The secret part of a key: 256 bits that nobody can guess, shown once.
+/// The secret part of a key: 256 random bits, shown once.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
@@ -152,7 +152,7 @@ impl Presented {
     }
 }
 
-/// What a presented key is good for.
+/// The result of checking a presented key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usable {
     /// Use it.
@@ -311,7 +311,7 @@ mod tests {
         for (n, (key, secret, now, expected)) in table.into_iter().enumerate() {
             assert_eq!(key.usable(&with(secret), at(now)), expected, "{n}");
         }
-        // Who came in by the first secret may go on as long as it is good.
+        // The first secret stays valid until it expires.
         for (now, expected) in [(29, Usable::Yes), (30, Usable::WrongSecret)] {
             assert_eq!(rotated.still_usable(&key, at(now)), expected);
             assert_eq!(rotated.still_usable(&rotated, at(now)), Usable::Yes);

@@ -108,7 +108,7 @@ impl Permissions {
             names.map(str::parse).collect::<Result<Vec<Permission>>>()?.into_iter().collect();
         if set.is_empty() {
             return Err(Error::invalid(
-                "a key permits something: name one or more of read, write, chat, admin",
+                "a key needs at least one permission: read, write, chat or admin",
             ));
         }
         Ok(set)
@@ -132,7 +132,7 @@ pub struct Principal {
     pub user: Option<UserId>,
     /// The workspace, where the credential or the call says which.
     pub workspace: Option<WorkspaceId>,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Permissions,
 }
 
@@ -143,7 +143,9 @@ impl Principal {
     /// `InvalidInput` where the key acts for users and the call did not name one.
     pub fn scope(&self) -> Result<Scope> {
         let user = self.user.clone().ok_or_else(|| {
-            Error::invalid("this key acts for users: name one with the header `Throughline-User`")
+            Error::invalid(
+                "this key acts for several users: name the user in the header `Throughline-User`",
+            )
         })?;
         Ok(Scope { tenant: self.tenant.clone(), user, workspace: self.workspace.clone() })
     }
@@ -158,7 +160,7 @@ impl Principal {
         }
         Err(Error::new(
             ErrorKind::Forbidden,
-            format!("this key does not permit `{permission}`: use one that does"),
+            format!("this key does not have the permission `{permission}`: use a key that has it"),
         ))
     }
 }
@@ -170,7 +172,7 @@ pub struct AuditEntry {
     pub at: Timestamp,
     /// By which key; `None` is the operator, by command line or as the local user.
     pub key: Option<KeyId>,
-    /// What was tried, such as `key.create` or `session.erase`.
+    /// The action, such as `key.create` or `session.erase`.
     pub action: String,
     /// To what: an opaque id, or a keyed hash of a caller's name.
     pub target: Option<String>,

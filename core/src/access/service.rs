@@ -13,9 +13,9 @@ use crate::time::Timestamp;
 
 /// How often a change is rebuilt when another writer came first.
 const ATTEMPTS: usize = 4;
-/// How long a rotated key's old secret may go on to work.
+/// How long a rotated key's old secret can stay valid.
 const MAX_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// A use is noted, and an equal refusal is told again, after so long.
+/// The interval between two records of the same use or the same refusal.
 const NOTED_EVERY: Duration = Duration::from_secs(60);
 /// Uses and refusals that are remembered for it.
 const MOST_NOTED: usize = 10_000;
@@ -29,7 +29,7 @@ pub struct CreatedKey {
     pub key: String,
 }
 
-/// Why a presented key is refused. Callers are told one sentence for all of them.
+/// Why a presented key is refused. Callers get the same sentence for all reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// It is not of the form of a key.
@@ -123,8 +123,8 @@ impl AccessService {
         match self.store.apply_tenant(batch).await {
             Ok(()) => Ok(CreatedKey { key: secret.key(id), record }),
             Err(error) if error.is_lost_race() => Err(Error::conflict(format!(
-                "this call was made before and made the key {id}, whose secret was shown then: \
-                 rotate it for another, or make a key under another Idempotency-Key"
+                "an earlier call with this Idempotency-Key created the key {id} and showed its \
+                 secret then: rotate that key, or repeat the call with a new Idempotency-Key"
             ))),
             Err(error) => Err(error),
         }
@@ -151,11 +151,11 @@ impl AccessService {
         grace: Duration,
     ) -> Result<CreatedKey> {
         if grace > MAX_GRACE {
-            return Err(Error::invalid("the old secret may work for a week longer at most"));
+            return Err(Error::invalid("the old secret can stay valid for at most one week"));
         }
         let secret = Secret::from_bytes(self.secrets.secret());
         let change = |key: &ApiKey, now| match key.revoked_at {
-            Some(_) => Err(Error::conflict("the key was revoked: make another")),
+            Some(_) => Err(Error::conflict("the key was revoked: create another")),
             None => Ok(key.rotated(&secret, grace, now)),
         };
         let record = self.change(by, tenant, id, "key.rotate", change).await?;
@@ -183,7 +183,7 @@ impl AccessService {
             attempt += 1;
             let now = self.clock.now();
             let held = self.store.key(id).await?.filter(|key| key.tenant == *tenant);
-            let held = held.ok_or_else(|| Error::not_found("no key under this id"))?;
+            let held = held.ok_or_else(|| Error::not_found("there is no key with this id"))?;
             let changed = change(&held, now)?;
             let batch = TenantBatch::new(tenant.clone())
                 .with_precondition(TenantPrecondition::KeyVersion(id, held.version))
@@ -236,7 +236,7 @@ impl AccessService {
     async fn note_use(&self, key: &ApiKey, now: Timestamp) {
         let recently = key.last_used_at.is_some_and(|at| at.plus(NOTED_EVERY) > now);
         if !recently && self.is_news(key.id, "used", now) {
-            // A use that is not noted is no reason to refuse it.
+            // Failing to record a use does not refuse the call.
             let _ = self.store.touch_key(&key.tenant, key.id, now).await;
         }
     }
@@ -255,7 +255,7 @@ impl AccessService {
             outcome: outcome.to_owned(),
         };
         let batch = TenantBatch::new(key.tenant.clone()).with(TenantWrite::Audit(entry));
-        // What was refused stays refused, also where it cannot be written down.
+        // A refusal stands even if the log entry fails.
         let _ = self.store.apply_tenant(batch).await;
     }
 
@@ -276,12 +276,12 @@ fn done(at: Timestamp, by: Option<KeyId>, action: &str, id: KeyId) -> AuditEntry
     AuditEntry::done(at, by, action, Some(id.to_string()))
 }
 
-/// What every caller without a good credential is told, whatever is wrong with it.
+/// The one error for every caller without a valid credential, so that it reveals nothing.
 #[must_use]
 pub fn unauthenticated() -> Error {
     Error::new(
         ErrorKind::Unauthenticated,
-        "a key is needed: send `Authorization: Bearer tl_…` with one that is valid; \
-         `throughline keys create` makes one",
+        "this call needs a valid key: send `Authorization: Bearer tl_…`; `throughline keys create` \
+         creates a key",
     )
 }

@@ -1,4 +1,4 @@
-//! What one turn sends and the full account of it.
+//! The context of one turn and its full account.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub enum Section {
     Summaries,
     /// Recent messages of the session.
     History,
-    /// What recall found, in all sessions of the scope.
+    /// Recalled text from all sessions of the scope.
     Recall,
     /// The user's turn.
     Turn,
@@ -38,7 +38,7 @@ impl Section {
     }
 }
 
-/// What a candidate is.
+/// The kind of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ItemKind {
     /// Standing rules.
@@ -82,7 +82,7 @@ impl ItemKind {
     }
 }
 
-/// What became of a candidate.
+/// The outcome of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// In the payload, verbatim.
@@ -178,7 +178,7 @@ pub struct Span {
 pub struct Item {
     /// The section it was a candidate for.
     pub section: Section,
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
     /// `msg:<id>`, `fact:<id>`, `doc:<vault>/<memory>/<context>#<section>`, `summary:<id>`, `entity:<id>`,
     /// `tool:<name>`, `profile`, `turn`.
@@ -189,7 +189,7 @@ pub struct Item {
     pub tokens: u32,
     /// Relevance, where recall ranked it; comparable within one context only.
     pub score: Option<f32>,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// Why.
     pub reason: Reason,
@@ -206,7 +206,7 @@ pub struct ContextMessage {
     pub content: String,
 }
 
-/// What was spent.
+/// The use of the budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     /// Tokens that the payload may take.
@@ -217,7 +217,7 @@ pub struct Budget {
     pub tokenizer: String,
     /// Tokens of each section; they sum up to `used`, but for [`crate::tokens::PER_PAYLOAD`].
     pub by_section: [(Section, u32); 5],
-    /// What the caller should know, in sentences.
+    /// Warnings, in sentences.
     pub warnings: Vec<String>,
 }
 
@@ -229,7 +229,7 @@ impl Budget {
     }
 }
 
-/// What one turn sends (seed 002, 4.1), with the account of it.
+/// The context of one turn, with its account.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AssembledContext {
     /// Stable messages that come first.
@@ -238,9 +238,9 @@ pub struct AssembledContext {
     pub working_set: Vec<ContextMessage>,
     /// Hash of the header's bytes: equal hashes, equal prefix.
     pub header_hash: String,
-    /// What was spent.
+    /// The use of the budget.
     pub budget: Budget,
-    /// What all messages of the scope and this turn would have cost.
+    /// Tokens of all messages of the scope and this turn.
     pub baseline_tokens: u64,
     /// Tools named in the header whose schema can be asked for.
     pub lazy_tools: Vec<String>,

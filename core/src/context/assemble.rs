@@ -44,7 +44,7 @@ pub struct Gathered {
     pub summary: Option<Summary>,
     /// The session's typed values, the most recent first.
     pub entities: Vec<Entity>,
-    /// What recall found in the scope.
+    /// The result of recall.
     pub candidates: Candidates,
     /// What the user wants to hold always, stated last, and holds no more.
     pub ledger: Ledger,
@@ -52,7 +52,7 @@ pub struct Gathered {
     pub scope_tokens: u64,
 }
 
-/// What is asked for, with every default resolved.
+/// The request, with all defaults resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Turn<'t> {
     pub(super) text: &'t str,
@@ -121,8 +121,8 @@ impl<'a> Assembly<'a> {
             return Err(Error::new(
                 ErrorKind::BudgetTooSmall,
                 format!(
-                    "a budget of {} tokens cannot hold the critical header and this turn: it takes \
-                     at least {}",
+                    "a budget of {} tokens cannot hold the critical header and this turn: it must \
+                     be at least {}",
                     turn.budget,
                     budget_for(least, tokenizer)
                 ),

@@ -1,5 +1,4 @@
-//! The stable header: rules, profile card, standing instructions, tool directory; at most 600 tokens
-//! (seed 002, 2.1).
+//! The stable header: rules, profile card, standing instructions, tool directory; at most 600 tokens.
 
 use super::account::{ContextMessage, Item, ItemKind, Outcome, Reason, Section};
 use super::pack::MAX_HEADER_TOKENS;
@@ -21,7 +20,7 @@ const MAX_PURPOSE_CHARS: usize = 120;
 pub struct ToolLine {
     /// The tool's name.
     pub name: String,
-    /// What it is for, in a few words.
+    /// Its purpose, in a few words.
     pub purpose: String,
 }
 
@@ -83,7 +82,8 @@ pub(super) fn full(
     }
     if lazy_tools.len() < sorted.len() {
         warnings.push(format!(
-            "the tool directory shows {} of {} tools: the header holds {MAX_HEADER_TOKENS} tokens",
+            "the tool directory shows {} of {} tools: the header is limited to {MAX_HEADER_TOKENS} \
+             tokens",
             lazy_tools.len(),
             sorted.len()
         ));
@@ -104,18 +104,20 @@ impl Header {
         let mut smaller = full(profile, standing_facts, &[], tokenizer);
         let tools = self.items.into_iter().filter(|item| item.kind == ItemKind::Tool);
         smaller.items.extend(tools.map(dropped));
-        smaller.warnings =
-            vec!["the budget holds no tool directory: header and turn leave too little".to_owned()];
+        smaller.warnings = vec![
+            "the tool directory is left out: header and turn leave too little of the budget"
+                .to_owned(),
+        ];
         smaller
     }
 
-    /// The critical rules alone: the header of the minimum viable context (seed 002, 12.1).
+    /// The critical rules alone: the header of the minimum viable context.
     pub(super) fn critical(self, tokenizer: &dyn Tokenizer) -> Self {
         let mut items = self.items.into_iter();
         let rules = items.next();
         let content = CRITICAL_RULES.to_owned();
         let warning = "the budget holds only the minimum viable context: the critical header \
-                       stands for rules, card, instructions and tools";
+             replaces rules, card, instructions and tools";
         Self {
             tokens: message_tokens(tokenizer, &content),
             message: ContextMessage { role: Role::System, content },

@@ -1,4 +1,4 @@
-//! Recent messages that fade with age (seed 002, 6.2), in steps, so that the bytes of history stay
+//! Recent messages that are shortened with age, in steps, so that the bytes of history stay
 //! between steps and a prompt cache keeps them.
 
 use super::Tier;
@@ -8,12 +8,11 @@ use crate::session::{Message, Role};
 use crate::text::{Squeeze, squeeze};
 use crate::tokens::{PER_MESSAGE, message_tokens};
 
-/// Messages before the last step that stay whole (seed 002: age below 2, in pairs).
+/// Messages before the last step that stay whole: two pairs.
 const WHOLE: u64 = 4;
-/// Messages before the last step that are cut in the middle; older ones become a line (seed 002:
-/// age below 5, in pairs).
+/// Messages before the last step that are cut in the middle; older ones become a line.
 const CUT: u64 = 10;
-/// Contents of up to this many characters are never cut in the middle (seed 002, 6.2).
+/// Contents of up to this many characters are never cut in the middle.
 const CUT_ABOVE: usize = 300;
 
 /// A recent message in the form that its age gives it.

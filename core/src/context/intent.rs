@@ -1,4 +1,4 @@
-//! What a turn wants, told from its words when the caller does not say (seed 002, 5.1).
+//! The intent of a turn, detected from its words if the caller does not give it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::error::{Error, Result};
 use crate::text::is_question;
 
-/// What a turn wants (seed 002, 4.1).
+/// The intent of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Intent {
     /// Noting something down; little context is needed.
@@ -95,7 +95,9 @@ impl FromStr for Intent {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|intent| intent.as_str() == text).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::as_str).join(", ");
-            Error::invalid(format!("unknown intent: one of {allowed}, or none to have it detected"))
+            Error::invalid(format!(
+                "unknown intent: use one of {allowed}, or leave it out to have it detected"
+            ))
         })
     }
 }

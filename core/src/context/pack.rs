@@ -1,4 +1,4 @@
-//! How a budget is divided: a pack by intent (seed 002, 7.1), a tier by size (seed 004, section 5).
+//! How a budget is divided: a pack by intent, a tier by size.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,14 +6,14 @@ use std::str::FromStr;
 use super::Intent;
 use crate::error::{Error, Result};
 
-/// Tokens of one turn where nothing else is said (seed 002, 2.2).
+/// Default token budget of a turn.
 pub const DEFAULT_BUDGET: u32 = 3_000;
-/// Most tokens of the header (seed 002, 2.1).
+/// Most tokens of the header.
 pub const MAX_HEADER_TOKENS: u32 = 600;
 /// Largest budget that is accepted.
 pub const MAX_BUDGET: u32 = 1_000_000;
 
-/// The size of a context (seed 004, section 5).
+/// The size of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
     /// 10 messages, 800 tokens.
@@ -87,7 +87,7 @@ pub(super) struct Pack {
 }
 
 impl Pack {
-    /// The pack of an intent. Seed 002's 1,000 / 800 / 600 of 2,400 is `deep_analysis`; a lookup
+    /// The pack of an intent. `deep_analysis` divides 2,400 into 1,000 / 800 / 600; a lookup
     /// takes history and summaries down to their floors.
     #[must_use]
     pub(super) fn of(intent: Intent) -> Self {

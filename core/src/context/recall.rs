@@ -19,7 +19,7 @@ use crate::ports::{Tokenizer, UnitKey};
 use crate::session::{Message, Passage};
 use crate::text::{fold_spaces, guarded};
 
-/// What recall does; every part can be switched off, which is how its worth is measured.
+/// The parts of recall; each can be switched off, so that its benefit can be measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecallOptions {
     /// Recall at all.
@@ -55,7 +55,7 @@ impl Default for RecallOptions {
     }
 }
 
-/// Most facts of one context (seed 002, 7.1 trims what is past ten).
+/// Most facts of one context.
 const MAX_FACTS: usize = 10;
 /// Factor for messages of the turn's own session: of two that say the same, the nearer one.
 const CURRENT_SESSION: f32 = 1.15;
@@ -65,7 +65,7 @@ const FACT_FLOOR: f32 = 0.4;
 const MAX_DOCUMENTS: usize = 6;
 /// Passages of documents below this share of the best one's score are left out.
 const DOCUMENT_FLOOR: f32 = 0.4;
-/// What the heading of a day costs.
+/// Tokens of the heading of a day.
 const HEADING_TOKENS: u32 = 8;
 /// Shorter passages are never repeats: "Yes." answers another question each time.
 const REPEAT_BYTES: usize = 40;
@@ -99,7 +99,7 @@ pub struct MessageCandidate {
     pub tokens: u32,
     /// Its score.
     pub score: f32,
-    /// What is shown within it, in order.
+    /// The lines shown in it, in order.
     pub marks: Vec<Mark>,
     /// Whether it is among what the user stated last: a wish that shares no word with the turn that
     /// it bears on is found by nothing else.
@@ -152,7 +152,7 @@ pub struct Candidates {
     pub facts: Vec<FactCandidate>,
     /// Passages of documents.
     pub documents: Vec<DocumentCandidate>,
-    /// What recall had to do without, in sentences for the caller.
+    /// Warnings about parts of recall that did not work, in sentences.
     pub warnings: Vec<String>,
 }
 
@@ -326,7 +326,7 @@ impl Selection {
                 waiting.push(Waiting { worth: now, candidate });
                 continue;
             }
-            // What certainly does not fit is not worth rendering.
+            // Rendering a line that cannot fit would be wasted work.
             if self.left < CRUMBS || candidate.tokens > self.left {
                 over.push(candidate);
                 continue;

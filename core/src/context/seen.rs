@@ -1,5 +1,5 @@
-//! Typed values of the session that nothing else in the payload tells (seed 004: key entities), so
-//! that an address or an id given once is never lost.
+//! Typed values of the session that are nowhere else in the payload, so that an address or an id given
+//! once is never lost.
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use crate::entity::Entity;

@@ -55,14 +55,14 @@ const ENTITY_CANDIDATES: usize = 40;
 /// Files of a window.
 const WINDOW_FILES: usize = 40;
 
-/// What a caller asks for (seed 002, 4.1).
+/// The request of a caller.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AssembleRequest {
     /// The thread of the turn; it need not exist yet.
     pub session: SessionId,
-    /// What the user says now.
+    /// The user's message.
     pub user_turn: String,
-    /// What the turn wants; detected when not given.
+    /// The intent of the turn; detected when not given.
     pub intent: Option<Intent>,
     /// The size of the context; `full` when not given.
     pub tier: Option<Tier>,
@@ -77,7 +77,7 @@ pub struct AssembleRequest {
     pub guest: Option<Scope>,
     /// Tools to name in the header.
     pub tools: Vec<ToolLine>,
-    /// What recall does.
+    /// The parts of recall to use.
     pub recall: RecallOptions,
 }
 
@@ -102,7 +102,7 @@ impl AssembleRequest {
     }
 }
 
-/// What was found for a turn among messages.
+/// The messages found for a turn.
 #[derive(Default)]
 struct Found {
     /// Passages, best first.
@@ -110,7 +110,7 @@ struct Found {
     bearing: Bearing,
     /// Terms of a passage of the scope, on average.
     terms_of_each: f32,
-    /// What the user stated last, newest first.
+    /// The latest facts that the user stated, newest first.
     newest: Vec<UnitKey>,
     warning: Option<String>,
 }
@@ -138,7 +138,7 @@ pub struct ContextService {
 }
 
 impl ContextService {
-    /// A service over its ports; without embeddings, recall goes by words alone.
+    /// A service over its ports; without embeddings, recall uses words only.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
@@ -217,7 +217,7 @@ impl ContextService {
         assemble(turn, intent, tier, budget, request.recall, &gathered, &*self.tokenizer)
     }
 
-    /// The window of a session (seed 004), within the tokens of the tier.
+    /// The window of a session, within the tokens of the tier.
     ///
     /// # Errors
     /// `NotFound` when there is no such session; those of the store.
@@ -347,7 +347,7 @@ impl ContextService {
         };
         Ok(match near.await {
             Ok(hits) => (hits, None),
-            Err(error) => (Vec::new(), Some(format!("recall goes by words alone: {error}"))),
+            Err(error) => (Vec::new(), Some(format!("recall used words only: {error}"))),
         })
     }
 

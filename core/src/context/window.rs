@@ -1,4 +1,4 @@
-//! The window of a session (seed 004, section 3): recent messages, entities, a summary and files, within
+//! The window of a session: recent messages, entities, a summary and files, within
 //! the tokens of a tier. Pure.
 
 use super::Tier;
@@ -12,7 +12,7 @@ const ENTITY_SHARE: u32 = 4;
 /// Share of a tier's tokens that titles of files may take, one in so many.
 const FILE_SHARE: u32 = 10;
 
-/// What a session is about now, in pieces that a caller puts into a prompt of its own.
+/// The current state of a session, in pieces for a caller's own prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
     /// The recent messages, the oldest first.

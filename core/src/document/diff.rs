@@ -1,4 +1,4 @@
-//! What changed between two snapshots.
+//! The difference between two snapshots.
 
 use similar::TextDiff;
 

@@ -1,4 +1,4 @@
-//! Old documents were JSON objects of facets; a document is text (seed 003, migration).
+//! Converts old documents, which were JSON objects of facets, to text.
 
 use crate::error::{Error, Result};
 
@@ -37,7 +37,7 @@ pub fn text_of_facets(facets: &[(String, Facet)]) -> Result<String> {
     text.truncate(whole);
     if text.is_empty() {
         return Err(Error::invalid(
-            "the object has no facet with a value: there is nothing to put",
+            "the object has no facet with a value, so there is nothing to store",
         ));
     }
     text.push('\n');
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn nothing_and_too_much_are_refused() {
         for empty in [object(&[]), object(&[("a", Facet::Null), ("b", text(""))])] {
-            assert!(text_of_facets(&empty).unwrap_err().message().contains("nothing to put"));
+            assert!(text_of_facets(&empty).unwrap_err().message().contains("nothing to store"));
         }
         let deep = (0..100).fold(text("x"), |inner, _| Facet::Object(object(&[("a", inner)])));
         assert!(text_of_facets(&object(&[("a", deep)])).unwrap_err().message().contains("deeper"));

@@ -1,6 +1,6 @@
-//! The context document (seed 003): one text per memory, of which every put is a snapshot.
+//! The context document: one text per memory; every put stores a snapshot.
 //!
-//! The text is stored as it was given, byte for byte. Everything else is told from it: sections by their
+//! The text is stored as it was given, byte for byte. Everything else is derived from it: sections by their
 //! headings ([`sections`]), passages for recall ([`document_passages`]), what changed ([`unified_diff`]).
 
 mod diff;
@@ -37,7 +37,7 @@ pub const MOST_BYTES: usize = 1 << 20;
 /// Snapshots of a memory that are kept where nothing else is configured.
 pub const DEFAULT_KEPT: u32 = 100;
 
-/// What holds for every document of a deployment.
+/// The limits of all documents of a deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentLimits {
     /// Most bytes of a text.
@@ -99,11 +99,11 @@ impl FromStr for Etag {
             text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let bits = digits.then(|| u128::from_str_radix(text, 16).ok()).flatten();
         bits.map(|bits| Self(bits.to_be_bytes()))
-            .ok_or_else(|| Error::invalid("an etag of a document has 32 hexadecimal digits"))
+            .ok_or_else(|| Error::invalid("the etag of a document must have 32 hexadecimal digits"))
     }
 }
 
-/// What is known of a snapshot beside its text.
+/// The metadata of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotInfo {
     /// The vault of its memory.
@@ -127,7 +127,7 @@ pub struct SnapshotInfo {
 /// A document as it was put once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// What is known of it.
+    /// Its metadata.
     pub info: SnapshotInfo,
     /// The whole document, as it was given.
     pub text: String,

@@ -1,4 +1,4 @@
-//! How an agent is told to keep a document (seed 003, "Agent Guidance").
+//! The prompt that tells an agent how to keep a document.
 
 use crate::text::guarded_whole;
 

@@ -49,11 +49,11 @@ pub struct PutDocument {
     pub actor: ActorId,
     /// The whole document.
     pub text: String,
-    /// What must be there.
+    /// The required current state.
     pub expected: Expected,
 }
 
-/// What a put did.
+/// The result of a put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PutOutcome {
     /// The memory has its first snapshot.
@@ -69,7 +69,7 @@ pub enum PutOutcome {
 /// The answer to a put.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Put {
-    /// What it did.
+    /// What happened.
     pub outcome: PutOutcome,
     /// The snapshot that has the text.
     pub snapshot: Snapshot,
@@ -86,7 +86,7 @@ pub struct SectionText {
     pub text: String,
 }
 
-/// What changed between two snapshots.
+/// The difference between two snapshots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentDiff {
     /// The one that it starts from.
@@ -122,7 +122,7 @@ impl DocumentService {
         Self { store, clock, ids, embeddings, contexts, limits }
     }
 
-    /// What holds for every document.
+    /// The limits of all documents.
     #[must_use]
     pub fn limits(&self) -> DocumentLimits {
         self.limits
@@ -196,7 +196,7 @@ impl DocumentService {
         }
         Err(Error::new(
             ErrorKind::Unavailable,
-            "others keep writing this document: read it and try again",
+            "other writers keep changing this document: read it again and retry",
         ))
     }
 
@@ -249,7 +249,7 @@ impl DocumentService {
         context: &ContextId,
     ) -> Result<Snapshot> {
         let found = self.store.snapshot(scope, vault, memory, context).await?;
-        found.ok_or_else(|| Error::not_found("no snapshot of this memory under this context id"))
+        found.ok_or_else(|| Error::not_found("this memory has no snapshot with this context_id"))
     }
 
     /// The snapshots of a memory's document, the newest first.
@@ -270,7 +270,7 @@ impl DocumentService {
         Ok(found)
     }
 
-    /// What changed from one snapshot to another, or to the latest.
+    /// The difference between a snapshot and another, or the latest.
     ///
     /// # Errors
     /// `NotFound` for a snapshot that is not there; those of the store.
@@ -352,7 +352,9 @@ impl DocumentService {
     ) -> Result<Page<Memory>> {
         let found = self.store.memories(scope, Some(vault), page).await?;
         if found.items.is_empty() && page.position().is_none() {
-            return Err(Error::not_found("no vault under this id: its first document creates it"));
+            return Err(Error::not_found(
+                "there is no vault with this id: putting its first document creates it",
+            ));
         }
         Ok(found)
     }
@@ -376,7 +378,7 @@ impl DocumentService {
 }
 
 impl Snapshot {
-    /// What its passages are indexed under while it is the latest.
+    /// The keys of its passages in the index while it is the latest.
     #[must_use]
     pub fn keys(&self) -> Vec<UnitKey> {
         let ordinals = (0..).take(document_passages(&self.text).len());
@@ -384,16 +386,16 @@ impl Snapshot {
     }
 }
 
-/// What a caller is told of a document that is not there, or not theirs.
+/// The error for a document that does not exist or belongs to somebody else.
 pub(crate) fn no_document() -> Error {
-    Error::not_found("no document under this vault and memory: putting one creates both")
+    Error::not_found("there is no document for this vault and memory: putting one creates both")
 }
 
 fn repeated(held: Snapshot, etag: &Etag) -> Result<Put> {
     if held.info.etag != *etag {
         return Err(Error::conflict(
-            "this context_id already stands for another text: a changed document is a snapshot with an \
-             id of its own",
+            "this context_id already belongs to a different text: give each changed document a new \
+             context_id",
         ));
     }
     Ok(Put { outcome: PutOutcome::Repeated, snapshot: held })
@@ -413,8 +415,8 @@ pub(crate) fn check_expected(expected: &Expected, latest: Option<&Snapshot>) -> 
         ErrorKind::PreconditionFailed,
         match latest {
             Some(latest) => format!(
-                "the document is another by now (its etag is \"{}\"): read it, bring your change into it, \
-                 and put that",
+                "the document has changed (its etag is now \"{}\"): read it again, apply your \
+                 change to it, and put the result",
                 latest.info.etag
             ),
             None => "there is no document yet: put it without If-Match".to_owned(),

@@ -1,4 +1,4 @@
-//! What a document's text may be.
+//! Validation of a document's text.
 
 use crate::error::{Error, Result};
 
@@ -14,8 +14,8 @@ pub fn check_text(text: &str, max_bytes: usize) -> Result<()> {
     }
     if text.len() > max_bytes {
         return Err(Error::invalid(format!(
-            "the document has {} bytes: at most {max_bytes} are allowed; keep it concise, such as by \
-             shortening its timeline",
+            "the document has {} bytes: at most {max_bytes} are allowed; shorten it, for example \
+             its timeline",
             text.len()
         )));
     }
@@ -33,7 +33,7 @@ pub fn text_of_bytes(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Error::invalid(format!(
-            "the document is not UTF-8 from byte {at} on: send it as `text/plain; charset=utf-8`"
+            "the document is not valid UTF-8 at byte {at}: send it as `text/plain; charset=utf-8`"
         ))
     })
 }
@@ -59,6 +59,6 @@ mod tests {
         }
         assert_eq!(text_of_bytes("é".into()).unwrap(), "é");
         let error = text_of_bytes(vec![b'a', b'b', 0xff]).unwrap_err();
-        assert!(error.message().contains("from byte 2 on"), "{error}");
+        assert!(error.message().contains("at byte 2"), "{error}");
     }
 }

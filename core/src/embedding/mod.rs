@@ -45,7 +45,7 @@ const LEASE: Duration = Duration::from_secs(600);
 /// Below the default: recall by words works meanwhile.
 const PRIORITY: i16 = DEFAULT_PRIORITY - 1;
 
-/// What a worker did.
+/// The result of a worker's round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Worked {
     /// Jobs attempted.
@@ -191,7 +191,7 @@ impl EmbeddingService {
         None
     }
 
-    /// As [`Self::prepare`], of a fact that is told directly.
+    /// As [`Self::prepare`], of a fact that was added directly.
     pub(crate) async fn prepare_fact(
         &self,
         fact: &mut NewFact,
@@ -266,8 +266,8 @@ impl EmbeddingService {
         let dimensions = self.space().dimensions;
         if vectors.len() != texts.len() || vectors.iter().any(|vector| vector.len() != dimensions) {
             return Err(Error::internal(format!(
-                "the embedder `{}` gave {} vectors for {} texts, or some of other dimensions than \
-                 {dimensions}",
+                "the embedder `{}` returned {} vectors for {} texts, or vectors without \
+                 {dimensions} dimensions",
                 self.space().id,
                 vectors.len(),
                 texts.len()
@@ -304,7 +304,7 @@ impl EmbeddingService {
                 let slice = SLICE.min(limit - done);
                 let waiting = self.store.texts_after(scope, namespace, through, slice).await?;
                 let Some(end) = waiting.last() else {
-                    // What waited was erased.
+                    // The waiting text was erased.
                     self.index.upsert(scope, namespace, self.space(), &[], last).await?;
                     break;
                 };
@@ -328,7 +328,7 @@ impl EmbeddingService {
         Ok(done)
     }
 
-    /// What was erased while it was embedded must not stay in the index.
+    /// A text that was erased while it was embedded must not stay in the index.
     async fn remove_erased(
         &self,
         scope: &Scope,

@@ -1,5 +1,4 @@
-//! Typed values seen in a session (seed 004: conversation entities), so that an address or an id
-//! given once is never lost.
+//! Typed values of a session, so that an address or an id given once is never lost.
 
 mod extract;
 

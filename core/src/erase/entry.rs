@@ -54,12 +54,12 @@ impl LedgerEntry {
     /// The inverse of [`Self::encode`].
     ///
     /// # Errors
-    /// `Corrupt` for bytes that are no entry.
+    /// `Corrupt` for bytes that are not an entry.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let damaged = || {
             Error::new(
                 ErrorKind::Corrupt,
-                "the ledger of erasures is damaged: put a whole copy of it in its place",
+                "the ledger of erasures is damaged: replace it with an intact copy",
             )
         };
         let read = || {

@@ -25,7 +25,7 @@ pub struct FactSource {
     pub session_number: u32,
     /// When it was said.
     pub created_at: Timestamp,
-    /// What it says.
+    /// Its content.
     pub content: String,
 }
 

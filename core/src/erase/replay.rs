@@ -17,12 +17,12 @@ use crate::scope::Scope;
 /// Entries that are read at once.
 const PAGE: usize = 1_000;
 
-/// What a replay did.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Replayed {
     /// Entries that the store had not applied.
     pub entries: u64,
-    /// What they took.
+    /// The erased counts.
     pub erased: Erased,
 }
 
@@ -229,16 +229,16 @@ pub fn check(state: &ErasureState, identity: &LedgerIdentity, last: u64) -> Resu
         Err(Error::new(
             ErrorKind::Conflict,
             format!(
-                "{what}, and what was erased could come back: put the ledger of erasures that belongs \
-                 to this store in its place, or accept that with `throughline migrate --new-ledger`"
+                "{what}, so erased data could come back: restore the ledger of erasures that \
+                 belongs to this store, or accept that with `throughline migrate --new-ledger`"
             ),
         ))
     };
     if state.ledger.is_some_and(|id| id != identity.id) {
-        return refused("the store goes by another ledger of erasures than the one that is here");
+        return refused("the store belongs to a different ledger of erasures than the one found");
     }
     if state.last > last {
-        return refused("the ledger of erasures lacks entries that the store has applied");
+        return refused("the ledger of erasures lacks entries that the store has already applied");
     }
     Ok(())
 }
@@ -257,8 +257,8 @@ pub async fn copy_ledger(source: &dyn ErasureLedger, target: &dyn ErasureLedger)
     }
     if target.identity().await?.id == identity.id && target.last().await? > last {
         return Err(Error::conflict(
-            "erasures were made in the store that is moved to: what is left in the old one may not be \
-             moved over them",
+            "the target store has newer erasures than the old store: the rest of the old store \
+             cannot be moved, because erased data could come back",
         ));
     }
     let mut after = 0;

@@ -1,4 +1,4 @@
-//! Background work that survives a crash (seed 002, 3.3): states, attempts and backoff.
+//! Background jobs that survive a crash: states, attempts and backoff.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use crate::ids::JobId;
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
-/// Attempts before a job is left as failed (seed 002, 3.3).
+/// Attempts before a job has failed for good.
 pub const MAX_ATTEMPTS: u32 = 3;
-/// Priority of a job that names none; higher goes first (seed 002, 3.3).
+/// Default priority of a job; higher runs first.
 pub const DEFAULT_PRIORITY: i16 = 5;
 
 /// Where a job stands.
@@ -57,9 +57,9 @@ impl std::str::FromStr for JobState {
 pub struct NewJob {
     /// Our id.
     pub id: JobId,
-    /// What to do, such as `embed`.
+    /// The kind of work, such as `embed`.
     pub kind: String,
-    /// What to do it to; equal kind and subject is one job while it is queued or running.
+    /// The subject; equal kind and subject is one job while it is queued or running.
     pub subject: String,
     /// Higher goes first.
     pub priority: i16,
@@ -74,9 +74,9 @@ pub struct Job {
     pub id: JobId,
     /// The scope whose rows it may touch.
     pub scope: Scope,
-    /// What to do.
+    /// The kind of work.
     pub kind: String,
-    /// What to do it to.
+    /// The subject.
     pub subject: String,
     /// Higher goes first.
     pub priority: i16,

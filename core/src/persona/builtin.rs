@@ -1,5 +1,5 @@
-//! The six presets that come with the program, with the ids and settings of seed 001. Two of them are
-//! experimental: they may change with what is learnt of their use.
+//! The six built-in presets. Their ids are part of the MCP interface. Two of them are experimental: they
+//! may change with experience.
 
 use super::{Preset, Settings};
 use crate::ids::PresetId;
@@ -138,7 +138,7 @@ impl BuiltIn {
     }
 }
 
-/// The presets that come with the program, in the order of the seed.
+/// The built-in presets, always in the same order.
 #[must_use]
 pub fn built_in() -> Vec<Preset> {
     PRESETS.iter().filter_map(BuiltIn::preset).collect()

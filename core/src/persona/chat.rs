@@ -21,9 +21,9 @@ use crate::tokens::PER_MESSAGE;
 pub struct ChatResult {
     /// The persona after it.
     pub persona: Persona,
-    /// What the user said.
+    /// The user's message.
     pub question: Conversation,
-    /// What the persona answered.
+    /// The persona's answer.
     pub answer: Conversation,
     /// Tokens of what was sent and of the answer.
     pub tokens_used: u64,
@@ -52,7 +52,7 @@ impl PersonaService {
         let persona = self.get(scope, id).await?;
         if persona.status(now) == Status::Expired {
             return Err(Error::conflict(format!(
-                "the context `{}` expired at {}: extend it before you go on",
+                "the context `{}` expired at {}: extend it to continue",
                 persona.name, persona.expires_at
             )));
         }
@@ -115,15 +115,16 @@ impl PersonaService {
         let limits = self.limits();
         if messages + 2 > limits.conversations {
             return Err(Error::conflict(format!(
-                "the conversation has {messages} messages, and {} are allowed: clear it, or delete the \
-                 older ones",
+                "the conversation has {messages} messages, and {} are allowed: delete older \
+                 messages, or clear it",
                 limits.conversations
             )));
         }
         let held = self.ports.store.conversation_bytes(scope, &persona.session).await?;
         if held.saturating_add(more as u64) > limits.context_bytes as u64 {
             return Err(Error::conflict(format!(
-                "the context is as large as allowed, {} bytes: delete some of its conversation",
+                "the context has reached the largest size allowed, {} bytes: delete some of its \
+                 messages",
                 limits.context_bytes
             )));
         }
@@ -146,12 +147,13 @@ impl PersonaService {
     ) -> Result<ChatResult> {
         if answer.trim().is_empty() || answer.len() > MAX_CONTENT_BYTES {
             return Err(Error::invalid(
-                "the answer must have 1 byte to 1 MiB of text: nothing was kept",
+                "the answer must have 1 byte to 1 MiB of text: nothing was stored",
             ));
         }
         if receipt.prepared_at.plus(IDEMPOTENCY_KEPT) < self.now() {
             return Err(Error::conflict(
-                "this turn was prepared more than a day ago: ask it again, nothing was kept",
+                "this turn was prepared more than a day ago: send the message again; nothing was \
+                 stored",
             ));
         }
         let messages = vec![
@@ -198,7 +200,7 @@ impl PersonaService {
                 }
             }
         }
-        Err(Error::internal("a turn was neither kept nor refused"))
+        Err(Error::internal("a turn was neither stored nor refused"))
     }
 
     async fn kept(
@@ -208,7 +210,7 @@ impl PersonaService {
         receipt: &ChatReceipt,
         applied: &Applied,
     ) -> Result<ChatResult> {
-        let gone = || Error::not_found("this turn was kept, and deleted since");
+        let gone = || Error::not_found("this turn was stored and has since been deleted");
         let session = self.ports.store.session(scope, &persona.session).await?.ok_or_else(gone)?;
         let keys = applied.messages.iter();
         let keys: Vec<UnitKey> =

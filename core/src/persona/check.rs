@@ -1,6 +1,5 @@
-//! What is to be said against a prompt (seed 001: validate personality prompts for effectiveness): it says
-//! nothing about its role, contradicts its settings, or takes more than its share. Findings are told beside
-//! the answer and refuse nothing; what could never be sent is refused.
+//! Checks a prompt: it may name no role, contradict its settings, or take more than its share. Findings are
+//! returned as advice and refuse nothing; only a prompt that could never be sent is refused.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -12,10 +11,10 @@ use super::turn::rendered_prompt;
 use crate::error::{Error, Result};
 use crate::ports::Tokenizer;
 
-/// Tokens that a prompt should stay within: what the seed keeps for it beside the history.
+/// Recommended limit of a prompt in tokens, so that most of the budget is left for the history.
 pub const PROMPT_GUIDELINE: u32 = 400;
 
-/// What a prompt lacks.
+/// A problem of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// It does not say who the model is to be.
@@ -55,8 +54,8 @@ impl fmt::Display for Finding {
             Self::Contradicts { setting, why } => write!(f, "{setting}: {why}"),
             Self::Long { tokens } => write!(
                 f,
-                "the prompt takes {tokens} tokens of every turn, more than the {PROMPT_GUIDELINE} that \
-                 are meant for it"
+                "the prompt takes {tokens} tokens of every turn; at most {PROMPT_GUIDELINE} are \
+                 recommended"
             ),
         }
     }
@@ -102,7 +101,7 @@ const COLD: f64 = 0.3;
 /// Answers of fewer tokens are not long.
 const SHORT_ANSWER: u32 = 300;
 
-/// What is to be said against a prompt with these settings, in a fixed order.
+/// The problems of a prompt with these settings, in a fixed order.
 #[must_use]
 pub fn findings(
     system_prompt: &str,
@@ -118,10 +117,11 @@ pub fn findings(
     let temperature = settings.temperature;
     let no_creativity = STEADY.is_match(&whole);
     if no_creativity && temperature > HOT {
-        let why = format!("{temperature} varies answers that the prompt wants to be exact");
+        let why = format!("{temperature} varies answers, but the prompt asks for exact ones");
         found.push(Finding::Contradicts { setting: "temperature", why });
     } else if !no_creativity && VARIED.is_match(&whole) && temperature < COLD {
-        let why = format!("{temperature} leaves no room for answers that the prompt wants varied");
+        let why =
+            format!("{temperature} does not vary answers, but the prompt asks for varied ones");
         found.push(Finding::Contradicts { setting: "temperature", why });
     }
     let asked = WORDS
@@ -132,7 +132,7 @@ pub fn findings(
         .map_or(0, |words| words.saturating_mul(4) / 3);
     if asked > settings.max_tokens {
         let why = format!(
-            "{} tokens hold no answer of the length that the prompt asks for, about {asked} tokens",
+            "{} tokens are too few for the length that the prompt asks for, about {asked} tokens",
             settings.max_tokens
         );
         found.push(Finding::Contradicts { setting: "max_tokens", why });
@@ -163,8 +163,8 @@ pub(super) fn fits(
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "system_prompt: with the personality it takes {tokens} tokens, over its budget of {most}, half of \
-         max_history_tokens: shorten it, or allow more"
+        "system_prompt: with the personality it takes {tokens} tokens, over its budget of {most}, \
+         half of max_history_tokens: shorten it, or raise max_history_tokens"
     )))
 }
 

@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 /// Messages that are named by id at once.
 const MAX_IDS: usize = 500;
 
-/// A message of a persona's conversation (seed 001: Conversation), with its tags.
+/// A message of a persona's conversation, with its tags.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
     /// The message.
@@ -196,7 +196,7 @@ impl PersonaService {
     /// kept.
     ///
     /// # Errors
-    /// `NotFound` for the persona, and for an id that is none of its messages: nothing is tagged then;
+    /// `NotFound` for the persona, and for an id that is not one of its messages: nothing is tagged then;
     /// `InvalidInput` for none or too many, and for the tags; those of the store.
     pub async fn tag_messages(
         &self,
@@ -227,7 +227,7 @@ impl PersonaService {
         done: &str,
     ) -> Result<Persona> {
         if ids.is_empty() || ids.len() > MAX_IDS {
-            return Err(Error::invalid(format!("ids: 1 to {MAX_IDS} of them")));
+            return Err(Error::invalid(format!("ids: give 1 to {MAX_IDS} ids")));
         }
         let persona = self.get(scope, id).await?;
         let held = self.ports.store.held_messages(scope, &persona.session, ids).await?;
@@ -236,7 +236,7 @@ impl PersonaService {
             ids.iter().filter(|id| !held.contains(id)).map(ToString::to_string).collect();
         if !unknown.is_empty() {
             return Err(Error::not_found(format!(
-                "no such message in this conversation: {}; nothing was {done}",
+                "this conversation has no such message: {}; nothing was {done}",
                 unknown.join(", ")
             )));
         }
@@ -246,7 +246,7 @@ impl PersonaService {
     /// Erases messages of a persona by id, with everything that was made from them. Returns how many.
     ///
     /// # Errors
-    /// `NotFound` for the persona, and for an id that is none of its messages: nothing is erased then;
+    /// `NotFound` for the persona, and for an id that is not one of its messages: nothing is erased then;
     /// `InvalidInput` for none or too many; those of erasure.
     pub async fn delete_messages(
         &self,

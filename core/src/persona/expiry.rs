@@ -1,5 +1,5 @@
 //! How long a persona stays: expiry counted from the last interaction, a day's warning, extension, and the
-//! grace of a deletion (seed 001).
+//! grace period of a deletion.
 
 use std::time::Duration;
 
@@ -64,12 +64,13 @@ impl Persona {
         }
     }
 
-    /// What its user should know of its expiry.
+    /// The warning about its expiry.
     #[must_use]
     pub fn expiry_warning(&self, now: Timestamp) -> Option<String> {
         match self.status(now) {
             Status::Expiring => Some(format!(
-                "this context expires at {}, within 24 hours: an answer or an extension moves that",
+                "this context expires at {}, within 24 hours: an answer or an extension postpones \
+                 that",
                 self.expires_at
             )),
             Status::Expired => Some(format!("this context expired at {}", self.expires_at)),

@@ -1,5 +1,5 @@
-//! What of a conversation is sent: whole exchanges, the newest ones, within the tokens that there are
-//! (seed 001: oldest first, pairs preserved, a warning at 80 %).
+//! The part of a conversation that is sent: whole exchanges, the newest that fit into the budget, in
+//! their order, with a warning from 80 % on.
 
 use crate::session::{Message, Role};
 use crate::tokens::PER_MESSAGE;
@@ -7,7 +7,7 @@ use crate::tokens::PER_MESSAGE;
 /// Share of what history may have, in per cent, from which on a conversation warns.
 pub const SOFT_LIMIT_PERCENT: u64 = 80;
 
-/// What of the history is sent.
+/// The part of the history that is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Trimmed<'m> {
     /// The messages, oldest first.
@@ -58,15 +58,15 @@ pub(super) fn most_messages(room: u32) -> usize {
 pub(super) fn warning(whole: u64, room: u32, left_out: u64) -> Option<String> {
     if left_out > 0 {
         return Some(format!(
-            "the history is over the {room} tokens that prompt and message leave it: the oldest {left_out} \
-             messages are not sent, the prompt is"
+            "the history is over the {room} tokens that prompt and message leave for it: the \
+             oldest {left_out} messages are not sent, the prompt is"
         ));
     }
     let percent = whole * 100 / u64::from(room.max(1));
     (percent >= SOFT_LIMIT_PERCENT).then(|| {
         format!(
-            "the history takes {percent} % of the {room} tokens that prompt and message leave it: past \
-             them, the oldest exchanges are not sent"
+            "the history takes {percent} % of the {room} tokens that prompt and message leave for \
+             it: beyond that, the oldest exchanges are not sent"
         )
     })
 }

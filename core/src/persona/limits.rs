@@ -1,4 +1,4 @@
-//! How much there may be (seed 001: resource limits).
+//! Limits of personas.
 
 /// Limits of personas; an operator sets them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

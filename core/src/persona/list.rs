@@ -1,5 +1,5 @@
-//! Parts of lists that are short enough to be read whole: by place, with the total, as pages that have
-//! numbers need it (seed 001).
+//! Parts of lists that are short enough to be read whole: by place, with the total, as numbered
+//! pages need it.
 
 use crate::error::{Error, Result};
 use crate::page::MAX_PAGE;
@@ -25,13 +25,13 @@ impl Slice {
         }
     }
 
-    /// The page with a number, from 1 on (seed 001: `page` and `pageSize`).
+    /// The page with a number, counted from 1.
     ///
     /// # Errors
     /// `InvalidInput` for page 0 and for a size that is not 1 to [`MAX_PAGE`].
     pub fn page(page: usize, size: usize) -> Result<Self> {
         if page == 0 {
-            return Err(Error::invalid("page: pages count from 1"));
+            return Err(Error::invalid("page: must be 1 or more"));
         }
         if !(1..=MAX_PAGE).contains(&size) {
             return Err(Error::invalid(format!("page_size: must be 1 to {MAX_PAGE}")));

@@ -1,5 +1,5 @@
-//! Personas: conversations with a fixed character (seed 001, where one is a *context*), and the presets
-//! that they are made from.
+//! Personas: conversations with a fixed character (a *context* in the interfaces), and the presets that
+//! they are created from.
 //!
 //! A persona's conversation is a session, so that recall, entities and summaries work there too. What is
 //! decided (fields, expiry, what of the history is sent, what is wrong with a prompt, forms of export) is
@@ -49,16 +49,16 @@ pub use settings::{
 pub use turn::{ChatReceipt, ChatRequest, ChatTokens, ChatTurn};
 pub use upkeep::{UPKEEP_JOB, Upkept};
 
-/// A conversation with a fixed character (seed 001: Context).
+/// A conversation with a fixed character.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Persona {
     /// Our id; on the wire, the context's.
     pub id: PersonaId,
     /// The session that its conversation is.
     pub session: SessionId,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What the model is told to be.
+    /// The system prompt.
     pub system_prompt: String,
     /// A description of the personality; may be empty.
     pub personality: String,
@@ -91,8 +91,7 @@ pub struct Persona {
 }
 
 impl Persona {
-    /// Whether it was not deleted (seed 001: `isActive`). One that has expired is active until it is
-    /// cleaned up.
+    /// Whether it was not deleted. An expired persona stays active until it is cleaned up.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.deleted_at.is_none()
@@ -155,7 +154,7 @@ impl std::str::FromStr for BackupReason {
 pub struct BackupHead {
     /// Our id.
     pub id: BackupId,
-    /// What was backed up.
+    /// The persona.
     pub persona: PersonaId,
     /// The session of the persona, by whose erasure the backup goes.
     pub session: SessionId,
@@ -173,7 +172,7 @@ pub struct BackupHead {
 /// A backup of a persona.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
-    /// What it is of.
+    /// Its metadata.
     pub head: BackupHead,
     /// The export, as JSON.
     pub data: String,

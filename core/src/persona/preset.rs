@@ -13,14 +13,14 @@ const MAX_DESCRIPTION_BYTES: usize = 2_000;
 /// Most bytes of metadata.
 const MAX_METADATA_BYTES: usize = 16 << 10;
 
-/// A template for personas (seed 001: `PersonalityPreset`).
+/// A template for personas.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preset {
     /// Its id.
     pub id: PresetId,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// The system prompt of its personas.
     pub system_prompt: String,
@@ -65,11 +65,11 @@ impl PresetUse {
 pub struct PresetView {
     /// The preset.
     pub preset: Preset,
-    /// Whether it is one of ours.
+    /// Whether it is built in.
     pub is_built_in: bool,
     /// How often it was used in the scope.
     pub usage: PresetUse,
-    /// What is to be said against it.
+    /// The problems of its prompt.
     pub findings: Vec<Finding>,
 }
 
@@ -78,21 +78,21 @@ pub struct PresetView {
 pub struct NewPreset {
     /// Its id; one is made where it is not given.
     pub id: Option<PresetId>,
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// The system prompt of its personas.
     pub system_prompt: String,
     /// The personality of its personas.
     pub default_personality: String,
-    /// What is not said has its default.
+    /// Missing values have their defaults.
     pub settings: Overrides,
     /// A JSON object.
     pub metadata: Option<String>,
 }
 
-/// What to change; what is `None` stays.
+/// The fields to change; `None` leaves a field as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PresetChange {
     /// A new name.
@@ -117,7 +117,7 @@ fn metadata(json: &str) -> Result<String> {
     match json.len() <= MAX_METADATA_BYTES && is_object(json) {
         true => Ok(json.to_owned()),
         false => Err(Error::invalid(format!(
-            "metadata: a JSON object of at most {MAX_METADATA_BYTES} bytes"
+            "metadata: must be a JSON object of at most {MAX_METADATA_BYTES} bytes"
         ))),
     }
 }

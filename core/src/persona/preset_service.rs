@@ -104,13 +104,13 @@ impl PresetService {
         self.check(&preset)?;
         let held = self.store.presets(scope).await?;
         let is_there = held.iter().any(|preset| preset.id == id);
-        let taken = || Error::conflict(format!("there is a preset {id} already: update it"));
+        let taken = || Error::conflict(format!("the preset {id} already exists: update it"));
         if is_there && idempotency.is_none() {
             return Err(taken());
         }
         if !is_there && held.len() >= self.limits.presets {
             return Err(Error::conflict(format!(
-                "there are {} presets of your own, the most allowed: delete one twice, which removes it",
+                "you have {} presets, the most allowed: delete one twice to remove it for good",
                 held.len()
             )));
         }
@@ -202,7 +202,7 @@ impl PresetService {
     async fn writable(&self, scope: &Scope, id: &PresetId) -> Result<Preset> {
         if built_in().iter().any(|preset| preset.id == *id) {
             return Err(Error::conflict(format!(
-                "{id} is a built-in preset, which stays as it is: create one of your own instead"
+                "{id} is a built-in preset and cannot be changed: create your own instead"
             )));
         }
         self.own(scope, id).await
@@ -216,7 +216,10 @@ impl PresetService {
             built_in().iter().map(|preset| preset.id.to_string()).collect();
         let own = self.store.presets(scope).await?;
         there.extend(own.iter().filter(|preset| preset.is_active).map(|own| own.id.to_string()));
-        Err(Error::not_found(format!("no preset under this id: there are {}", there.join(", "))))
+        Err(Error::not_found(format!(
+            "there is no preset with this id; available: {}",
+            there.join(", ")
+        )))
     }
 
     fn check(&self, preset: &Preset) -> Result<()> {

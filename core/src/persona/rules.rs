@@ -1,5 +1,4 @@
-//! What a persona may say of itself: every field checked, each error naming its field (seed 001: input
-//! validation with detailed feedback).
+//! Validation of a persona's fields; each error names its field.
 
 use super::{Overrides, Persona, PersonaLimits, Settings};
 use crate::error::{Error, Result};
@@ -14,13 +13,13 @@ pub(super) const MAX_TAG_BYTES: usize = 64;
 /// A persona to make.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewPersona {
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What the model is told to be.
+    /// The system prompt.
     pub system_prompt: String,
     /// A description of the personality.
     pub personality: String,
-    /// What is not said has its default.
+    /// Missing values have their defaults.
     pub settings: Overrides,
     /// See [`Persona::memory`].
     pub memory: bool,
@@ -42,7 +41,7 @@ impl NewPersona {
     }
 }
 
-/// What to change; what is `None` stays.
+/// The fields to change; `None` leaves a field as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PersonaChange {
     /// A new name.
@@ -77,8 +76,8 @@ pub(super) fn text(field: &str, text: &str, least: usize, most: usize) -> Result
     let bad = |c: char| c != '\n' && c != '\t' && is_forbidden(c);
     if text.len() < least || text.len() > most || text.chars().any(bad) {
         return Err(Error::invalid(format!(
-            "{field}: {least} to {most} bytes of text without control characters but tabs and line \
-             breaks"
+            "{field}: {least} to {most} bytes of text without control characters except tabs and \
+             line breaks"
         )));
     }
     Ok(text.to_owned())
@@ -89,7 +88,7 @@ pub(super) fn tags(tags: &[String]) -> Result<Vec<String>> {
     let mut checked =
         tags.iter().map(|tag| line("tags", tag, MAX_TAG_BYTES)).collect::<Result<Vec<String>>>()?;
     if checked.iter().any(|tag| tag.contains(',')) {
-        return Err(Error::invalid("tags: a tag has no comma"));
+        return Err(Error::invalid("tags: a tag must not contain a comma"));
     }
     checked.sort_unstable();
     checked.dedup();

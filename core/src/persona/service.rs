@@ -24,10 +24,10 @@ pub(super) const ATTEMPTS: usize = 4;
 /// Personas that an error names where the one asked for is not there.
 const NAMED: usize = 10;
 
-/// What personas work with.
+/// The ports of personas.
 #[derive(Clone)]
 pub struct PersonaPorts {
-    /// What is kept.
+    /// The store.
     pub store: Arc<dyn Store>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -45,12 +45,12 @@ pub struct PersonaPorts {
     pub limits: PersonaLimits,
 }
 
-/// Something that was kept, with what is to be said against it.
+/// A stored item with the problems of its prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked<T> {
-    /// What was kept.
+    /// The stored item.
     pub value: T,
-    /// What is to be said against it.
+    /// The problems of its prompt.
     pub findings: Vec<Finding>,
 }
 
@@ -116,7 +116,7 @@ impl PersonaService {
         &self.ports.limits
     }
 
-    /// Now, by the clock that expiry goes by.
+    /// The time by the clock that expiry uses.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.ports.clock.now()
@@ -205,14 +205,14 @@ impl PersonaService {
         Ok(Checked { value: self.get(scope, id).await?, findings: found })
     }
 
-    /// What is to be said against a persona.
+    /// The problems of a persona's prompt.
     #[must_use]
     pub fn findings(&self, persona: &Persona) -> Vec<Finding> {
         let Persona { system_prompt, personality, settings, .. } = persona;
         findings(system_prompt, personality, settings, &*self.ports.tokenizer)
     }
 
-    /// What is to be said against a persona that can be kept.
+    /// The problems of a persona that can be stored.
     pub(super) fn checked(&self, persona: &Persona) -> Result<Vec<Finding>> {
         let Persona { system_prompt, personality, settings, .. } = persona;
         fits(system_prompt, personality, settings, &*self.ports.tokenizer)?;
@@ -226,13 +226,14 @@ impl PersonaService {
         let active = held.iter().filter(|persona| persona.is_active()).count();
         if active >= most {
             return Err(Error::conflict(format!(
-                "there are {active} contexts, the most allowed: delete one before another is made"
+                "there are {active} contexts, the most allowed: delete one before you create \
+                 another"
             )));
         }
         if held.len() >= 2 * most {
             return Err(Error::conflict(format!(
-                "{} deleted contexts wait for their grace to end, the most allowed: erase some of them \
-                 for good",
+                "{} deleted contexts are in their grace period, the most allowed: erase some of \
+                 them for good",
                 held.len() - active
             )));
         }
@@ -269,25 +270,27 @@ impl PersonaService {
     pub async fn get(&self, scope: &Scope, id: PersonaId) -> Result<Persona> {
         match self.ports.store.persona(scope, id).await?.filter(Persona::is_active) {
             Some(persona) => Ok(persona),
-            None => Err(self.none(scope, ErrorKind::NotFound, "no context under this id").await?),
+            None => Err(self
+                .none(scope, ErrorKind::NotFound, "there is no context with this id")
+                .await?),
         }
     }
 
-    /// The id that a text names. What is no id is told with the personas that there are.
+    /// Parses an id. The error for an invalid id lists the existing personas.
     ///
     /// # Errors
-    /// `InvalidInput` for what is no id; those of the store.
+    /// `InvalidInput` for an invalid id; those of the store.
     pub async fn id_of(&self, scope: &Scope, text: &str) -> Result<PersonaId> {
         match text.parse() {
             Ok(id) => Ok(id),
             Err(_) => {
-                let what = "this is no id of a context, which is a UUID";
+                let what = "a context id must be a UUID";
                 Err(self.none(scope, ErrorKind::InvalidInput, what).await?)
             }
         }
     }
 
-    /// An error that says what is there.
+    /// An error that lists the existing personas.
     async fn none(&self, scope: &Scope, kind: ErrorKind, what: &str) -> Result<Error> {
         let mut held = self.ports.store.personas(scope).await?;
         held.retain(Persona::is_active);
@@ -300,8 +303,8 @@ impl PersonaService {
         Ok(Error::new(
             kind,
             match named.as_slice() {
-                [] => format!("{what}: there is none yet, so create one"),
-                named => format!("{what}: there are {}{more}", named.join(", ")),
+                [] => format!("{what}; there are no contexts yet: create one"),
+                named => format!("{what}; available: {}{more}", named.join(", ")),
             },
         ))
     }
@@ -433,12 +436,14 @@ impl PersonaService {
             return self.get(scope, id).await;
         };
         if held.is_active() {
-            return Err(Error::conflict("the context is not deleted: there is nothing to restore"));
+            return Err(Error::conflict(
+                "the context is not deleted, so there is nothing to restore",
+            ));
         }
         let active = self.ports.store.personas(scope).await?;
         if active.iter().filter(|persona| persona.is_active()).count() >= self.limits().contexts {
             return Err(Error::conflict(
-                "there are as many contexts as allowed: delete one before another is restored",
+                "the limit of contexts is reached: delete one before you restore another",
             ));
         }
         let now = self.now();
@@ -481,7 +486,8 @@ pub(super) fn replace(
 pub(super) fn check_version(held: u64, expected: Option<u64>) -> Result<()> {
     match expected {
         Some(expected) if expected != held => Err(Error::conflict(format!(
-            "version {expected} was expected and it is {held}: read it again, then change it"
+            "version {expected} was expected, but the current version is {held}: read it again, \
+             then repeat the change"
         ))),
         _ => Ok(()),
     }

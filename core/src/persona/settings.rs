@@ -1,4 +1,4 @@
-//! Temperature, limits and expiry, with their defaults and ranges (seed 001).
+//! Temperature, limits and expiry, with their defaults and ranges.
 
 use crate::context::MAX_BUDGET;
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ pub struct Settings {
     /// Most tokens of an answer.
     pub max_tokens: u32,
     /// Most tokens of what a turn sends: prompt, history, what is recalled, and the message. They are
-    /// counted by the tokenizer, which refines the seed's four characters a token.
+    /// counted by the tokenizer.
     pub max_history_tokens: u32,
     /// Days from the last interaction to expiry.
     pub expiry_days: u32,

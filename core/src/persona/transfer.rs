@@ -76,7 +76,8 @@ impl PersonaService {
         let tool = export.messages.iter().position(|message| message.role == Role::Tool);
         if let Some(at) = tool {
             return Err(Error::invalid(format!(
-                "conversations[{at}].role: `tool` is none of a context: user, assistant or system"
+                "conversations[{at}].role: `tool` is not allowed in a context: use user, \
+                 assistant or system"
             )));
         }
         if export.messages.len() as u64 > limits.conversations {
@@ -215,7 +216,7 @@ impl PersonaService {
     ) -> Result<Checked<Persona>> {
         let held = self.ports.store.persona_backup(scope, backup).await?;
         let held = held.filter(|held| held.head.persona == id);
-        let none = || Error::not_found("no backup of this context under this id");
+        let none = || Error::not_found("this context has no backup with this id");
         self.take_in(scope, Export::read(&held.ok_or_else(none)?.data)?, idempotency).await
     }
 }

@@ -1,5 +1,5 @@
-//! What becomes due by time: expired personas are backed up and put away, those whose grace has ended are
-//! erased, and the others backed up once a day (seed 001). A job of the scope does it, slice by slice.
+//! Scheduled upkeep: expired personas are backed up and deactivated, those whose grace period has ended are
+//! erased, and the others backed up once a day. A job of the scope does it, slice by slice.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const LEASE: Duration = Duration::from_secs(600);
 /// A day: how long after something was done it is looked at again.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What upkeep did.
+/// The result of upkeep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Upkept {
     /// Personas that had expired and were put away.
@@ -40,7 +40,7 @@ impl Upkept {
     }
 }
 
-/// What is due for a persona.
+/// The action that is due for a persona.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
     PutAway,

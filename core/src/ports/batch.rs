@@ -17,7 +17,7 @@ use crate::summary::Summary;
 use crate::time::Timestamp;
 use crate::usage::{UsageCounters, UsageDay};
 
-/// What a precondition is about.
+/// The subject of a precondition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RecordKey {
     /// A session; its version increases with every batch that writes to it.
@@ -92,7 +92,7 @@ pub enum Write {
         /// Its `created_at` and `last_at`.
         created_at: Timestamp,
     },
-    /// Adds a fact that was told directly: it has no session and no source. It supersedes as any other,
+    /// Adds a fact directly: it has no session and no source. It supersedes as any other,
     /// and one that states what holds already takes its place, so that the words are those last told.
     PutFact(Box<NewFact>),
     /// Rejects: from now on a fact that a message states and that bears one of these keys does not hold.
@@ -116,7 +116,7 @@ pub enum Write {
     PutPersona(Box<Persona>),
     /// Keeps a preset in place of the one with its id.
     PutPreset(Box<Preset>),
-    /// Removes a preset; one that is not there is no error. Its counters stay.
+    /// Removes a preset; a missing one is not an error. Its counters stay.
     RemovePreset(PresetId),
     /// Adds to the counters of a preset, ours or the scope's own.
     CountPreset(PresetId, PresetUse),
@@ -157,7 +157,7 @@ pub enum Write {
         /// A fresh id, of which facts that are read anew get theirs.
         seed: Uuid,
     },
-    /// Notes that an entry of the ledger of erasures was applied; once more is no error.
+    /// Records that an entry of the ledger of erasures was applied; repeating it is not an error.
     NoteErasure(u64),
     /// Removes the row of a scope that holds nothing any more, with its jobs and its counters. A scope that
     /// holds anything stays as it is.
@@ -171,7 +171,7 @@ pub struct WriteBatch {
     pub scope: Scope,
     /// When it was built.
     pub now: Timestamp,
-    /// What must hold.
+    /// The preconditions.
     pub preconditions: Vec<Precondition>,
     /// The space of the vectors of its index units; `None` when they were not embedded.
     ///
@@ -218,7 +218,7 @@ impl Idempotency {
     pub fn answer(&self, fingerprint: &[u8], applied: &[u8]) -> Result<Applied> {
         if fingerprint != self.fingerprint {
             return Err(Error::conflict(
-                "this idempotency key stands for another request: give each request its own key",
+                "this idempotency key was used for a different request: give each request its own",
             ));
         }
         Applied::repeated(applied)
@@ -299,7 +299,7 @@ impl WriteBatch {
             )
         };
         if self.writes.iter().any(erases) && self.writes.iter().any(appends) {
-            return Err(Error::invalid("a batch that erases adds nothing: apply two"));
+            return Err(Error::invalid("a batch cannot both erase and add: apply two batches"));
         }
         Ok(())
     }
@@ -311,7 +311,7 @@ impl WriteBatch {
     }
 }
 
-/// What the store decided while it applied a batch.
+/// The decisions of the store while it applied a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
     /// One entry for each `AppendMessage`, in order.
@@ -320,7 +320,7 @@ pub struct Applied {
     pub facts: Vec<FactId>,
     /// Whether the batch was a repeat, and this is what was answered to the first.
     pub repeated: bool,
-    /// What its erasures took together.
+    /// The sum of its erasures.
     pub erased: Erased,
 }
 
@@ -355,7 +355,8 @@ impl Applied {
         Self::read(bytes).ok_or_else(|| {
             Error::new(
                 ErrorKind::Corrupt,
-                "a kept answer is damaged: run `throughline migrate --check`, or restore a backup",
+                "a stored response is damaged: run `throughline migrate --check`, or restore a \
+                 backup",
             )
         })
     }

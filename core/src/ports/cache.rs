@@ -1,4 +1,4 @@
-//! What replicas share and may lose: values that can be made again, and how often a thing was done.
+//! A cache that replicas share and may lose: values that can be computed again, and rate counters.
 //! Time is that of the backend's own clock, for clocks of replicas differ by minutes.
 
 use std::time::Duration;
@@ -22,13 +22,13 @@ pub const MAX_CACHE_TAGS: usize = 256;
 pub fn check_cached(value: &[u8], tags: &[&str]) -> Result<()> {
     if value.len() > MAX_CACHED_BYTES {
         return Err(Error::invalid(format!(
-            "a value of {} bytes is too large for the cache, which takes {MAX_CACHED_BYTES}",
+            "a value of {} bytes is too large for the cache, which allows {MAX_CACHED_BYTES}",
             value.len()
         )));
     }
     if tags.len() > MAX_CACHE_TAGS {
         return Err(Error::invalid(format!(
-            "a value with {} tags is too much for the cache, which takes {MAX_CACHE_TAGS}",
+            "a value with {} tags is too large for the cache, which allows {MAX_CACHE_TAGS}",
             tags.len()
         )));
     }
@@ -65,11 +65,11 @@ pub trait Cache: Send + Sync {
     ) -> Result<()>;
 
     /// Forgets every value of exactly this scope that was put under the tag, whichever replica put
-    /// it and whatever other tags it has. A tag that nothing has is no error. A value that is put
+    /// it and whatever other tags it has. An unused tag is not an error. A value that is put
     /// afterwards stays, and so may one whose put finishes after this has returned.
     async fn invalidate(&self, scope: &Scope, tag: &str) -> Result<()>;
 
-    /// What an operator should know of the cache. One that is away is a problem to tell, not an error.
+    /// The state of the cache. An unavailable one is reported as a problem, not as an error.
     async fn cache_health(&self) -> Result<Health>;
 }
 
@@ -102,7 +102,7 @@ impl Rate {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "a rate of {} per {:?} cannot be kept: it must be 1 to {} per {:?} to {:?}",
+            "a rate of {} per {:?} is not supported: it must be 1 to {} per {:?} to {:?}",
             self.most,
             self.per,
             Self::MAX,
@@ -148,7 +148,7 @@ impl Bucket {
     }
 }
 
-/// What a limiter says.
+/// The decision of a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// It may be done, and is counted.

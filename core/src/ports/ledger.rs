@@ -85,7 +85,7 @@ pub struct ScopeEnd {
     pub documents: u64,
 }
 
-/// What was erased.
+/// A kind of erasure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LedgerEntry {
     /// Messages of a scope.
@@ -143,7 +143,7 @@ pub struct Recorded {
     pub number: u64,
     /// When it was recorded.
     pub at: Timestamp,
-    /// What it says.
+    /// The erasure.
     pub entry: LedgerEntry,
 }
 

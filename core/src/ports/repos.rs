@@ -117,7 +117,7 @@ pub trait SessionRepo: Send + Sync {
 /// A text that waits to be embedded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutboxText {
-    /// What it stands for.
+    /// Its key.
     pub key: UnitKey,
     /// Sequence number of its message, or number of the fact or snapshot: the order of the outbox.
     pub seq: u64,

@@ -16,7 +16,7 @@ pub struct Health {
     pub backend: String,
     /// Migrations applied; 0 where there are none.
     pub schema_version: u32,
-    /// What is wrong, in sentences for an operator; empty when all is well.
+    /// The problems, in sentences for an operator; empty if there are none.
     pub problems: Vec<String>,
 }
 

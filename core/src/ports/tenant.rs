@@ -47,7 +47,7 @@ pub enum TenantWrite {
 pub struct TenantBatch {
     /// The tenant; every write is within it.
     pub tenant: TenantId,
-    /// What must hold.
+    /// The preconditions.
     pub preconditions: Vec<TenantPrecondition>,
     /// The changes, applied in order.
     pub writes: Vec<TenantWrite>,

@@ -26,7 +26,7 @@ impl VectorSpace {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "a vector of {} values is not of the space `{}`, whose vectors have {}",
+            "a vector of {} values does not fit the space `{}`, whose vectors have {}",
             vector.len(),
             self.id,
             self.dimensions
@@ -37,7 +37,7 @@ impl VectorSpace {
 /// A vector to keep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorItem {
-    /// What it stands for.
+    /// Its key.
     pub key: UnitKey,
     /// Its values.
     pub vector: Vec<f32>,
@@ -46,7 +46,7 @@ pub struct VectorItem {
 /// A near vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct VectorHit {
-    /// What it stands for.
+    /// Its key.
     pub key: UnitKey,
     /// Cosine similarity mapped to 0..=1; higher is closer.
     pub score: f32,
@@ -69,7 +69,7 @@ pub trait VectorIndex: Send + Sync {
         through: u64,
     ) -> Result<()>;
 
-    /// Removes keys in every space; unknown keys are no error.
+    /// Removes keys in every space; unknown keys are not an error.
     async fn remove(&self, scope: &Scope, namespace: Namespace, keys: &[UnitKey]) -> Result<()>;
 
     /// Removes what the scope holds in every other space: after another model has embedded it anew.
@@ -89,7 +89,7 @@ pub trait VectorIndex: Send + Sync {
         limit: usize,
     ) -> Result<Vec<UnitKey>>;
 
-    /// What an operator should know of the index. One that is away is a problem to tell, not an error.
+    /// The state of the index. An unavailable one is reported as a problem, not as an error.
     async fn index_health(&self) -> Result<Health>;
 
     /// The sequence number up to which the index is complete; 0 when it holds nothing. Of facts,

@@ -21,7 +21,7 @@ pub use settings_service::SettingsService;
 /// the profile that it leaves empty from its user.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
-    /// The tenant (seed 004: client).
+    /// The tenant.
     pub tenant: TenantId,
     /// The end user within the tenant.
     pub user: UserId,

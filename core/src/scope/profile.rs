@@ -1,4 +1,4 @@
-//! What is true of a user in every turn: standing rules and a profile card (seed 002, 2.1).
+//! The part of a user's memory that every turn needs: standing rules and a profile card.
 
 use crate::error::{Error, Result};
 use crate::ids::is_forbidden;
@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 
 /// Most tokens that a user's rules may take of the header.
 pub const MAX_RULES_TOKENS: u32 = 350;
-/// Most tokens of the profile card (seed 002, 2.1).
+/// Most tokens of the profile card.
 pub const MAX_CARD_TOKENS: u32 = 100;
 
 /// A user's rules and profile card. Both are part of the header of every context.
@@ -23,7 +23,7 @@ pub struct Profile {
     pub updated_at: Timestamp,
 }
 
-/// What to change; `None` leaves a part as it is, an empty text clears it.
+/// The fields to change; `None` leaves a field as it is, an empty text clears it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProfileChange {
     /// New rules.
@@ -70,8 +70,8 @@ impl Profile {
             let tokens = tokenizer.count(text);
             if tokens > limit {
                 return Err(Error::invalid(format!(
-                    "{what} takes {tokens} tokens, at most {limit} are allowed: every turn pays \
-                     for it"
+                    "{what} takes {tokens} tokens, at most {limit} are allowed, because it is part \
+                     of every context"
                 )));
             }
             Ok(text.to_owned())

@@ -1,5 +1,4 @@
-//! What holds for every user of a tenant: budgets, flags, models, and what the tenant keeps for itself
-//! (seed 004: `Clients.config_json`).
+//! Settings for every user of a tenant: budgets, flags, models, and the tenant's own data.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +66,7 @@ pub struct TenantSettings {
     pub token_budget: Option<u32>,
     /// Size of a context; `None` is `full`.
     pub tier: Option<Tier>,
-    /// What is turned on or off; a flag that is not here is on.
+    /// The flags; a missing flag is on.
     pub flags: BTreeMap<Flag, bool>,
     /// Models by what they are for, such as `chat`.
     pub models: BTreeMap<String, String>,
@@ -79,7 +78,7 @@ pub struct TenantSettings {
     pub updated_at: Timestamp,
 }
 
-/// What to change; what is `None`, and what a map does not name, stays as it is.
+/// The fields to change; `None`, and keys missing in a map, stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SettingsChange {
     /// New token budget; the inner `None` is the tier's.
@@ -156,12 +155,12 @@ impl TenantSettings {
     /// The inverse of [`Self::flags_text`].
     ///
     /// # Errors
-    /// `InvalidInput` for what is no flag.
+    /// `InvalidInput` for an unknown flag.
     pub fn parse_flags(text: &str) -> Result<BTreeMap<Flag, bool>> {
         let flag = |entry: &str| match entry.split_once('=') {
             Some((flag, "on")) => Ok((flag.parse()?, true)),
             Some((flag, "off")) => Ok((flag.parse()?, false)),
-            _ => Err(Error::invalid("flags: each is `name=on` or `name=off`")),
+            _ => Err(Error::invalid("flags: each must be `name=on` or `name=off`")),
         };
         text.split(',').filter(|entry| !entry.is_empty()).map(flag).collect()
     }
@@ -181,7 +180,7 @@ impl TenantSettings {
         let model = |entry: &str| {
             let (of, model) = entry
                 .split_once(NAME_END)
-                .ok_or_else(|| Error::invalid("models: each is a purpose and a model"))?;
+                .ok_or_else(|| Error::invalid("models: each needs a purpose and a model"))?;
             Ok((of.to_owned(), model.to_owned()))
         };
         text.split(ENTRY_END).filter(|entry| !entry.is_empty()).map(model).collect()
@@ -193,7 +192,7 @@ impl TenantSettings {
         self.flags.get(&flag).copied().unwrap_or(true)
     }
 
-    /// What recall does in this tenant.
+    /// The parts of recall that the tenant uses.
     #[must_use]
     pub fn recall(&self) -> RecallOptions {
         RecallOptions {

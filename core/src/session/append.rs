@@ -1,6 +1,6 @@
 //! From messages to one atomic write: checked, counted, indexed, and with everything that is
-//! derived from them without a model. Pure; seed 004 extracts in the background, but at
-//! microseconds a message it belongs to the append.
+//! derived from them without a model. Pure. Extraction takes microseconds a message, so it is part of
+//! the append and not a background job.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(crate) struct Ready {
     pub(crate) prepared: Vec<PreparedMessage>,
     /// They as they were before facts of the scope were read, if any were.
     pub(super) unresolved: Option<Vec<PreparedMessage>>,
-    /// What is written beside them.
+    /// The records to write with them.
     pub(super) beside: Vec<Write>,
     /// The space of their vectors.
     pub(super) space: Option<VectorSpace>,
@@ -91,7 +91,7 @@ pub fn prepare(
 }
 
 impl NewMessage {
-    /// What is wrong with the message, as the field and what is allowed there.
+    /// The problem of the message: the field and the allowed values.
     #[must_use]
     pub fn problem(&self) -> Option<(&'static str, String)> {
         let content = &self.content;
@@ -99,8 +99,8 @@ impl NewMessage {
             "is empty: 1 byte to 1 MiB of text is allowed".to_owned()
         } else if content.len() > MAX_CONTENT_BYTES {
             format!(
-                "has {} bytes: at most 1 MiB ({MAX_CONTENT_BYTES}) is allowed; keep larger texts as \
-                 files and append what was said about them",
+                "has {} bytes: at most 1 MiB ({MAX_CONTENT_BYTES}) is allowed; store larger texts \
+                 as files and append a description",
                 content.len()
             )
         } else if content.contains('\0') {
@@ -124,7 +124,7 @@ impl NewMessage {
         let json = [("parts", &self.parts), ("attachments", &self.attachments)];
         json.into_iter()
             .find(|(_, json)| json.as_ref().is_some_and(|json| json.len() > MAX_CONTENT_BYTES))
-            .map(|(field, _)| (field, "is over 1 MiB, which is the most allowed".to_owned()))
+            .map(|(field, _)| (field, "is over 1 MiB, the largest size allowed".to_owned()))
     }
 }
 

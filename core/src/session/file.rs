@@ -1,4 +1,4 @@
-//! Files that a session refers to (seed 004, `chat_file_references`). What is in them is kept elsewhere.
+//! Files that a session refers to. Their contents are stored elsewhere.
 
 use std::fmt;
 use std::str::FromStr;
@@ -64,7 +64,7 @@ pub struct FileRef {
     pub message: Option<MessageId>,
     /// Where the file is.
     pub kind: FileKind,
-    /// What people call it.
+    /// A name for people.
     pub title: String,
     /// Its id there: of a document, a chunk, an artifact; or a URL.
     pub reference: Option<String>,
@@ -81,7 +81,7 @@ pub struct NewFileRef {
     pub message: Option<MessageId>,
     /// Where the file is.
     pub kind: FileKind,
-    /// What people call it.
+    /// A name for people.
     pub title: String,
     /// Its id there, or a URL.
     pub reference: Option<String>,
@@ -90,7 +90,7 @@ pub struct NewFileRef {
 }
 
 impl FileRef {
-    /// What a session holds of a new reference.
+    /// The stored form of a new reference.
     #[must_use]
     pub fn of(id: FileRefId, session: &SessionId, new: NewFileRef, created_at: Timestamp) -> Self {
         let NewFileRef { message, kind, title, reference, metadata } = new;

@@ -35,7 +35,7 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
-    /// What a tool returned.
+    /// The result of a tool.
     Tool,
 }
 
@@ -121,7 +121,7 @@ pub struct Message {
     pub role: Role,
     /// The speaker's name, where the caller gave one.
     pub name: Option<String>,
-    /// What was said.
+    /// The text.
     pub content: String,
     /// The caller's id.
     pub external_id: Option<ExternalId>,
@@ -129,9 +129,9 @@ pub struct Message {
     pub created_at: Timestamp,
     /// Tokens of `content`, by the store's tokenizer.
     pub tokens: u32,
-    /// Structured parts as the caller sent them: JSON, kept and not interpreted (seed 004).
+    /// Structured parts as the caller sent them: JSON, stored and not interpreted.
     pub parts: Option<String>,
-    /// Attachments as the caller sent them: JSON, kept and not interpreted (seed 004).
+    /// Attachments as the caller sent them: JSON, stored and not interpreted.
     pub attachments: Option<String>,
 }
 
@@ -175,7 +175,7 @@ pub struct NewMessage {
     pub role: Role,
     /// The speaker's name.
     pub name: Option<String>,
-    /// What is said.
+    /// The text.
     pub content: String,
     /// The caller's id: appending it again with equal content is the same message.
     pub external_id: Option<ExternalId>,
@@ -211,7 +211,7 @@ pub struct PreparedMessage {
     pub role: Role,
     /// The speaker's name.
     pub name: Option<String>,
-    /// What is said.
+    /// The text.
     pub content: String,
     /// Hash of role, name, content, parts and attachments: tells a repeat from a conflict.
     pub content_hash: [u8; 16],
@@ -229,7 +229,7 @@ pub struct PreparedMessage {
     pub cuts: Cuts,
     /// One index unit a passage, at least one.
     pub units: Vec<IndexUnit>,
-    /// What the user stated.
+    /// The facts of the user.
     pub facts: Vec<NewFact>,
     /// Typed values seen.
     pub entities: Vec<NewEntity>,

@@ -32,10 +32,10 @@ const SAID_BEFORE: usize = 64;
 /// Words that facts are looked up by for it.
 const MAX_WORDS: usize = 64;
 
-/// What an append did: one entry for each message, in order.
+/// The result of an append: one entry for each message, in order.
 pub type Appended = Vec<AppliedMessage>;
 
-/// What is special about an append.
+/// Options of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AppendOptions {
     /// Makes a repeat harmless.
@@ -135,7 +135,7 @@ impl SessionService {
                 applied => return applied.map(|Applied { messages, .. }| messages),
             }
         }
-        Err(Error::internal("an append was neither kept nor refused"))
+        Err(Error::internal("an append was neither stored nor refused"))
     }
 
     /// Messages with everything that is derived from them, whatever their number.
@@ -546,9 +546,9 @@ impl SessionService {
     }
 }
 
-/// What a caller is told of a session that is not there, or not theirs.
+/// The error for a session that does not exist or belongs to somebody else.
 pub(crate) fn no_session() -> Error {
-    Error::not_found("no session under this id: its first message creates it")
+    Error::not_found("there is no session with this id: appending its first message creates it")
 }
 
 /// Whether a message says something that only has a meaning by what was said before.
@@ -564,7 +564,8 @@ fn check_batch(prepared: &[PreparedMessage]) -> Result<()> {
         if seen.insert(id, &message.content_hash).is_some_and(|hash| *hash != message.content_hash)
         {
             return Err(Error::conflict(format!(
-                "external_id `{id}` stands for two contents in one append: each needs its own"
+                "external_id `{id}` is used for two different messages in one append: give each \
+                 its own"
             )));
         }
     }

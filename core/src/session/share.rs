@@ -40,7 +40,7 @@ impl Share {
             )));
         }
         if self.members.contains(&self.owner.user) {
-            return Err(Error::invalid("members: the owner is not one of them"));
+            return Err(Error::invalid("members: leave out the owner, who already has access"));
         }
         Ok(())
     }

@@ -40,7 +40,9 @@ impl ShareService {
         writable: bool,
     ) -> Result<Share> {
         if self.store.session(owner, session).await?.is_none() {
-            return Err(Error::not_found("no session under this id: open it before it is shared"));
+            return Err(Error::not_found(
+                "there is no session with this id: create it before you share it",
+            ));
         }
         let now = self.clock.now();
         let held = self.store.share_of(owner, session).await?;
@@ -89,7 +91,7 @@ impl ShareService {
         self.store.share_of(owner, session).await
     }
 
-    /// What is shared with a user.
+    /// The grants for a user.
     ///
     /// # Errors
     /// Those of the store.
@@ -110,6 +112,6 @@ impl ShareService {
     pub async fn open(&self, caller: &Scope, id: ShareId) -> Result<Share> {
         let held = self.store.share(&caller.tenant, id).await?;
         let held = held.filter(|share| share.members.contains(&caller.user));
-        held.ok_or_else(|| Error::not_found("no session is shared with this user under this id"))
+        held.ok_or_else(|| Error::not_found("no session with this id is shared with this user"))
     }
 }

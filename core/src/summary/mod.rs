@@ -1,4 +1,4 @@
-//! Rolling summaries (seed 004): every 20 messages a new one is built over the previous one.
+//! Rolling summaries: every 20 messages a new one is built on the previous one.
 //!
 //! Without a model a summary is extractive: sentences as they were said, each with its message, so
 //! that nothing in it is invented and erasure can follow every line.
@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 
 pub use roll::{MAX_SUMMARY_TOKENS, RolledFrom, roll};
 
-/// Messages between two summaries of a session (seed 004, section 5).
+/// Messages between two summaries of a session.
 pub const ROLL_EVERY: u64 = 20;
 
 /// One sentence of a summary and where it was said.

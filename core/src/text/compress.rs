@@ -1,4 +1,4 @@
-//! Deterministic compression that holds every protected span (seed 002, 6.2).
+//! Deterministic compression that keeps every protected span.
 
 use super::passages::sentences;
 use super::protect::protected_spans;
@@ -6,13 +6,13 @@ use super::protect::protected_spans;
 /// How hard to compress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Squeeze {
-    /// Beginning and end, 150 characters each (seed 002: `truncate_middle(300)`).
+    /// Beginning and end, 150 characters each.
     MiddleCut,
     /// The first sentence, at most 120 characters.
     OneLine,
 }
 
-/// What stands for text that was left out.
+/// The mark for omitted text.
 const GAP: &str = " … ";
 /// Longer texts are not squeezed: no form of them fits into a turn, and recall quotes passages.
 const MAX_BYTES: usize = 64 << 10;

@@ -1,5 +1,5 @@
-//! What compression must hold verbatim: errors, security warnings, ids, URLs, numbers and quoted
-//! values (seed 002, 12.2).
+//! The spans that compression must keep verbatim: errors, security warnings, ids, URLs, numbers and
+//! quoted values.
 
 use std::ops::Range;
 use std::sync::LazyLock;

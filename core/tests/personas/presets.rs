@@ -24,10 +24,10 @@ fn new(name: &str) -> NewPreset {
     }
 }
 
-/// The built-in presets, word for word as seed 001 has them.
+/// The built-in presets, word for word.
 const SEED: &str = include_str!("presets_of_the_seed.ts");
 
-/// What the seed says: each key with its value, line by line.
+/// The expected values: each key with its value, line by line.
 fn of_the_seed() -> Vec<(&'static str, Value)> {
     let value = |line: &'static str| {
         let (key, value) = line.trim().split_once(": ")?;
@@ -123,7 +123,7 @@ async fn an_own_preset_is_made_changed_and_removed() {
         let bad = PresetChange { metadata: Some(bad.to_owned()), ..PresetChange::default() };
         let bad = presets.update(&world.scope, &own, &bad, None).await.unwrap_err();
         assert_eq!(bad.kind(), ErrorKind::InvalidInput);
-        assert!(bad.message().starts_with("metadata: a JSON object of at most"), "{bad}");
+        assert!(bad.message().starts_with("metadata: must be a JSON object of at most"), "{bad}");
     }
     let error = presets.get(&scope("bo"), &own).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);

@@ -29,7 +29,7 @@ pub enum Source {
     File(PathBuf),
 }
 
-/// What is going on.
+/// The progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchStep {
     /// The package is being downloaded.
@@ -49,7 +49,7 @@ pub struct FetchProgress {
     pub total: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fetched {
     /// The files were there; nothing was read from the source.
@@ -154,7 +154,7 @@ fn place(
     let mut part = part_in(folder)?;
     let told = |done| progress(FetchProgress { step, done, total: file.bytes });
     file.copy(from, part.as_file_mut(), named, told).map_err(|error| match error.kind() {
-        ErrorKind::Corrupt => advise(error, "name a fresh copy of the package"),
+        ErrorKind::Corrupt => advise(error, "name an intact copy of the package"),
         _ => error,
     })?;
     let path = folder.join(file.name);
@@ -187,7 +187,7 @@ fn no_zip(error: ZipError, path: &Path) -> Error {
         ZipError::Io(error) => io_error(error, path),
         error => Error::new(
             ErrorKind::Corrupt,
-            format!("{} is no zip file, or damaged: name a fresh copy", path.display()),
+            format!("{} is not a zip file, or is damaged: name an intact copy", path.display()),
         )
         .with_source(error),
     }

@@ -29,7 +29,7 @@ const MAX_ID: usize = 200;
 /// A sum of scaled values stays far within `f32` whatever the text.
 const MAX_SCALE: f32 = 1e6;
 
-/// What a file says, its values left where they are.
+/// The parsed file; its values are not copied.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) id: String,
@@ -177,7 +177,7 @@ fn explain(why: &Refused) -> String {
     }
 }
 
-/// What has not been read yet.
+/// The unread rest.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -208,6 +208,9 @@ fn text<'a>(bytes: &'a [u8], what: &str) -> Result<&'a str> {
 fn damaged(why: &str) -> Error {
     Error::new(
         ErrorKind::Corrupt,
-        format!("the table of token vectors is damaged or none ({why}): take a fresh copy of it"),
+        format!(
+            "the table of token vectors is damaged, or the file is not one ({why}): replace it \
+             with an intact copy"
+        ),
     )
 }

@@ -63,7 +63,7 @@ impl StaticEmbedder {
     /// A table as [`encode_table`] writes it; borrowed bytes are not copied.
     ///
     /// # Errors
-    /// `Corrupt` for bytes that are no table or a damaged one, `SchemaTooNew` for a later version.
+    /// `Corrupt` for bytes that are not a table or are damaged, `SchemaTooNew` for a later version.
     pub fn from_bytes(bytes: impl Into<Cow<'static, [u8]>>) -> Result<Self> {
         let file = bytes.into();
         let format::Parts { id, dimensions, vocabulary, scales, values } = format::parse(&file)?;
@@ -85,8 +85,8 @@ impl StaticEmbedder {
                     _ => ErrorKind::Unavailable,
                 };
                 let message = format!(
-                    "the table of token vectors {} cannot be read ({error}): name another file, \
-                     or none to use the built-in table",
+                    "the table of token vectors {} cannot be read ({error}): name another file, or \
+                     leave `static.table` empty to use the built-in table",
                     path.display()
                 );
                 Error::new(kind, message).with_source(error)

@@ -15,15 +15,15 @@ use crate::wire::AssembledContextJson;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What the user says now; `-` reads it from standard input
+    /// The message of the user; `-` reads it from standard input
     turn: String,
-    /// The thread; it need not exist yet
+    /// The session; it need not exist yet
     #[arg(long, default_value = "cli")]
     session: String,
-    /// Tokens of the whole payload [default: the tier's]
+    /// Token budget of the whole context [default: the tier's]
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u32>,
-    /// quick_capture, context_lookup, deep_analysis or planning [default: told from the turn]
+    /// quick_capture, context_lookup, deep_analysis or planning [default: detected from the turn]
     #[arg(long)]
     intent: Option<String>,
     /// light, standard or full [default: full]
@@ -51,7 +51,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     };
     let engine = Engine::open(config).await?;
     if let Some(embeddings) = &engine.embeddings {
-        // What cannot be indexed now is indexed later; meanwhile words find it.
+        // Texts that cannot be indexed now are indexed later; until then words find them.
         if let Err(error) = embeddings.catch_up_if_instant(&scope).await {
             tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
         }

@@ -19,10 +19,10 @@ pub(super) struct BackupArgs {
 pub(super) struct RestoreArgs {
     /// The backup
     from: PathBuf,
-    /// Replace the store that is there
+    /// Replace the existing store
     #[arg(long)]
     replace: bool,
-    /// Restore without the ledger of erasures that belongs to the backup: what was erased since comes back
+    /// Restore without the ledger of erasures that belongs to the backup: data erased since then comes back
     #[arg(long)]
     new_ledger: bool,
 }
@@ -49,7 +49,9 @@ pub(super) async fn backup(args: &BackupArgs, config: &Config, output: &Output) 
     .await?;
     bar.finish_and_clear();
     let file = args.to.display().to_string();
-    output.result(&Done { file: file.clone() }, || format!("{file} holds the whole store, checked"))
+    output.result(&Done { file: file.clone() }, || {
+        format!("the whole store is backed up to {file} and checked")
+    })
 }
 
 pub(super) async fn restore(args: &RestoreArgs, config: &Config, output: &Output) -> Result<()> {
@@ -64,10 +66,10 @@ pub(super) async fn restore(args: &RestoreArgs, config: &Config, output: &Output
     let file = config.data_dir.join(compose::STORE_FILE).display().to_string();
     let entries = replayed.entries;
     output.result(&Restored { file: file.clone(), erasures: entries }, || {
-        let restored = format!("{file} is now what {} holds", args.from.display());
+        let restored = format!("{file} is restored from {}", args.from.display());
         match entries {
             0 => restored,
-            _ => format!("{restored}, without what was erased since in {entries} erasures"),
+            _ => format!("{restored}; {entries} erasures made since the backup were repeated"),
         }
     })
 }

@@ -7,11 +7,11 @@ use crate::config::{self, Layers};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Every setting, its value, and the layer that it is from
+    /// Print every setting, its value and where the value comes from
     Explain,
-    /// The JSON Schema of the configuration, with which editors check it
+    /// Print the JSON Schema of the configuration, for editors
     Schema {
-        /// The reference for people instead, which is docs/CONFIGURATION.md
+        /// Print the reference for people, docs/CONFIGURATION.md, instead
         #[arg(long)]
         markdown: bool,
     },

@@ -22,9 +22,9 @@ const TURNS: usize = 8;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A conversation of your own, in any form that `import` reads [default: a sample]
+    /// Your own conversation, in any format that `import` reads [default: a sample]
     file: Option<PathBuf>,
-    /// Tokens of each context
+    /// Token budget of each context
     #[arg(long, default_value_t = 3_000)]
     budget: u32,
 }
@@ -167,9 +167,9 @@ fn human(
     budget: u32,
 ) -> String {
     let mut text = format!(
-        "Imported {name}: {} messages in {sessions} sessions, into a throw-away store.\n\
-         Below, some turns: what an agent would send without Throughline (the whole history), and \
-         what it sends with it, at most {} tokens.\n\n",
+        "Imported {name}: {} messages in {sessions} sessions, into a temporary store.\nThe table \
+         compares what an agent sends for some turns: the whole history without Throughline, and \
+         at most {} tokens with it.\n\n",
         grouped(messages),
         grouped(budget.into())
     );
@@ -192,17 +192,17 @@ fn human(
         ]
     });
     if shown.is_empty() {
-        text.push_str("There is no turn to show: no message of it is a user's.");
+        text.push_str("There is no turn to show: the conversation has no message of a user.");
         return text;
     }
     text.push_str(&table(&heading, rows));
     text.push_str(
-        "\n\nTokens throughout. Summary, history and recalled are parts of what is sent; evidence is \
-         how many of\nthe messages that hold the answer are in it, where the file says which they \
-         are.",
+        "\n\nAll numbers are tokens. Summary, history and recalled are parts of the context. \
+         Evidence is how many of\nthe messages that contain the answer are in the context, if the \
+         file names them.",
     );
     if let Some(context) = example {
-        text.push_str("\n\nWhat the first of these turns sends, shortened:\n");
+        text.push_str("\n\nThe context of the first of these turns, shortened:\n");
         for message in context.payload() {
             text.push_str(&format!("\n── {} ──\n{}\n", message.role, shortened(&message.content)));
         }

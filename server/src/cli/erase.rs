@@ -13,26 +13,26 @@ use crate::config::Config;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Messages of a session, by id or by time
+    /// Erase messages of a session, by id or by time
     Message {
         /// The session
         #[arg(long)]
         session: String,
-        /// Ids, such as msg:0198…
+        /// Message ids, such as msg:0198…
         #[arg(required_unless_present = "before")]
         ids: Vec<String>,
-        /// Those that were said before this instant, such as 2026-03-02T09:00:00Z
+        /// Erase the messages before this time, such as 2026-03-02T09:00:00Z
         #[arg(long, conflicts_with = "ids", value_name = "TIME")]
         before: Option<String>,
     },
-    /// A session with all of its messages
+    /// Erase a session with all of its messages
     Session {
         /// The session
         session: String,
     },
-    /// The user with everything in every workspace
+    /// Erase the user with everything in every workspace
     User {
-        /// Erase without being asked
+        /// Confirm the erasure
         #[arg(long)]
         yes: bool,
     },
@@ -47,7 +47,8 @@ struct ErasedJson {
     summaries: u64,
     sessions: u64,
     documents: u64,
-    /// Whether something beside the store is away and is told by a worker.
+    /// Whether the vector index or the cache was unavailable, so that a worker completes the
+    /// erasure there.
     waiting: bool,
 }
 
@@ -91,7 +92,8 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
         Command::User { yes } => {
             if !yes {
                 return Err(Error::invalid(format!(
-                    "everything of user `{}` goes, in every workspace, and cannot come back: pass --yes",
+                    "this erases everything of user `{}`, in every workspace, and cannot be \
+                     undone: pass --yes to confirm",
                     scope.user
                 )));
             }
@@ -115,7 +117,8 @@ fn told(erased: &Erased) -> String {
     );
     if erased.waiting {
         said.push_str(
-            "\nthe vector index or the cache is away: `throughline worker` tells it once it is back",
+            "\nthe vector index or the cache is unavailable: `throughline worker` completes the \
+             erasure there when it is back",
         );
     }
     said

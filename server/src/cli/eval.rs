@@ -15,24 +15,24 @@ use crate::import::{Reading, Sample, read_file};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// What share of the evidence of questions reaches their contexts
+    /// Measure which share of the evidence of questions reaches their contexts
     Retrieval(Args),
-    /// What the extraction finds of what was labelled
+    /// Compare extracted facts with labelled ones
     Facts(FactsArgs),
-    /// Whether what holds reaches later contexts, and what does not hold stays away
+    /// Check that valid instructions and facts reach later contexts, and outdated ones do not
     Instructions(InstructionsArgs),
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A file of samples: `[{sample_id, sessions, qa}]`; with several, how the ranking does on each
-    /// when it is learnt from the others
+    /// A file of samples: `[{sample_id, sessions, qa}]`; with several files, the ranking is tested
+    /// on each after learning from the others
     #[arg(long, required = true)]
     data: Vec<PathBuf>,
-    /// Tokens of each context
+    /// Token budget of each context
     #[arg(long, default_value_t = 3_000)]
     budget: u32,
-    /// Leave out the ablation: five times as fast
+    /// Skip the ablation, which is five times as fast
     #[arg(long)]
     no_ablation: bool,
 }

@@ -26,7 +26,7 @@ pub(super) struct InstructionsArgs {
     /// JSON lines of unrelated messages: `{"role", "content"}`
     #[arg(long)]
     filler: PathBuf,
-    /// Tokens of each context
+    /// Token budget of each context
     #[arg(long, default_value_t = 3_000)]
     budget: u32,
 }

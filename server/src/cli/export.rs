@@ -22,21 +22,21 @@ pub(super) struct Args {
     /// What to write, one JSON object a line; only messages can be imported again
     #[arg(long, value_enum, default_value_t = What::Messages)]
     what: What,
-    /// Only the messages of this session
+    /// Export only the messages of this session
     #[arg(long)]
     session: Option<String>,
-    /// File to write, which must not exist [default: standard output]
+    /// File to write; it must not exist [default: standard output]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
-    /// Everything that was said
+    /// All messages
     Messages,
-    /// The ledger, superseded facts included
+    /// All facts, including superseded ones
     Facts,
-    /// Rules and card
+    /// The rules and the profile card
     Profile,
 }
 
@@ -51,11 +51,13 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let scope = config.scope()?;
     let session = args.session.clone().map(SessionId::new).transpose()?;
     if session.is_some() && args.what != What::Messages {
-        return Err(Error::invalid("--session is for messages: facts and profile are the user's"));
+        return Err(Error::invalid(
+            "--session works with messages only: facts and profile belong to the user",
+        ));
     }
     if args.to.is_none() && output.is_json() {
         return Err(Error::invalid(
-            "--json reports on standard output, where the export goes: name a file with --to",
+            "--json writes its report to standard output, like the export: name a file with --to",
         ));
     }
     let engine = Engine::open_existing(config).await?;
@@ -217,7 +219,7 @@ impl Target {
     fn unless_gone(&mut self, written: std::io::Result<()>) -> Result<()> {
         match written {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-                // What it still holds would be written when it is dropped, to nobody.
+                // Dropping it would write the rest of its buffer to a closed pipe.
                 *self = Self::Gone;
                 Ok(())
             }
@@ -248,7 +250,7 @@ impl Target {
 
 fn exists(to: &Path) -> Error {
     let to = to.display();
-    Error::conflict(format!("{to} exists: name a new file, an export never replaces one"))
+    Error::conflict(format!("{to} already exists: name a new file; an export never overwrites one"))
 }
 
 fn unwritable(to: &Path, error: std::io::Error) -> Error {

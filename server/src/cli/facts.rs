@@ -11,13 +11,13 @@ use crate::config::Config;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Facts to show, from the first on
+    /// Number of facts to show
     #[arg(long, default_value_t = 100)]
     limit: usize,
-    /// Where to go on: the next_cursor of an earlier page
+    /// Continue after this cursor: the next_cursor of an earlier page
     #[arg(long)]
     after: Option<String>,
-    /// Show superseded facts, too
+    /// Also show superseded facts
     #[arg(long)]
     all: bool,
 }

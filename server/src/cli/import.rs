@@ -18,16 +18,16 @@ use crate::import::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files, or folders whose *.jsonl are imported, such as ~/.claude/projects
+    /// Files to import, or folders with *.jsonl files, such as ~/.claude/projects
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Session of messages that name none [default: the file's name]
+    /// Session for messages without one [default: the file's name]
     #[arg(long)]
     session: Option<String>,
-    /// What the files are, where their content misleads
+    /// Format of the files, if it is not detected correctly
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Tell of every committed batch on standard error: `committed 400 of 6000`
+    /// Report every committed batch on standard error: `committed 400 of 6000`
     #[arg(long)]
     commits: bool,
 }
@@ -37,7 +37,7 @@ struct Imported {
     file: String,
     #[serde(flatten)]
     report: ImportReport,
-    /// What of the file is no message.
+    /// Parts of the file that are not messages.
     #[serde(skip_serializing_if = "Skipped::is_empty")]
     skipped: Skipped,
 }
@@ -98,7 +98,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         let told = |done: u64| {
             bar.set_position(done);
             if args.commits {
-                // Nobody to tell is no reason to stop.
+                // A closed standard error does not stop the import.
                 let _ = writeln!(std::io::stderr(), "committed {done} of {total}");
             }
         };
@@ -108,7 +108,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         imported.push(Imported { file: file_name, report, skipped: file.skipped });
     }
     let waiting = match &engine.embeddings {
-        // What is imported is in the store, also while the index is away.
+        // Imported messages are in the store even if the index is unavailable.
         Some(embeddings) => embeddings.waiting(&scope).await.unwrap_or_else(|error| {
             tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
             0
@@ -119,8 +119,8 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         let mut lines: Vec<String> = imported.iter().map(Imported::line).collect();
         if waiting > 0 {
             lines.push(format!(
-                "{} messages and facts wait to be embedded: `throughline worker --once` does it; \
-                 until then they are recalled by their words",
+                "{} messages and facts wait to be embedded: run `throughline worker --once`; until \
+                 then they are found by their words only",
                 grouped(waiting)
             ));
         }

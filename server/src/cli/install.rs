@@ -11,21 +11,21 @@ use super::output::Output;
 use crate::config::{DEFAULT_FILE, ENV_PREFIX, Layers};
 use crate::mcp::ToolSet;
 
-/// Under which a client knows the server.
+/// The name of the server in the client's configuration.
 const NAME: &str = "throughline";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The client
+    /// The client to configure
     #[arg(long, value_enum)]
     client: Client,
-    /// Merge it into the client's file, where everything else stays
+    /// Write the entry into the client's configuration file, which keeps all other entries
     #[arg(long)]
     write: bool,
-    /// The client's file, in place of the usual one
+    /// The client's configuration file, if it is not the usual one
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Sets of tools to show, with commas between
+    /// Tool sets to offer, separated by commas
     #[arg(long, value_enum, value_delimiter = ',')]
     tool_sets: Option<Vec<ToolSet>>,
 }
@@ -35,9 +35,9 @@ pub(super) struct Args {
 enum Client {
     /// Claude Code: .mcp.json in this directory
     ClaudeCode,
-    /// Claude Desktop: its configuration of this user
+    /// Claude Desktop: this user's configuration
     ClaudeDesktop,
-    /// Cursor: .cursor/mcp.json of this user
+    /// Cursor: this user's .cursor/mcp.json
     Cursor,
     /// VS Code: .vscode/mcp.json in this directory
     Vscode,
@@ -52,7 +52,7 @@ impl Client {
         }
     }
 
-    /// Its usual file; `None` where there is no home.
+    /// Its usual file; `None` without a home directory.
     fn file(self) -> Option<PathBuf> {
         Some(match self {
             Self::ClaudeCode => PathBuf::from(".mcp.json"),
@@ -89,7 +89,7 @@ struct Installed {
 
 pub(super) fn run(args: &Args, layers: &Layers, output: &Output) -> Result<()> {
     let config = layers.load()?;
-    let no_home = || Error::invalid("this user has no home directory: name the file by --file");
+    let no_home = || Error::invalid("this user has no home directory: name the file with --file");
     let file = match &args.file {
         Some(file) => file.clone(),
         None => args.client.file().ok_or_else(no_home)?,
@@ -126,16 +126,17 @@ pub(super) fn run(args: &Args, layers: &Layers, output: &Output) -> Result<()> {
     };
     output.result(&installed, || {
         let told = match installed.written {
-            true => format!("{} starts it from now on: restart the client", installed.file),
+            true => format!("{} now starts Throughline: restart the client", installed.file),
             false => format!(
-                "{:#}\n\nThis goes into {}; with --write it is merged into it.",
+                "{:#}\n\nAdd this to {}, or run the command again with --write.",
                 installed.configuration, installed.file
             ),
         };
         match installed.left_out.as_slice() {
             [] => told,
             left_out => format!(
-                "{told}\n{} of this shell is not in it: put it into {DEFAULT_FILE}, or give it by --set.",
+                "{told}\nThe entry does not contain {} of this shell: put it into {DEFAULT_FILE}, \
+                 or pass it with --set.",
                 left_out.join(", ")
             ),
         }
@@ -185,10 +186,12 @@ fn entry(program: &Path, start: &Start) -> Value {
 fn merged(held: Option<&str>, key: &str, mut entry: Value) -> std::result::Result<String, String> {
     let held = held.filter(|held| !held.trim().is_empty()).unwrap_or("{}");
     let mut whole: Map<String, Value> = serde_json::from_str(held).map_err(|error| {
-        format!("no JSON object ({error}): mend it, or add what is printed without --write")
+        format!(
+            "not a JSON object ({error}): fix it, or add the entry that is printed without --write"
+        )
     })?;
     let servers = whole.entry(key).or_insert_with(|| Value::Object(Map::new()));
-    let servers = servers.as_object_mut().ok_or_else(|| format!("`{key}` is no object"))?;
+    let servers = servers.as_object_mut().ok_or_else(|| format!("`{key}` is not an object"))?;
     if let (Some(Value::Object(former)), Some(entry)) =
         (servers.remove(NAME), entry.as_object_mut())
     {

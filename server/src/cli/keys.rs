@@ -17,13 +17,13 @@ use crate::config::Config;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a key; it is shown this once
+    /// Create a key; it is shown only once
     Create(CreateArgs),
     /// List the keys of a tenant
     List(TenantArgs),
-    /// Give a key another secret; it is shown this once
+    /// Give a key a new secret; it is shown only once
     Rotate(RotateArgs),
-    /// Revoke a key: from now on every server refuses it
+    /// Revoke a key; every server then refuses it
     Revoke(RevokeArgs),
 }
 
@@ -38,25 +38,25 @@ pub(super) struct TenantArgs {
 pub(super) struct CreateArgs {
     #[command(flatten)]
     tenant: TenantArgs,
-    /// The one user that the key is bound to
+    /// The user that the key is bound to
     #[arg(long, conflicts_with = "any_user", required_unless_present = "any_user")]
     user: Option<String>,
-    /// The key acts for any user of the tenant, whom each call names by the header `Throughline-User`
+    /// Let the key act for any user of the tenant; each call names the user in the header `Throughline-User`
     #[arg(long)]
     any_user: bool,
-    /// The one workspace that the key is bound to
+    /// The workspace that the key is bound to
     #[arg(long)]
     workspace: Option<String>,
-    /// What it permits: read, write, chat, admin, with commas between
+    /// Permissions: read, write, chat, admin, separated by commas
     #[arg(long, default_value = "read,write")]
     permissions: String,
-    /// What people call it
+    /// A name for people
     #[arg(long, default_value = "")]
     name: String,
-    /// From when on it is refused, such as 2027-01-31
+    /// When the key expires, such as 2027-01-31
     #[arg(long, value_name = "TIME")]
     expires: Option<String>,
-    /// How often it may be used in a minute [default: the setting `http.requests_per_minute`]
+    /// Calls allowed per minute [default: the setting `http.requests_per_minute`]
     #[arg(long, value_name = "N")]
     requests_per_minute: Option<u32>,
 }
@@ -67,7 +67,7 @@ pub(super) struct RotateArgs {
     id: String,
     #[command(flatten)]
     tenant: TenantArgs,
-    /// Seconds for which the old secret goes on to work
+    /// Seconds for which the old secret stays valid
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     grace: u64,
 }

@@ -10,10 +10,10 @@ use crate::mcp::{ToolSet, serve_stdio};
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
-    /// Sets of tools to show, with commas between [default: the setting `mcp.tool_sets`]
+    /// Tool sets to offer, separated by commas [default: the setting `mcp.tool_sets`]
     #[arg(long, value_enum, value_delimiter = ',')]
     tool_sets: Option<Vec<ToolSet>>,
-    /// Serve what the conformance suite of MCP asks for, too
+    /// Also serve the fixtures of the MCP conformance suite
     #[cfg(feature = "mcp-fixtures")]
     #[arg(long, hide = true)]
     pub(super) mcp_fixtures: bool,
@@ -23,7 +23,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Print or write what has a client start `throughline mcp`
+    /// Print or write the client configuration that starts `throughline mcp`
     Install(install::Args),
 }
 

@@ -11,17 +11,16 @@ use crate::config::{Config, StoreKind};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Read everything and compare it with its indexes
+    /// Read all data and compare it with its indexes
     #[arg(long, conflicts_with = "from")]
     check: bool,
-    /// Go by the ledger of erasures that is there, or by a new one: what the store holds of erased things
-    /// stays
+    /// Accept the ledger of erasures that is found, or create a new one; erased data that the store still holds stays
     #[arg(long, conflicts_with = "from")]
     new_ledger: bool,
-    /// Move everything from this store; nobody may write to either meanwhile
+    /// Move all data from this store; nothing may write to either store meanwhile
     #[arg(long, value_name = "STORE", requires = "to")]
     from: Option<StoreKind>,
-    /// To this one; a move that was interrupted goes on
+    /// Move to this store; an interrupted move continues
     #[arg(long, value_name = "STORE", requires = "from")]
     to: Option<StoreKind>,
 }
@@ -31,7 +30,7 @@ struct HealthJson {
     backend: String,
     schema_version: u32,
     problems: Vec<String>,
-    /// What is beside the store: a vector index, a cache.
+    /// The vector index and the cache.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     beside: Vec<Self>,
 }
@@ -70,7 +69,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     build_indexes(config, output).await?;
     let mut all = engine.health(args.check).await?.into_iter().map(HealthJson::from);
     let Some(store) = all.next() else {
-        return Err(Error::internal("the store told nothing of its health"));
+        return Err(Error::internal("the store did not report its health"));
     };
     let report = HealthJson { beside: all.collect(), ..store };
     output.result(&report, || {
@@ -86,7 +85,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     if report.beside.iter().any(|beside| !beside.problems.is_empty()) {
         return Err(Error::new(
             ErrorKind::Unavailable,
-            "what is beside the store has problems: they are listed above",
+            "the vector index or the cache has problems: they are listed above",
         ));
     }
     Ok(())

@@ -35,8 +35,8 @@ use crate::config::{Config, Layers};
 use crate::telemetry;
 use output::Output;
 
-/// Keeps what an agent has seen and assembles, for every turn, the smallest context that keeps the
-/// answer right, under a hard token budget.
+/// Stores the conversations of an agent and assembles for every turn the smallest context that
+/// still gives the right answer, within a hard token budget.
 #[derive(Debug, Parser)]
 #[command(name = "throughline", version, after_help = EXIT_CODES)]
 struct Cli {
@@ -47,7 +47,7 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done · 1 defect · 2 usage · 3 invalid input · 4 not found · 5 conflict · \
+Exit codes: 0 done · 1 internal error · 2 usage · 3 invalid input · 4 not found · 5 conflict · \
 6 budget too small · 7 unavailable, try again · 8 read-only · 9 disk full · 10 newer schema · \
 11 damaged · 12 unauthenticated · 13 forbidden · 14 rate limited, try again later";
 
@@ -62,7 +62,7 @@ struct Global {
     /// Any other setting; repeatable
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = key_value)]
     settings: Vec<(String, String)>,
-    /// JSON on standard output
+    /// Print JSON on standard output
     #[arg(long, global = true)]
     json: bool,
 }
@@ -73,46 +73,46 @@ enum Command {
     Serve(serve::Args),
     /// Serve MCP over standard input and output, to one client on this machine
     Mcp(mcp::Args),
-    /// Make, list, rotate and revoke API keys
+    /// Create, list, rotate and revoke API keys
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Import a conversation into a throw-away store and show what is sent for some turns
+    /// Import a conversation into a temporary store and show the contexts of some turns
     Demo(demo::Args),
     /// Import conversations: JSON lines, an OpenAI-style array, exports of ChatGPT, logs of Claude Code
     Import(import::Args),
-    /// Write messages as lines that `import` reads back; or facts, or the profile
+    /// Export messages as lines that `import` reads, or facts, or the profile
     Export(export::Args),
     /// Assemble the context of one turn
     Assemble(assemble::Args),
-    /// Measure on a file of conversations with questions
+    /// Measure quality on a file of labelled conversations
     #[command(subcommand)]
     Eval(eval::Command),
     /// Show or change the rules and the profile card of the user
     #[command(subcommand)]
     Profile(profile::Command),
-    /// What the user stated, as it is understood
+    /// List the facts that the user stated
     Facts(facts::Args),
-    /// Tokens sent and saved, by day
+    /// Show the tokens sent and saved, by day
     Usage(usage::Args),
-    /// The transformer that runs on this machine
+    /// Get the model that runs on this machine
     #[command(subcommand)]
     Model(model::Command),
-    /// Do what is due in the background, such as embedding with a new model
+    /// Run background jobs, such as embedding with a new model
     Worker(worker::Args),
-    /// Erase messages, a session or the user, with everything that was derived
+    /// Erase messages, a session or the user, with everything derived from them
     #[command(subcommand)]
     Erase(erase::Command),
     /// Copy the store to a new file while it is in use
     Backup(backup::BackupArgs),
-    /// Put a backup in the place of the store
+    /// Replace the store with a backup
     Restore(backup::RestoreArgs),
     /// Bring the store's schema up to date, and check the store
     Migrate(migrate::Args),
-    /// The OpenAPI document of the HTTP interface
+    /// Print the OpenAPI document of the HTTP interface
     Openapi(openapi::Args),
-    /// Check configuration, files, store and embedder, and say what to do
+    /// Check configuration, files, store and embedder, and say how to fix problems
     Doctor(doctor::Args),
-    /// The configuration in force
+    /// Show the configuration
     #[command(subcommand)]
     Config(config::Command),
 }
@@ -204,7 +204,7 @@ fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::internal("no threads for the runtime").with_source(error))
+        .map_err(|error| Error::internal("the runtime cannot start its threads").with_source(error))
 }
 
 async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::config::Config;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Get the files of the embedder `minilm`, some 90 MB, and check them
+    /// Download the files of the embedder `minilm` (about 90 MB) and check them
     Fetch(FetchArgs),
 }
 
@@ -41,10 +41,10 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
     let fetched = Fetched { path: config.minilm_path(), written };
     output.result(&fetched, || {
         let path = fetched.path.display();
-        let what = if written { "the model is in" } else { "the model was in" };
+        let what = if written { "the model is in" } else { "the model was already in" };
         format!(
-            "{what} {path}; `--set embedder=minilm` uses it, `throughline worker --once` embeds what \
-             is there already"
+            "{what} {path}; use it with `--set embedder=minilm`, then embed existing texts with \
+             `throughline worker --once`"
         )
     })
 }

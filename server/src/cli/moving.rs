@@ -106,13 +106,13 @@ fn told(summary: &Summary) -> String {
     }
     if summary.waiting > 0 {
         lines.push(format!(
-            "the texts of {} scopes wait to be embedded: run `throughline worker`; until then recall \
-             goes by words",
+            "the texts of {} scopes wait to be embedded: run `throughline worker`; until then \
+             recall uses words only",
             grouped(summary.waiting)
         ));
     }
     lines.push(
-        "the old store was not changed: set `store = \"postgres\"` before anything is written to it"
+        "the old store was not changed: set `store = \"postgres\"` before you write to it again"
             .to_owned(),
     );
     lines.join("\n")

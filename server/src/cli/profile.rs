@@ -10,11 +10,11 @@ use crate::config::Config;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Print rules and card
+    /// Print the rules and the card
     Show,
-    /// Change rules or card; an empty text clears one
+    /// Change the rules or the card; an empty text clears it
     Set {
-        /// Standing instructions, one a line
+        /// Standing instructions, one per line
         #[arg(long)]
         rules: Option<String>,
         /// Who the user is: project, time zone, role

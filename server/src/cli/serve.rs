@@ -14,7 +14,7 @@ pub(super) struct Args {
     /// Address to listen on, such as 127.0.0.1:7447 [default: the setting `listen`]
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<String>,
-    /// Serve what the conformance suite of MCP asks for, too
+    /// Also serve the fixtures of the MCP conformance suite
     #[cfg(feature = "mcp-fixtures")]
     #[arg(long, hide = true)]
     pub(super) mcp_fixtures: bool,

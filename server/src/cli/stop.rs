@@ -1,10 +1,10 @@
 //! When a command that runs on is to end.
 
-/// Completes at Ctrl-C, and where processes are told to end by SIGTERM, at that.
+/// Completes at Ctrl-C, and on systems that have it at SIGTERM.
 pub(super) async fn stop_signal() {
     let interrupted = async {
         if tokio::signal::ctrl_c().await.is_err() {
-            // What cannot hear signals runs until it is killed.
+            // Without signal handling the process runs until it is killed.
             std::future::pending::<()>().await;
         }
     };

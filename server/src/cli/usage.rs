@@ -13,7 +13,7 @@ use crate::config::Config;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Days to show, today included
+    /// Days to show, including today
     #[arg(long, default_value_t = 30)]
     days: u32,
 }

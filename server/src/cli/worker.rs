@@ -15,14 +15,13 @@ use crate::{http, worker};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// End when nothing is due any more
+    /// Exit when no job is due
     #[arg(long)]
     once: bool,
-    /// First compare the vector index with the store, scope by scope, and mend what differs
+    /// First compare the vector index with the store, scope by scope, and repair differences
     #[arg(long)]
     reconcile: bool,
-    /// Address to show metrics and health on, such as 127.0.0.1:9464 [default: the setting
-    /// `jobs.listen`]
+    /// Address for metrics and health, such as 127.0.0.1:9464 [default: the setting `jobs.listen`]
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<String>,
 }
@@ -40,11 +39,11 @@ struct Summary {
     jobs: u64,
     texts: u64,
     failed: u64,
-    /// Erasures that were carried to what lies beside the store.
+    /// Erasures completed in the vector index and the cache.
     forgotten: u64,
 }
 
-/// What a reconciliation found in all scopes.
+/// The result of a reconciliation over all scopes.
 #[derive(Serialize, Default)]
 struct Reconciliation {
     scopes: u64,
@@ -122,11 +121,11 @@ async fn work(args: &Args, engine: &Engine, output: &Output) -> Result<()> {
     output.result(&summary, || {
         let failed = match summary.failed {
             0 => String::new(),
-            failed => format!("; {failed} attempts failed and are tried again later"),
+            failed => format!("; {failed} attempts failed and will be retried"),
         };
         let mended = summary.reconciled.as_ref().map_or(String::new(), |found| {
             format!(
-                "{} scopes compared: {} vectors removed, {} added, {} scopes read anew\n",
+                "{} scopes compared: {} vectors removed, {} added, {} scopes read again\n",
                 found.scopes, found.removed, found.embedded, found.read_anew
             )
         });

@@ -22,8 +22,8 @@ pub(super) async fn ledger(
                 return Err(Error::new(
                     ErrorKind::Conflict,
                     format!(
-                        "{} is gone, and without it what was erased could come back: put it in its \
-                         place, or accept that with `--new-ledger` of `throughline restore` or `migrate`",
+                        "{} is missing, and without it erased data could come back: restore it, or \
+                         accept that with `--new-ledger` of `throughline restore` or `migrate`",
                         path.display()
                     ),
                 ));

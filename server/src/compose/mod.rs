@@ -73,13 +73,13 @@ pub struct Engine {
     pub names: LedgerIdentity,
     /// Erasure, with everything that was derived.
     pub erase: EraseService,
-    /// What the ledger of erasures said that the store had not done when it was opened.
+    /// The erasures that were repeated when the store was opened.
     pub replayed: Replayed,
-    /// Vectors and the jobs that make them; `None` when recall goes by words alone.
+    /// Vectors and the jobs that make them; `None` when recall uses words only.
     pub embeddings: Option<EmbeddingService>,
     /// The store itself, for operations.
     pub store: Arc<dyn Store>,
-    /// What is beside the store, for operations.
+    /// The vector index and the cache, for operations.
     pub beside: Beside,
     /// The tokenizer of budgets.
     pub tokenizer: Arc<dyn Tokenizer>,
@@ -92,7 +92,7 @@ pub struct Engine {
 /// An embedder, and the index that keeps its vectors.
 pub type Meaning = (Arc<dyn Embedder>, Arc<dyn VectorIndex>, Placement);
 
-/// What a combination has beside its store.
+/// The optional backends of a combination.
 #[derive(Clone, Default)]
 pub struct Beside {
     /// A vector index on a server of its own.
@@ -105,7 +105,7 @@ pub struct Beside {
     pub limiter: Option<Arc<dyn RateLimiter>>,
 }
 
-/// What is special about an opening.
+/// Options for opening.
 #[derive(Clone, Copy, Default)]
 struct How {
     /// The ledger that is there is taken for the store's.
@@ -114,15 +114,15 @@ struct How {
     measured: bool,
 }
 
-/// What an engine works on.
+/// The backends of an engine.
 pub struct Ports {
-    /// What is kept.
+    /// The store.
     pub store: Arc<dyn Store>,
-    /// What was erased.
+    /// The ledger of erasures.
     pub ledger: Arc<dyn ErasureLedger>,
     /// Whose ledger it is.
     pub names: LedgerIdentity,
-    /// What tells which texts are near in meaning; without it, recall goes by words alone.
+    /// The embedder; without it, recall uses words only.
     pub meaning: Option<Meaning>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -134,7 +134,7 @@ pub struct Ports {
     pub tokenizer: Arc<dyn Tokenizer>,
     /// Jobs of one tenant that are done in a time; `None` for no limit.
     pub jobs: Option<Rate>,
-    /// What holds for every document of a memory.
+    /// The limits of all documents.
     pub documents: DocumentLimits,
     /// How much there may be of personas.
     pub personas: PersonaLimits,
@@ -259,7 +259,7 @@ impl Engine {
         Ok(Worked { jobs: worked.jobs + forgotten + kept_up, forgotten, ..worked })
     }
 
-    /// The state of the store and of what is beside it. What is away is told, and no error.
+    /// The state of the store, the vector index and the cache. An unavailable one is reported, not an error.
     ///
     /// # Errors
     /// Those of a store that is damaged.
@@ -320,7 +320,7 @@ impl Engine {
             Err(error) => {
                 tracing::error!(
                     code = error.kind().code(),
-                    "{}; until then recall goes by words alone",
+                    "{}; until then recall uses words only",
                     error.message()
                 );
                 None
@@ -402,7 +402,8 @@ fn must_exist(config: &Config) -> Result<()> {
         return Ok(());
     }
     Err(Error::not_found(format!(
-        "there is no store at {}: `throughline import FILE` makes one, --data-dir names another",
+        "there is no store at {}: create one with `throughline import FILE`, or name another \
+         folder with --data-dir",
         store.display()
     )))
 }
@@ -467,7 +468,7 @@ pub async fn move_store(
     progress: &mut (dyn FnMut(u64, u64) + Send),
 ) -> Result<Moved> {
     if (from, to) != (StoreKind::Sqlite, StoreKind::Postgres) {
-        return Err(Error::invalid("a store moves from sqlite to postgres, and in no other way"));
+        return Err(Error::invalid("a store can only be moved from sqlite to postgres"));
     }
     config.require_postgres()?;
     #[cfg(all(feature = "sqlite", feature = "postgres"))]

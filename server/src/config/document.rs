@@ -1,4 +1,4 @@
-//! What the documents of memories may take.
+//! Limits of documents.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,12 @@ use throughline_core::document::{DEFAULT_KEPT, DEFAULT_MAX_BYTES, DocumentLimits
 pub struct DocumentConfig {
     /// Most bytes of a document.
     pub max_bytes: usize,
-    /// Snapshots of a memory that are kept; the oldest go.
+    /// Snapshots to keep of each memory; older ones are deleted.
     pub kept: u32,
 }
 
 impl DocumentConfig {
-    /// What core goes by.
+    /// The limits for core.
     #[must_use]
     pub fn limits(&self) -> DocumentLimits {
         DocumentLimits { max_bytes: self.max_bytes, kept: self.kept }

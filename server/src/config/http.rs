@@ -1,4 +1,4 @@
-//! What the HTTP interface and background work may take.
+//! Limits of the HTTP interface and of background jobs.
 
 use std::net::SocketAddr;
 
@@ -12,19 +12,19 @@ use super::text;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpConfig {
-    /// How often a key may be used in a minute, unless the key says otherwise; 0 for no limit.
+    /// Calls allowed per minute for each API key without a rate of its own; 0 for no limit.
     pub requests_per_minute: u32,
-    /// Requests at work at once; as many again wait for a place, and more are turned away.
+    /// Most requests that run at once; as many again wait, and further ones are refused.
     pub max_in_flight: usize,
-    /// How long a request may take, the wait for its place included, in milliseconds.
+    /// Time-out of a request, including its wait, in milliseconds.
     pub timeout_ms: u64,
-    /// Largest body, in MiB.
+    /// Largest request body, in MiB.
     pub max_body_mb: usize,
-    /// How long requests at work may take to end when the service is stopped, in milliseconds.
+    /// How long running requests may continue when the service stops, in milliseconds.
     pub drain_ms: u64,
-    /// Whether `/metrics` is shown without a key also where other machines reach it.
+    /// Whether `/metrics` needs no key even if other machines can reach it.
     pub public_metrics: bool,
-    /// Whether background work is done in the process of `serve`; off where `worker` runs beside it.
+    /// Whether `serve` also runs background jobs; turn it off if you run `worker` separately.
     pub worker: bool,
 }
 
@@ -32,10 +32,10 @@ pub struct HttpConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobsConfig {
-    /// Jobs of one tenant that are done in an hour, by all workers together; 0 for no limit.
+    /// Most jobs per tenant and hour, over all workers; 0 for no limit.
     pub tenant_per_hour: u32,
-    /// Address on which `worker` shows `/metrics`, `/healthz` and `/readyz`, such as 127.0.0.1:9464; empty
-    /// for none. One that other machines reach needs keys.
+    /// Address on which `worker` serves `/metrics`, `/healthz` and `/readyz`, such as 127.0.0.1:9464; empty for none.
+    /// An address that other machines can reach needs keys.
     #[serde(deserialize_with = "text")]
     pub listen: String,
 }

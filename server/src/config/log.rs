@@ -1,4 +1,4 @@
-//! What is logged.
+//! Settings of the log.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,8 @@ pub struct LogConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// For a person.
+    /// Lines for people.
     Human,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }

@@ -1,4 +1,4 @@
-//! What MCP clients are shown.
+//! Settings of MCP.
 
 use axum::http::uri::Authority;
 use schemars::JsonSchema;
@@ -11,11 +11,11 @@ use crate::mcp::ToolSet;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpConfig {
-    /// Sets of tools, such as `["memory", "persona"]`: every tool that is shown takes tokens of its client's window.
+    /// Tool sets to offer, such as `["memory", "persona"]`; every tool takes tokens of the client's context window.
     pub tool_sets: Vec<ToolSet>,
-    /// How long a client's model may take to answer within a call, in milliseconds.
+    /// How long to wait for the answer of a client's model, in milliseconds.
     pub answer_timeout_ms: u64,
-    /// Origins of web pages that may call `/mcp`, beside those of this machine, as browsers write them: such as
+    /// Origins of web pages that may call `/mcp`, in addition to this machine's, as browsers write them:
     /// `https://app.example` or `https://app.example:8443`.
     pub allowed_origins: Vec<String>,
     /// Whether what the conformance suite asks for is served too: by a flag, and by no setting.
@@ -30,8 +30,8 @@ impl McpConfig {
         match self.allowed_origins.iter().find(|origin| !is_origin(origin)) {
             None => Ok(()),
             Some(other) => Err(Error::invalid(format!(
-                "configuration key `mcp.allowed_origins`: `{other}` is no origin: give scheme, host and \
-                 port as browsers do, without a path, such as `https://app.example`"
+                "configuration key `mcp.allowed_origins`: `{other}` is not an origin: give scheme, \
+                 host and port as browsers do, without a path, such as `https://app.example`"
             ))),
         }
     }

@@ -47,16 +47,16 @@ const MAX_CACHE_MB: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where the embedded store and everything beside it live; created with mode 0700.
+    /// Folder of the embedded store and its files; created with mode 0700.
     #[serde(deserialize_with = "path")]
     pub data_dir: PathBuf,
     /// The store.
     pub store: StoreKind,
-    /// What keeps the vectors.
+    /// Where vectors are stored.
     pub vector_index: VectorIndexKind,
-    /// What replicas share for a while.
+    /// The cache that replicas share.
     pub cache: CacheKind,
-    /// Address that `serve` listens on. One that other machines reach needs keys.
+    /// Address that `serve` listens on. An address that other machines can reach needs keys.
     #[serde(deserialize_with = "text")]
     pub listen: String,
     /// The HTTP interface.
@@ -71,7 +71,7 @@ pub struct Config {
     pub persona: PersonaConfig,
     /// Whose memory the command line works on.
     pub identity: Identity,
-    /// What tells which texts are near in meaning.
+    /// The model that finds texts by meaning.
     pub embedder: EmbedderKind,
     /// The static table of token vectors.
     #[serde(rename = "static")]
@@ -86,9 +86,9 @@ pub struct Config {
     pub qdrant: QdrantConfig,
     /// The cache on a Redis server.
     pub redis: RedisConfig,
-    /// What is logged, and how.
+    /// Logging.
     pub log: LogConfig,
-    /// Where spans go.
+    /// Export of OpenTelemetry spans.
     pub otel: OtelConfig,
 }
 
@@ -100,7 +100,7 @@ pub struct Config {
 pub enum StoreKind {
     /// One SQLite file in the data directory.
     Sqlite,
-    /// A Postgres database, which any number of processes share.
+    /// A Postgres database, which any number of processes can share.
     Postgres,
 }
 
@@ -110,7 +110,7 @@ pub enum StoreKind {
 pub enum VectorIndexKind {
     /// The store itself.
     Store,
-    /// Qdrant, beside the store.
+    /// A Qdrant server beside the store.
     Qdrant,
 }
 
@@ -118,9 +118,9 @@ pub enum VectorIndexKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKind {
-    /// None: everything is read from the store.
+    /// No cache: everything is read from the store.
     None,
-    /// Redis.
+    /// A Redis server.
     Redis,
 }
 
@@ -128,11 +128,12 @@ pub enum CacheKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EmbedderKind {
-    /// Static token vectors, in the binary: microseconds a text.
+    /// Static token vectors in the binary; takes microseconds per text.
     Static,
-    /// all-MiniLM-L6-v2 on the processor: milliseconds a text, so messages are embedded by jobs.
+    /// all-MiniLM-L6-v2 on the CPU; takes milliseconds per text, so jobs embed messages in the
+    /// background.
     Minilm,
-    /// None: recall goes by words alone.
+    /// No embedder: recall uses words only.
     None,
 }
 
@@ -140,7 +141,7 @@ pub enum EmbedderKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StaticConfig {
-    /// A table that `cargo xtask distill` wrote; empty for the one in the binary.
+    /// File of a table that `cargo xtask distill` wrote; empty for the built-in table.
     #[serde(deserialize_with = "path")]
     pub table: PathBuf,
 }
@@ -149,11 +150,11 @@ pub struct StaticConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MiniLmConfig {
-    /// Folder of its files, which `throughline model fetch` fills; empty for `models/minilm` in the
-    /// data directory.
+    /// Folder of the model files, which `throughline model fetch` fills; empty for `models/minilm`
+    /// in the data directory.
     #[serde(deserialize_with = "path")]
     pub path: PathBuf,
-    /// How long a question may take to be embedded, in milliseconds; then recall goes by words.
+    /// Time-out for embedding a question, in milliseconds; after it recall uses words only.
     pub timeout_ms: u64,
 }
 
@@ -178,13 +179,13 @@ pub struct Identity {
 pub struct SqliteConfig {
     /// When a commit counts as done.
     pub durability: Durability,
-    /// Reading connections.
+    /// Connections for reading.
     pub readers: usize,
-    /// How long to wait for another process that writes, in milliseconds.
+    /// How long to wait while another process writes, in milliseconds.
     pub busy_timeout_ms: u64,
-    /// Most bytes that the database file may take; 0 for as many as the disk holds.
+    /// Largest size of the database file, in bytes; 0 for no limit.
     pub max_bytes: u64,
-    /// Vectors that are kept in memory, in MiB.
+    /// Memory for cached vectors, in MiB.
     pub vector_cache_mb: u64,
 }
 
@@ -192,9 +193,9 @@ pub struct SqliteConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// On the disk: no power loss takes it back.
+    /// When it is on the disk: a power loss loses no commit.
     Full,
-    /// In the operating system: a power loss may take back the last commits.
+    /// When the operating system has it: a power loss may lose the last commits.
     Normal,
 }
 
@@ -202,24 +203,26 @@ pub enum Durability {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PostgresConfig {
-    /// `postgres://user:password@host:port/database`, of an ordinary role.
+    /// `postgres://user:password@host:port/database`, with an ordinary role.
     pub url: Secret,
-    /// Of the owner of the tables, straight to the server; empty where `url` is both.
+    /// URL with the owner of the tables, directly to the server and not through a pooler; empty if `url`
+    /// serves for both.
     pub direct_url: Secret,
-    /// Of a replica, with the role of `url`, for what a turn reads most of; empty for none.
+    /// URL of a read replica, with the role of `url`; empty for none. It serves the most expensive
+    /// reads of a turn.
     pub replica_url: Secret,
-    /// Of a database for the ledger of erasures, with a role that may create a schema; empty for a schema
-    /// of the store's own. What holds it must not be restored with the store: docs/ERASURE.md.
+    /// URL of a database for the ledger of erasures, with a role that may create a schema; empty to keep the ledger in
+    /// the store's database. Never restore the ledger together with the store: docs/ERASURE.md.
     pub erasures_url: Secret,
-    /// Most connections of a process, to each of the two.
+    /// Most connections of a process, to the primary and to the replica each.
     pub connections: u32,
     /// How long to wait for a connection, in milliseconds.
     pub connect_timeout_ms: u64,
-    /// How long a statement may take, in milliseconds.
+    /// Time-out of a statement, in milliseconds.
     pub statement_timeout_ms: u64,
-    /// Whether statements stay prepared; off for a PgBouncer before 1.21, or without `max_prepared_statements`.
+    /// Whether to use prepared statements; turn it off for PgBouncer before 1.21 or without `max_prepared_statements`.
     pub prepared: bool,
-    /// Vectors of a scope that are all compared with a question; of more, an index is asked.
+    /// Up to this many vectors of a scope are compared exactly; above it an index is used.
     pub exact_vectors: u64,
 }
 
@@ -227,15 +230,15 @@ pub struct PostgresConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QdrantConfig {
-    /// Where its gRPC interface is.
+    /// URL of the gRPC interface.
     #[serde(deserialize_with = "text")]
     pub url: String,
-    /// Its key; empty for none.
+    /// API key; empty for none.
     pub api_key: Secret,
-    /// What the names of its collections begin with.
+    /// Prefix of the collection names.
     #[serde(deserialize_with = "text")]
     pub prefix: String,
-    /// How long a call may take, in milliseconds.
+    /// Time-out of a call, in milliseconds.
     pub timeout_ms: u64,
 }
 
@@ -245,10 +248,10 @@ pub struct QdrantConfig {
 pub struct RedisConfig {
     /// `redis://user:password@host:port/database`.
     pub url: Secret,
-    /// What its keys begin with.
+    /// Prefix of the keys.
     #[serde(deserialize_with = "text")]
     pub prefix: String,
-    /// How long a call may take, in milliseconds.
+    /// Time-out of a call, in milliseconds.
     pub timeout_ms: u64,
 }
 
@@ -330,7 +333,7 @@ fn path<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<PathB
     text(deserializer).map(PathBuf::from)
 }
 
-/// A setting without which a backend cannot be reached. What else it needs is told at once.
+/// Requires the setting of a backend. The error also names a missing feature.
 fn require(key: &str, secret: &Secret, is_built: bool) -> Result<()> {
     if !secret.is_empty() {
         return Ok(());
@@ -338,10 +341,10 @@ fn require(key: &str, secret: &Secret, is_built: bool) -> Result<()> {
     let backend = key.split('.').next().unwrap_or_default();
     let build = match is_built {
         true => String::new(),
-        false => format!("; this binary must be built with `--features {backend}`, too"),
+        false => format!("; the binary must also be built with `--features {backend}`"),
     };
     Err(Error::invalid(format!(
-        "configuration key `{key}` is needed: set it, or `{ENV_PREFIX}{}`{build}",
+        "configuration key `{key}` is required: set it, or `{ENV_PREFIX}{}`{build}",
         key.to_uppercase().replace('.', "__")
     )))
 }
@@ -403,7 +406,7 @@ impl Config {
         Ok(self)
     }
 
-    /// Whether it is told where Postgres is.
+    /// Whether a Postgres URL is configured.
     ///
     /// # Errors
     /// `InvalidInput` that names the key.
@@ -500,7 +503,7 @@ impl Layers {
         if file.is_file() {
             figment = figment.merge(Toml::file_exact(file));
         }
-        // What `cargo xtask services up` exports is for tests, in the same shell.
+        // `cargo xtask services up` exports variables for tests in the same shell.
         let environment = Env::prefixed(ENV_PREFIX).filter(|key| !key.starts_with("TEST_"));
         figment = figment.merge(environment.split("__"));
         for (key, value) in &self.flags {

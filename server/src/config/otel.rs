@@ -10,16 +10,17 @@ use super::{Secret, text};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OtelConfig {
-    /// Where a collector takes OTLP over HTTP, such as `http://127.0.0.1:4318`; empty for none.
+    /// URL of a collector that accepts OTLP over HTTP, such as `http://127.0.0.1:4318`; empty to
+    /// send no spans.
     #[serde(deserialize_with = "text")]
     pub endpoint: String,
-    /// What the spans are of.
+    /// Service name in the spans.
     #[serde(deserialize_with = "text")]
     pub service_name: String,
-    /// Share of the traces that begin here which are sent, 0 to 1. One that a caller began is sent if the
-    /// caller sends it.
+    /// Share of the traces that start here to send, 0 to 1. A trace that a caller started is sent if the caller sampled
+    /// it.
     pub sample_ratio: f64,
-    /// What the collector wants in headers: `name=value`, more of them after commas.
+    /// HTTP headers for the collector: `name=value` pairs, separated by commas.
     pub headers: Secret,
 }
 
@@ -46,13 +47,13 @@ impl OtelConfig {
         }
         if !cfg!(feature = "otel") {
             return Err(Error::invalid(
-                "configuration key `otel.endpoint`: spans are sent by a binary that is built with \
+                "configuration key `otel.endpoint`: this binary cannot send spans: build it with \
                  `--features otel`",
             ));
         }
         if !["http://", "https://"].iter().any(|scheme| self.endpoint.starts_with(scheme)) {
             return Err(Error::invalid(
-                "configuration key `otel.endpoint` must be an address of HTTP, such as \
+                "configuration key `otel.endpoint` must be an HTTP URL, such as \
                  http://127.0.0.1:4318",
             ));
         }
@@ -70,7 +71,8 @@ impl OtelConfig {
             .collect::<Option<_>>()
             .ok_or_else(|| {
                 Error::invalid(
-                    "configuration key `otel.headers` must be name=value, more of them after commas",
+                    "configuration key `otel.headers` must be name=value pairs, separated by \
+                     commas",
                 )
             })
     }

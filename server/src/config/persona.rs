@@ -9,20 +9,19 @@ use throughline_core::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PersonaConfig {
-    /// Contexts that are not deleted; as many deleted ones may wait for their grace to end.
+    /// Most contexts that are not deleted; as many deleted ones may be in their grace period.
     pub max_contexts: usize,
-    /// Presets of a user's own.
+    /// Most presets that a user may create.
     pub max_presets: usize,
-    /// Messages of a conversation.
+    /// Most messages of a conversation.
     pub max_conversations: u64,
-    /// Bytes of a system prompt, and of a personality.
+    /// Most bytes of a system prompt, and of a personality.
     pub max_prompt_bytes: usize,
-    /// Size of a conversation that takes a further message, or is imported, in MiB. Exports and backups are
-    /// whole.
+    /// Largest conversation that accepts another message or can be imported, in MiB. Exports and backups have no limit.
     pub max_context_mb: usize,
-    /// Days for which a deleted context can be restored; then it is erased.
+    /// Days for which a deleted context can be restored before it is erased.
     pub grace_days: u32,
-    /// Daily backups of a context that are kept; 0 for none.
+    /// Daily backups to keep of each context; 0 for none.
     pub daily_backups: u32,
 }
 

@@ -8,18 +8,20 @@ use throughline_core::{Error, Result};
 
 use super::{Config, ENV_PREFIX};
 
-/// What the reference begins with; the rest is made.
+/// The introduction of the reference; the rest is generated.
 const INTRODUCTION: &str = "\
 <!-- Made by `throughline config schema --markdown`: change the comments in server/src/config/mod.rs. -->
 
 # Configuration
 
-Layers, of which a later one wins: defaults, `throughline.toml` (or the file of `--config`), environment, flags
-(`--set key=value`). An unknown key is an error that names the nearest one. `throughline config explain` prints each
-value and the layer that it is from; `throughline config schema` prints a JSON Schema for editors: where that is kept as
-`throughline.schema.json`, a first line `#:schema ./throughline.schema.json` of the file has them check and complete it.
+Set a key in `throughline.toml` (or the file of `--config`), as an environment variable, or with the flag
+`--set key=value`. Later layers override earlier ones: defaults, file, environment, flags. An unknown key is an error
+that suggests the nearest known key. `throughline config explain` prints each value and the layer it comes from.
 
-A secret is a text, or `file:` and the path of a file that holds it. It is never printed.
+`throughline config schema` prints a JSON Schema for editors. Save it as `throughline.schema.json` and put
+`#:schema ./throughline.schema.json` into the first line of `throughline.toml`: editors then check and complete the file.
+
+Write a secret as text, or as `file:` followed by the path of a file that contains it. Secrets are never printed.
 ";
 
 /// The JSON Schema of `throughline.toml`.

@@ -42,9 +42,9 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("[sqlite]\nreaders = \"many\"\n", "sqlite.readers"),
         ("store = \"mysql\"\n", "sqlite"),
         ("store = \"postgres\"\n", "`THROUGHLINE_POSTGRES__URL`"),
-        ("cache = \"redis\"\n", "`redis.url` is needed"),
+        ("cache = \"redis\"\n", "`redis.url` is required"),
         #[cfg(not(feature = "redis"))]
-        ("cache = \"redis\"\n", "built with `--features redis`, too"),
+        ("cache = \"redis\"\n", "also be built with `--features redis`"),
         ("[postgres]\nurl = \"file:/nowhere/url\"\n", "/nowhere/url cannot be read"),
         ("[postgres]\nreplica_url = \"file:/nowhere/url\"\n", "`postgres.replica_url`"),
         ("[postgres]\nconnections = 0\n", "must be 1 to"),
@@ -60,9 +60,9 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("[otel]\nsample_ratio = 1.5\n", "`otel.sample_ratio` must be 0 to 1"),
         ("[otel]\nheaders = \"no-value\"\n", "`otel.headers` must be name=value"),
         #[cfg(feature = "otel")]
-        ("[otel]\nendpoint = \"collector:4317\"\n", "`otel.endpoint` must be an address of HTTP"),
+        ("[otel]\nendpoint = \"collector:4317\"\n", "`otel.endpoint` must be an HTTP URL"),
         #[cfg(not(feature = "otel"))]
-        ("[otel]\nendpoint = \"http://127.0.0.1:4318\"\n", "built with `--features otel`"),
+        ("[otel]\nendpoint = \"http://127.0.0.1:4318\"\n", "build it with `--features otel`"),
         ("[persona]\nmax_contexts = 0\n", "`persona.max_contexts` must be 1 to"),
         ("[persona]\nmax_context = 9\n", "did you mean `max_contexts`?"),
         ("not toml", ""),

@@ -20,7 +20,7 @@ pub(super) const USER_HEADER: &str = "throughline-user";
 /// Header by which a key that is bound to no workspace names one.
 pub(super) const WORKSPACE_HEADER: &str = "throughline-workspace";
 
-/// What a handler needs a caller to be permitted.
+/// The permission that a handler requires.
 pub(super) trait Needs: Send + Sync + 'static {
     /// The permission; `None` for any good credential.
     const PERMISSION: Option<Permission>;
@@ -89,7 +89,7 @@ async fn identify(headers: &HeaderMap, app: &App) -> Result<Identity> {
         Ok::<_, Error>((user, workspace))
     };
     let Some(credential) = headers.get(header::AUTHORIZATION) else {
-        // Whoever has no key is told that, whatever else is wrong.
+        // A missing key is reported before any other error.
         let Some(mut local) = app.local_user().await? else {
             return Err(unauthenticated());
         };
@@ -98,8 +98,8 @@ async fn identify(headers: &HeaderMap, app: &App) -> Result<Identity> {
         if user.is_some_and(|user| Some(user) != local.user) {
             return Err(Error::new(
                 ErrorKind::Forbidden,
-                "without a key the service is the local user's: `throughline keys create \
-                 --any-user` makes one that acts for users",
+                "without a key only the local user can be used: create a key that acts for users \
+                 with `throughline keys create --any-user`",
             ));
         }
         if let Some(workspace) = workspace {
@@ -129,7 +129,7 @@ fn named<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h st
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(Error::invalid(format!("the header `{name}` is there twice: send one")));
+        return Err(Error::invalid(format!("the header `{name}` is given twice: send it once")));
     }
     let text = std::str::from_utf8(value.as_bytes());
     text.map(Some).map_err(|_| Error::invalid(format!("the header `{name}` is not UTF-8")))
@@ -156,8 +156,8 @@ fn check_local(headers: &HeaderMap) -> Result<()> {
     }
     Err(Error::new(
         ErrorKind::Forbidden,
-        "without a key only programs on this machine are served, under `localhost` or its loopback \
-         address: make a key with `throughline keys create`",
+        "without keys, only requests of this machine to `localhost` or a loopback address are \
+         served: create a key with `throughline keys create`",
     ))
 }
 
@@ -173,7 +173,10 @@ async fn admit(app: &App, identity: &Identity) -> Result<()> {
             app.engine.access.note_refusal(key, "call", ErrorKind::RateLimited.code()).await;
             Err(Error::new(
                 ErrorKind::RateLimited,
-                format!("this key may be used {} times in {:?}: wait", rate.most, rate.per),
+                format!(
+                    "this key is limited to {} calls in {:?}: retry later",
+                    rate.most, rate.per
+                ),
             )
             .with_retry_after(retry_after))
         }

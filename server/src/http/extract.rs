@@ -1,4 +1,4 @@
-//! What handlers take from a request, each with an error that names the field.
+//! Extractors of request parts; each error names the field.
 
 use std::marker::PhantomData;
 
@@ -62,16 +62,16 @@ pub(super) async fn read_body(request: Request, app: &App) -> Result<Bytes, Fail
         match too_large {
             true => Failure::of_status(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                Error::invalid(format!("the body has over {most} bytes, the most allowed")),
+                Error::invalid(format!("the body has more than {most} bytes, the limit")),
             ),
-            false => Error::invalid("the body did not arrive whole: send it again").into(),
+            false => Error::invalid("the body is incomplete: send it again").into(),
         }
     })
 }
 
 /// A JSON body.
 pub(super) struct Body<T> {
-    /// What it says.
+    /// Its content.
     pub value: T,
     /// Hash of its bytes.
     hash: [u8; 32],
@@ -97,7 +97,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
             let at = if path == "." { String::new() } else { format!("{path}: ") };
             Error::invalid(format!("{at}{}", error.into_inner()))
         })?;
-        reader.end().map_err(|_| Error::invalid("something follows the JSON value of the body"))?;
+        reader.end().map_err(|_| Error::invalid("the body has extra data after its JSON value"))?;
         Ok(Self { value, hash: *blake3::hash(&bytes).as_bytes() })
     }
 }

@@ -89,16 +89,19 @@ fn router(app: &App) -> Result<Router> {
         .merge(mcp::router(app)?)
         .merge(SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", document))
         .fallback(async || {
-            Failure::from(Error::not_found("no operation has this path: /docs lists them"))
+            Failure::from(Error::not_found(
+                "there is no operation with this path: /docs lists all of them",
+            ))
         })
         .method_not_allowed_fallback(async || {
-            let error = Error::invalid("the path has no such method: /docs lists them");
+            let error =
+                Error::invalid("this path does not support the method: /docs lists the operations");
             Failure::of_status(StatusCode::METHOD_NOT_ALLOWED, error)
         });
     Ok(surrounded(router, app))
 }
 
-/// What a worker shows of itself as one router: health and metrics.
+/// The router of a worker: health and metrics.
 fn operations(app: &App) -> Router {
     surrounded(Router::from(routers().0), app)
 }

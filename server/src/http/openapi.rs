@@ -13,9 +13,9 @@ use super::problem::Problem;
 /// Most characters of a name, and what it looks like: no white space around it, no control characters.
 const MAX_NAME: usize = 200;
 const NAME: &str = r"^[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?$";
-/// What the id of a key looks like.
+/// The pattern of key ids.
 const KEY_ID: &str = "^[0-9a-f]{16}$";
-/// What the id of a preset looks like.
+/// The pattern of preset ids.
 const PRESET_ID: &str = "^[a-z0-9-]+$";
 /// Operations that heed an `Idempotency-Key`.
 const REPEATED: &[&str] = &[
@@ -26,18 +26,22 @@ const REPEATED: &[&str] = &[
 const READS: &[&str] = &["assemble_context", "search_facts", "search_conversations"];
 /// Statuses that any operation may answer, and when.
 const ANY: &[(&str, &str)] = &[
-    ("400", "The request is wrong; `detail` names the field"),
-    ("500", "A defect of ours"),
-    ("503", "The service or its store is at its limit or away: come again after `Retry-After`"),
+    ("400", "The request is invalid; `detail` names the field"),
+    ("500", "Internal error"),
+    ("503", "The service or its store is overloaded or unavailable: retry after `Retry-After`"),
 ];
 /// Statuses of operations that know their caller.
 const SECURED: &[(&str, &str)] = &[
-    ("401", "There is no key, or one that is not good"),
-    ("403", "The key does not permit this, or is not bound to what the call names"),
-    ("429", "The key was used too often: come again after `Retry-After`"),
+    ("401", "The key is missing or not valid"),
+    (
+        "403",
+        "The key does not have the permission, or is not bound to the user or workspace of \
+         the call",
+    ),
+    ("429", "The key exceeded its rate: retry after `Retry-After`"),
 ];
 /// Statuses of operations on something that has an id.
-const NAMED: &[(&str, &str)] = &[("404", "It is not there, or not the caller's")];
+const NAMED: &[(&str, &str)] = &[("404", "Not found, or it belongs to somebody else")];
 /// Operations that name something of theirs in their body.
 const NAMES_IN_BODY: &[&str] = &["create_context"];
 /// Statuses of operations with a body.
@@ -48,19 +52,19 @@ const WITH_BODY: &[(&str, &str)] = &[
 ];
 /// Statuses of operations that change something.
 const CHANGES: &[(&str, &str)] = &[
-    ("409", "The same identity stands for something else, or another writer came first"),
-    ("507", "The store has no room left"),
+    ("409", "The id is already used for something else, or another writer came first"),
+    ("507", "The store is full"),
 ];
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
         title = "Throughline",
-        description = "A context engine for LLM agents: keeps what an agent has seen and assembles, \
-                       for every turn, the smallest context that keeps the answer right, under a hard \
-                       token budget.\n\nWhose memory a call works on comes from its key, never from its \
-                       body. A key that acts for users names one by the header `Throughline-User`; a \
-                       key that is bound to no workspace may name one by `Throughline-Workspace`.",
+        description = "A context engine for LLM agents: it stores conversations and assembles for \
+             every turn the smallest context that still gives the right answer, within a hard \
+             token budget.\n\nThe key of a call decides whose memory it uses, never the body. \
+             With a key that acts for users, name the user in the header `Throughline-User`; with \
+             a key that is not bound to a workspace, you may name one in `Throughline-Workspace`.",
         license(name = "Apache-2.0")
     ),
     components(schemas(Problem)),
@@ -74,7 +78,7 @@ pub(super) fn base() -> OpenApi {
     Document::openapi()
 }
 
-/// What is true of every operation, added once all of them are there.
+/// Parts that all operations share, added after all are registered.
 pub(super) fn complete(document: &mut OpenApi) {
     for (path, item) in &mut document.paths.paths {
         let (most, looks) = match path.as_str() {
@@ -103,8 +107,8 @@ pub(super) fn complete(document: &mut OpenApi) {
             header(
                 post,
                 "Idempotency-Key",
-                "Makes a repeat of the call harmless: for a day, the same key with the same request is \
-                 answered as it was then, on every server. 1 to 255 visible ASCII characters",
+                "Makes the call safe to retry: for one day, the same key with the same request \
+                 returns the first response, on every server. 1 to 255 visible ASCII characters",
                 255,
                 "^[!-~]+$",
             );
@@ -139,9 +143,9 @@ fn complete_operation(operation: &mut Operation, named: bool, changes: bool) {
         }
     }
     if !open {
-        let user = "The user, where the key acts for users; 1 to 200 bytes of UTF-8";
+        let user = "The user, if the key acts for users; 1 to 200 bytes of UTF-8";
         header(operation, "Throughline-User", user, MAX_NAME, NAME);
-        let workspace = "The workspace, where the key is bound to none; 1 to 200 bytes of UTF-8";
+        let workspace = "The workspace, if the key is not bound to one; 1 to 200 bytes of UTF-8";
         header(operation, "Throughline-Workspace", workspace, MAX_NAME, NAME);
     }
 }
@@ -185,7 +189,7 @@ impl Modify for Common {
         let scheme = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
             .bearer_format("tl_<id>_<secret>")
-            .description(Some("A key of `throughline keys create` or `POST /v1/keys`"))
+            .description(Some("A key from `throughline keys create` or `POST /v1/keys`"))
             .build();
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("key", SecurityScheme::Http(scheme));

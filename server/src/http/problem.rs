@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::guard::request_id;
 use crate::failure;
 
-/// How long a caller waits who is told to come again and not when.
+/// The default `Retry-After`.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// What went wrong, and what to do about it.
@@ -21,21 +21,21 @@ const WAIT: Duration = Duration::from_secs(1);
     "title": "Not Found",
     "status": 404,
     "code": "not_found",
-    "detail": "no session under this id: its first message creates it",
+    "detail": "there is no session with this id: appending its first message creates it",
     "request_id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11"
 }))]
 pub(super) struct Problem {
-    /// Always `about:blank`: `code` tells more than the status.
+    /// Always `about:blank`; see `code`.
     r#type: &'static str,
-    /// The status in words.
+    /// The name of the status.
     title: String,
     /// The HTTP status.
     status: u16,
-    /// What kind of failure it is; stable, to act on.
+    /// The kind of failure; stable, for programs.
     code: String,
     /// One sentence: what is wrong and what to do.
     detail: String,
-    /// Under which the log knows the request.
+    /// The id of the request in the server's log.
     request_id: String,
 }
 

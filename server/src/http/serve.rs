@@ -50,7 +50,7 @@ pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
     })
 }
 
-/// What a worker shows of itself: bound, and can be served.
+/// The bound server of a worker's health and metrics.
 pub struct Shown {
     listener: TcpListener,
     app: App,
@@ -75,21 +75,26 @@ async fn bind(
 ) -> Result<(TcpListener, App)> {
     if !listen.ip().is_loopback() && !engine.store.has_keys().await? {
         return Err(Error::invalid(format!(
-            "{listen} is reached by other machines, and there are no keys: make one with `throughline \
-             keys create --tenant {} --user {} --permissions read,write`, or listen on 127.0.0.1",
+            "other machines can reach {listen}, and there are no keys: create one with \
+             `throughline keys create --tenant {} --user {} --permissions read,write`, or listen \
+             on 127.0.0.1",
             config.identity.tenant, config.identity.user
         )));
     }
     #[cfg(feature = "mcp-fixtures")]
     if config.mcp.fixtures && !listen.ip().is_loopback() {
         return Err(Error::invalid(format!(
-            "{listen} is reached by other machines, and --mcp-fixtures is for this one: listen on 127.0.0.1"
+            "other machines can reach {listen}, and --mcp-fixtures is for this machine only: \
+             listen on 127.0.0.1"
         )));
     }
     let listener = TcpListener::bind(listen).await.map_err(|error| {
         Error::new(
             ErrorKind::Unavailable,
-            format!("{listen} cannot be listened on ({error}): stop what does, or set `{key}`"),
+            format!(
+                "cannot listen on {listen} ({error}): stop the program that uses it, or change \
+                 `{key}`"
+            ),
         )
     })?;
     let usage = UsageMeter::new(&engine).await?;
@@ -103,7 +108,8 @@ fn address(listener: &TcpListener) -> Result<SocketAddr> {
 }
 
 fn failed(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "the listener failed: start again").with_source(error)
+    Error::new(ErrorKind::Unavailable, "the listener failed: restart the service")
+        .with_source(error)
 }
 
 impl Shown {
@@ -129,7 +135,8 @@ impl Shown {
 }
 
 fn install_metrics() -> Result<PrometheusHandle> {
-    let broken = |error| Error::internal("metrics cannot be kept").with_source(error);
+    let broken =
+        |error| Error::internal("the metrics recorder cannot be installed").with_source(error);
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), SECONDS)
         .and_then(|builder| {
@@ -171,7 +178,7 @@ impl Served {
             async move {
                 stop.await;
                 app.stop();
-                // Nobody to tell is nobody who runs.
+                // Having no receivers is not an error.
                 let _ = stopping.send(true);
             }
         };
@@ -183,27 +190,27 @@ impl Served {
         };
         let finished = async {
             let served = axum::serve(listener, router).with_graceful_shutdown(signalled).await;
-            // What its caller did not wait for.
+            // Wait for operations that continue in the background.
             app.places.finish().await;
             served
         };
         let served = tokio::select! {
             served = finished => served,
             () = deadline => {
-                tracing::warn!("requests were still at work after http.drain_ms: they were given up");
+                tracing::warn!("requests still ran after http.drain_ms: they were aborted");
                 Ok(())
             }
         };
         if let Err(error) = beside.await {
             tracing::error!("background work panicked: {error}");
         }
-        // What requests used that were still at work when the meter was stopped.
+        // Save the usage of requests that still ran when the meter stopped.
         app.usage.write().await;
         served.map_err(failed)
     }
 }
 
-/// What runs beside requests: the count of use, the upkeep of metrics, and jobs.
+/// The background tasks of the service: usage counts, upkeep of metrics, and jobs.
 async fn run_beside(app: App, with_worker: bool, stopped: watch::Receiver<bool>) {
     let jobs = async {
         if !with_worker {

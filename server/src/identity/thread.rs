@@ -7,7 +7,7 @@ use throughline_core::{Error, ErrorKind, Result, Scope};
 use super::Identity;
 use crate::compose::Engine;
 
-/// What the id of a shared session begins with; the id of its grant follows.
+/// The prefix of a shared session's id; the id of its grant follows.
 const SHARE: &str = "share:";
 
 /// Whether an id can only be that of a shared session.
@@ -34,12 +34,13 @@ impl Thread {
     /// The caller's own session. What belongs to its owner alone is asked for by this.
     ///
     /// # Errors
-    /// `InvalidInput` for what is no id; `Forbidden` for a shared session.
+    /// `InvalidInput` for an invalid id; `Forbidden` for a shared session.
     pub(crate) fn own(caller: &Identity, id: &str) -> Result<(Scope, SessionId)> {
         if is_reserved(id) {
             return Err(Error::new(
                 ErrorKind::Forbidden,
-                "a shared session is its owner's: it can be read, and where it says so appended to",
+                "a shared session belongs to its owner: you can read it and, if it is shared as \
+                 writable, append to it",
             ));
         }
         Ok((caller.scope()?, SessionId::new(id)?))
@@ -48,7 +49,7 @@ impl Thread {
     /// A session to read.
     ///
     /// # Errors
-    /// `InvalidInput` for what is no id; `NotFound` for a grant that is not this caller's.
+    /// `InvalidInput` for an invalid id; `NotFound` for a grant that is not this caller's.
     pub(crate) async fn to_read(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
         let scope = caller.scope()?;
         match share_id(id) {
@@ -70,7 +71,7 @@ impl Thread {
         match &thread.share {
             Some(share) if !share.writable => Err(Error::new(
                 ErrorKind::Forbidden,
-                "this session is shared for reading: its owner can make it writable",
+                "this session is shared read-only: its owner can make it writable",
             )),
             _ => Ok(thread),
         }

@@ -14,7 +14,7 @@ use super::{ImportFile, ImportSession, Problem, json};
 /// A question about a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// What is asked.
+    /// The question.
     pub question: String,
     /// The expected answer, for people; evaluation uses the evidence only.
     pub answer: Option<String>,
@@ -130,7 +130,7 @@ pub(super) fn samples(text: &str) -> Result<ImportFile, Problem> {
             Problem::new(None, format!("[{index}].{field}"), message)
         })?;
         if samples.iter().any(|other| other.id == sample.id) {
-            let message = format!("`{}` stands for two samples: each needs its own", sample.id);
+            let message = format!("`{}` is the id of two samples: give each its own", sample.id);
             return Err(Problem::new(None, format!("[{index}].sample_id"), message));
         }
         samples.push(sample);
@@ -150,7 +150,7 @@ fn read_sample(sample: FileSample) -> Result<Sample, (String, String)> {
             if let Some(id) = &message.external_id
                 && !ids.insert(id.clone())
             {
-                return Err((at(), format!("`{id}` stands for two messages of the sample")));
+                return Err((at(), format!("`{id}` is the id of two messages of the sample")));
             }
             let offset = Duration::from_secs(ordinal as u64);
             message.created_at = Some(session.started_at.plus(offset));
@@ -160,7 +160,7 @@ fn read_sample(sample: FileSample) -> Result<Sample, (String, String)> {
     let mut questions = Vec::with_capacity(sample.qa.len());
     for (number, asked) in sample.qa.into_iter().enumerate() {
         if let Some(unknown) = asked.evidence.iter().find(|id| !ids.contains(*id)) {
-            let message = format!("`{unknown}` is no message of the sample");
+            let message = format!("`{unknown}` is not a message of the sample");
             return Err((format!("qa[{number}].evidence"), message));
         }
         questions.push(Question {

@@ -32,7 +32,8 @@ pub fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     if files.is_empty() {
-        let message = format!("{}: no *.jsonl and no conversations.json in it", folder.display());
+        let message =
+            format!("{}: contains no *.jsonl and no conversations.json", folder.display());
         return Err(Error::not_found(message));
     }
     files.sort();

@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for Content {
 
 pub(super) fn role<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Role, D::Error> {
     match String::deserialize(deserializer)?.as_str() {
-        // What OpenAI calls developer was called system before.
+        // OpenAI's role `developer` was called `system` before.
         "developer" => Ok(Role::System),
         "function" => Ok(Role::Tool),
         text => text.parse().map_err(de::Error::custom),
@@ -110,7 +110,7 @@ pub(super) fn time<'de, D: Deserializer<'de>>(
 }
 
 impl FileMessage {
-    /// The message, checked; what is wrong is told by field.
+    /// The checked message; an error names the field.
     fn into_message(self) -> Result<NewMessage, (&'static str, String)> {
         let (content, raw_parts) = match self.content {
             Some(Content::Text(text)) => (text, None),
@@ -227,8 +227,8 @@ impl Sessions {
         let ordinal = self.order[at].messages.len();
         if let Some(first) = self.seen.insert((at, external_id.clone()), ordinal) {
             return Err(format!(
-                "`{external_id}` stands for two messages of the session (the other one is its \
-                 message {}): each needs its own",
+                "`{external_id}` is the id of two messages of the session (the other one is \
+                 message {}): give each its own",
                 first + 1
             ));
         }

@@ -1,6 +1,6 @@
 //! Files of conversations: read and checked whole before the first message is written.
 //!
-//! Forms are told apart by their content: JSON lines of messages, samples in the format of
+//! Formats are detected from the content: JSON lines of messages, samples in the format of
 //! `eval` (`[{sample_id, sessions, qa}]`), an OpenAI-style array of messages, exports of ChatGPT, and session
 //! logs of Claude Code. docs/IMPORTING.md describes them.
 
@@ -46,7 +46,7 @@ pub struct ImportFile {
     pub sessions: Vec<ImportSession>,
     /// Its samples, where it is in the format of `eval`.
     pub samples: Vec<Sample>,
-    /// What of it is no message, where another program wrote it.
+    /// Parts that are not messages, in files of other programs.
     pub skipped: Skipped,
 }
 
@@ -92,7 +92,7 @@ pub fn read_bytes(bytes: &[u8], name: &str) -> Result<ImportFile> {
     parse(Cursor::new(bytes), &Reading::default(), &default).map_err(|problem| problem.of(name))
 }
 
-/// What is wrong with a file, and where.
+/// A problem of a file, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Problem {
     line: Option<usize>,
@@ -148,12 +148,12 @@ fn json<'t, T: Deserialize<'t>>(text: &'t str, before: usize) -> std::result::Re
     let value = serde_path_to_error::deserialize(&mut reader)
         .map_err(|error| problem_at(&error.path().to_string(), error.inner(), before))?;
     reader.end().map_err(|error| {
-        Problem::new(Some(before + error.line().max(1)), "", "something follows the JSON value")
+        Problem::new(Some(before + error.line().max(1)), "", "extra data after the JSON value")
     })?;
     Ok(value)
 }
 
-/// What is wrong with JSON that begins after `before` lines, at a path in it.
+/// The problem of JSON that begins after `before` lines, at a path in it.
 fn problem_at(path: &str, error: &serde_json::Error, before: usize) -> Problem {
     let field = if matches!(path, "." | "?") { "" } else { path };
     // serde_json ends its message with the position, which we put in front.

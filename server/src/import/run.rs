@@ -12,7 +12,7 @@ use crate::compose::Engine;
 /// Messages of one append: one commit each, so that a killed import leaves whole batches.
 const BATCH: usize = 200;
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct ImportReport {
     /// Sessions written to.
@@ -62,10 +62,10 @@ pub async fn import(
     Ok(report)
 }
 
-/// What was committed stays: importing again goes on from there.
+/// Committed messages stay: importing again continues from there.
 fn stopped(error: &Error, done: u64, total: u64) -> Error {
     let how_far = format!(
-        "{}; {done} of {total} messages are imported: import the file again to go on",
+        "{}; {done} of {total} messages are imported: import the file again to continue",
         error.message()
     );
     Error::new(error.kind(), how_far)
@@ -93,7 +93,7 @@ async fn check_conflicts(engine: &Engine, scope: &Scope, session: &ImportSession
                 && again.attachments == message.attachments;
             if !equal {
                 return Err(Error::conflict(format!(
-                    "session `{}`: external_id `{id}` already stands for a message with other \
+                    "session `{}`: external_id `{id}` already belongs to a message with different \
                      content; nothing of this file was imported",
                     session.id
                 )));

@@ -84,7 +84,7 @@ fn problems_name_line_and_field() {
             "external_id",
             "two messages",
         ),
-        (&format!("{good} x"), Some(1), "", "follows"),
+        (&format!("{good} x"), Some(1), "", "extra data"),
     ];
     for (text, line, field, message) in table {
         let problem = read(text).unwrap_err();

@@ -42,7 +42,7 @@ pub(super) async fn shielded<T>(
     outcome.unwrap_or_else(|_| Err(ErrorData::internal_error("the call failed", None)))
 }
 
-/// What came of a question.
+/// The outcome of a question.
 pub(super) enum Asked {
     /// Each question has an answer of the right shape.
     Answered(InputResponses),
@@ -93,7 +93,8 @@ pub(super) async fn ask(
         Way::Session => ask_in_session(context, questions, patience).await,
         Way::Again => Ok(match_answers(questions, given)),
         Way::None => Err(ErrorData::invalid_request(
-            "this call needs an answer of the client: use protocol version 2026-07-28 or a session",
+            "this call needs an answer from the client: use protocol version 2026-07-28 or a \
+             session",
             None,
         )),
     }
@@ -126,7 +127,7 @@ async fn ask_in_session(
         let answer = send(context, question.clone(), patience).await?;
         if !fits(&question, &answer) {
             return Err(ErrorData::invalid_request(
-                format!("the client's answer to `{key}` has not the form asked for"),
+                format!("the client's answer to `{key}` does not have the requested form"),
                 None,
             ));
         }
@@ -167,7 +168,7 @@ fn unanswered(error: ServiceError) -> ErrorData {
         ServiceError::Timeout { .. } => {
             ErrorData::internal_error("the client did not answer", None)
         }
-        _ => ErrorData::internal_error("the client could not be asked", None),
+        _ => ErrorData::internal_error("the question could not be sent to the client", None),
     }
 }
 
@@ -205,7 +206,7 @@ fn require(context: &RequestContext<RoleServer>, question: &InputRequest) -> Res
     Err(missing(question))
 }
 
-/// What a client lacks that cannot answer this.
+/// The capability that a client needs to answer this.
 pub(super) fn missing(question: &InputRequest) -> ErrorData {
     let missing = match question {
         InputRequest::CreateMessage(_) => ClientCapabilities::builder().enable_sampling().build(),
@@ -240,7 +241,7 @@ impl Sealed {
             .map_err(|_| ErrorData::internal_error("the state could not be written", None))
     }
 
-    /// The state, if it is ours, was given out for this purpose and is not too old.
+    /// The state, if this server issued it for this purpose and it has not expired.
     ///
     /// # Errors
     /// `-32602` otherwise.

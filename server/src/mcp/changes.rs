@@ -19,22 +19,22 @@ use super::resources::{self, path_of};
 use super::sessions::Session;
 use crate::identity::Identity;
 
-/// Calls that wait for a slow listener before it is told that there were some.
+/// Calls that wait for a slow subscriber before it only gets a notice that there were some.
 const WAITING: usize = 256;
 /// How long a change of somebody else may go unseen.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How often the key is looked at of one who is told nothing.
+/// How often the key of an idle subscriber is checked.
 const PROVE_EVERY: Duration = Duration::from_secs(30);
 /// Most resources that a session or a subscription watches: each is read to see whether it changed.
 const MOST_WATCHED: usize = 100;
 
-/// What is there: something with this hash, or nothing.
+/// The state of a resource: a hash, or missing.
 pub(super) type Mark = Option<blake3::Hash>;
 
-/// What was seen of a thing.
+/// The last known state of a resource.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
-    /// What it was, once somebody looked.
+    /// The state at the last check.
     mark: Option<Mark>,
     /// Whether that was so before its client was told that it is watched. Else the first call that writes counts as
     /// a change, for it may have come before the look.
@@ -59,7 +59,7 @@ impl Changes {
         Self(broadcast::channel(WAITING).0)
     }
 
-    /// Tells whoever listens. Nobody is nobody to tell.
+    /// Notifies subscribers. Having no subscribers is not an error.
     pub(super) fn announce(&self, scope: Scope) {
         let _ = self.0.send(scope);
     }
@@ -78,12 +78,12 @@ impl Watched {
     /// Watches a resource, of which this is there, where that is known.
     ///
     /// # Errors
-    /// `NotFound` for none of ours; `InvalidInput` where there are too many.
+    /// `NotFound` for an unknown resource; `InvalidInput` when there are too many.
     pub(super) fn add(&self, uri: String, mark: Option<Mark>) -> Result<()> {
         let path = path_of(&uri).ok_or_else(resources::unknown)?;
         let mut all = self.all();
         if all.len() >= MOST_WATCHED && !all.contains_key(&path) {
-            let most = format!("at most {MOST_WATCHED} resources are watched at a time");
+            let most = format!("at most {MOST_WATCHED} resources can be subscribed to at a time");
             return Err(Error::invalid(most));
         }
         all.insert(path, (uri, Seen { mark, is_sure: mark.is_some() }));
@@ -114,7 +114,7 @@ impl Watched {
     }
 }
 
-/// What is to be told.
+/// The pending notifications.
 #[derive(Debug, PartialEq, Eq)]
 enum What {
     /// The resource with this URI changed.
@@ -123,10 +123,10 @@ enum What {
     List,
 }
 
-/// What was read, where there was a place for it.
+/// The result of a check, if there was capacity for it.
 type Spared<T> = Result<Option<T>>;
 
-/// What a look saw.
+/// The result of a check.
 #[derive(Debug, Default)]
 struct Look {
     told: Vec<What>,
@@ -137,7 +137,7 @@ struct Look {
 }
 
 impl Look {
-    /// What there is, if it was seen: what cannot be read hides nothing else.
+    /// The list, if it could be read; an unreadable resource does not hide the others.
     fn at<T>(&mut self, read: Spared<T>) -> Option<T> {
         let seen = read.unwrap_or_else(|error| {
             self.failed.get_or_insert(error);
@@ -148,7 +148,7 @@ impl Look {
     }
 }
 
-/// Whether one who listens is told which resources there are.
+/// Whether a subscriber gets changes of the list of resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lists {
     /// Not at all.
@@ -193,7 +193,7 @@ impl Listener {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let scope = who.scope()?;
-        // Nobody is told that lists are watched who did not ask.
+        // Only subscribers that asked for list changes get this confirmation.
         let listed = Seen { is_sure: list != Lists::Asked, ..Seen::default() };
         let (proved, written, is_failing) = (Instant::now(), false, false);
         Ok(Self {
@@ -231,7 +231,11 @@ impl Listener {
             && !self.is_failing
         {
             let code = error.kind().code();
-            tracing::warn!(code, "what a client watches was not looked at: {}", error.message());
+            tracing::warn!(
+                code,
+                "subscribed resources were not checked for changes: {}",
+                error.message()
+            );
         }
         self.is_failing = look.failed.is_some();
         Ok(Some(look.told))
@@ -296,7 +300,7 @@ impl Listener {
         }))
     }
 
-    /// Works in a place that nobody else needs: what is not seen now is seen later.
+    /// Uses only free capacity; changes that are not seen now are seen later.
     async fn spared<T>(&self, work: impl Future<Output = Result<T>>) -> Spared<T> {
         self.server.places.spare(work).await?.transpose()
     }

@@ -1,4 +1,4 @@
-//! Prompts: two of seed 001, and the guidance of seed 003.
+//! Prompts: two for personas, and the guidance for documents.
 
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role,
@@ -25,11 +25,11 @@ pub(super) fn all(server: &Server) -> Vec<Prompt> {
     if server.has(ToolSet::Memory) {
         all.push(Prompt::new(
             DOCUMENT,
-            Some("How to keep the context document of a memory, with the document as it is"),
+            Some("How to keep the context document of a memory, with the current document"),
             Some(vec![
                 argument("vaultId", "The vault", false),
                 argument("memoryId", "The memory", false),
-                argument("messages", "What was said since", false),
+                argument("messages", "The messages since then", false),
             ]),
         ));
     }
@@ -49,8 +49,8 @@ pub(super) fn all(server: &Server) -> Vec<Prompt> {
             Some(vec![
                 argument("contextName", "Name of the context", true),
                 argument("personality", "Its personality", true),
-                argument("interactionCount", "How many interactions there were", true),
-                argument("timeSpan", "Over which time", true),
+                argument("interactionCount", "Number of interactions", true),
+                argument("timeSpan", "Time span", true),
             ]),
         ));
     }
@@ -70,7 +70,7 @@ pub(super) async fn get(
     if !known.iter().any(|prompt| prompt.name == request.name) {
         let names: Vec<_> = known.iter().map(|prompt| prompt.name.as_str()).collect();
         return Err(Error::invalid(format!(
-            "there is no prompt `{}`: there are {}",
+            "there is no prompt `{}`; available: {}",
             request.name,
             names.join(", ")
         )));
@@ -84,7 +84,7 @@ pub(super) async fn get(
     };
     let needed = |name: &str| {
         let value = given(name).filter(|value| !value.trim().is_empty());
-        value.ok_or_else(|| Error::invalid(format!("{name}: the prompt needs it")))
+        value.ok_or_else(|| Error::invalid(format!("{name}: required for this prompt")))
     };
     let text = match request.name.as_str() {
         CREATOR => creator(&needed("role")?, &needed("traits")?, &needed("scenario")?),

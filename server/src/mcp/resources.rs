@@ -1,5 +1,5 @@
-//! Resources: personas and presets (seed 001) and context documents, under `throughline://`. The seed's own scheme is
-//! read as well.
+//! Resources: personas, presets and context documents, under `throughline://`; the older scheme
+//! `mcp-llm-generator://` is read as well.
 
 use percent_encoding::percent_decode_str;
 use rmcp::model::{
@@ -19,7 +19,7 @@ use super::sets::ToolSet;
 use super::tools::{ContextForm, ConversationForm, PresetForm};
 use crate::identity::Identity;
 
-/// Ours, and the seed's.
+/// The current scheme and the older one.
 const SCHEMES: [&str; 2] = ["throughline://", "mcp-llm-generator://"];
 /// How long what is read may be kept: it changes with every turn.
 const READ_TTL_MS: u64 = 0;
@@ -30,14 +30,14 @@ const RECENT: usize = 10;
 /// Most values of a completion, as the protocol has it.
 const COMPLETIONS: usize = 100;
 
-/// What there is one of.
+/// Resources without parameters.
 const SINGLE: [(&str, &str, &str); 3] = [
     ("contexts", "context-list", "The active contexts with their personalities"),
     ("personality-templates", "personality-templates", "The built-in personality templates"),
-    ("personality-presets", "personality-presets", "All presets that contexts are made from"),
+    ("personality-presets", "personality-presets", "All presets for contexts"),
 ];
 
-/// The path of a URI of ours, as it reads: clients encode what they put into a template.
+/// The decoded path of a resource URI, because clients encode the values of a template.
 pub(super) fn path_of(uri: &str) -> Option<String> {
     let path = SCHEMES.iter().find_map(|scheme| uri.strip_prefix(scheme))?;
     let parts = path.split('/').map(|part| {
@@ -51,7 +51,7 @@ fn uri(path: &str) -> String {
     format!("{}{path}", SCHEMES[0])
 }
 
-/// What there is, page by page: first what there is one of, then the personas.
+/// All resources, page by page: first those without parameters, then the personas.
 pub(super) async fn list(
     server: &Server,
     who: &Identity,
@@ -62,9 +62,9 @@ pub(super) async fn list(
     if server.has(ToolSet::Persona) {
         let offset = match cursor {
             None => 0,
-            Some(cursor) => cursor
-                .parse()
-                .map_err(|_| Error::invalid("cursor: none of this list; begin without one"))?,
+            Some(cursor) => cursor.parse().map_err(|_| {
+                Error::invalid("cursor: not valid for this list; start without one")
+            })?,
         };
         if offset == 0 {
             found.extend(SINGLE.map(|(path, name, description)| {
@@ -84,14 +84,14 @@ pub(super) async fn list(
         }));
         next = personas.next.map(|offset| offset.to_string());
     } else if cursor.is_some() {
-        return Err(Error::invalid("cursor: none of this list; begin without one"));
+        return Err(Error::invalid("cursor: not valid for this list; start without one"));
     }
     let mut list = ListResourcesResult::with_all_items(found).with_cache_scope(CacheScope::Private);
     list.next_cursor = next;
     Ok(list)
 }
 
-/// What has an id.
+/// Resource templates.
 pub(super) fn templates(server: &Server) -> Vec<ResourceTemplate> {
     let mut all = Vec::new();
     if server.has(ToolSet::Persona) {
@@ -116,12 +116,12 @@ pub(super) fn templates(server: &Server) -> Vec<ResourceTemplate> {
     all
 }
 
-/// The error of a URI that stands for nothing.
+/// The error for an unknown URI.
 pub(super) fn unknown() -> Error {
-    Error::not_found("there is no such resource: resources/list names what there is")
+    Error::not_found("there is no such resource: resources/list lists all of them")
 }
 
-/// What is at a path now.
+/// The current state of a path.
 ///
 /// # Errors
 /// Those of the store.
@@ -154,7 +154,7 @@ pub(super) async fn mark_of_list(server: &Server, who: &Identity) -> Result<Mark
     Ok(Some(hasher.finalize()))
 }
 
-/// What a URI stands for.
+/// Reads the resource of a URI.
 ///
 /// # Errors
 /// `NotFound`, for another tenant's as well; those of the store.

@@ -1,4 +1,4 @@
-//! The client's own model as the one that answers: by a request of ours within a session, or by the client calling
+//! The client's own model answers: by a request of the server within a session, or by the client calling
 //! again with the answer.
 
 #![expect(
@@ -29,13 +29,14 @@ use super::tool::Call;
 /// The name of the question within a call.
 const ANSWER: &str = "answer";
 /// Both ways out, for a client that cannot be asked.
-const NO_MODEL: &str = "nobody can answer: this client does not offer `sampling`, and no chat provider is \
-    configured; call from a client that declares `sampling`, or configure a provider for chat";
+const NO_MODEL: &str = "no model can answer: this client does not offer `sampling`, and no chat \
+     provider is configured; call from a client that declares `sampling`, or configure a chat \
+     provider";
 
 /// The model of the client that calls.
 struct ClientModel<'c> {
     call: &'c Call,
-    /// What the client has to answer first, where it does so by calling again.
+    /// The question that the client must answer by calling again.
     open: Mutex<Option<InputRequests>>,
 }
 
@@ -51,14 +52,15 @@ impl ChatModel for ClientModel<'_> {
         let asked = tokio::select! {
             asked = ask(&self.call.context, questions, None, server.patience) => asked,
             () = server.leaving.cancelled() => {
-                return Err(Error::new(ErrorKind::Unavailable, "nobody waits for the client any more: nothing was kept"));
+                return Err(Error::new(ErrorKind::Unavailable, "the call ended before the client \
+                     answered: nothing was stored"));
             }
         };
         match asked.map_err(declined)? {
             ask::Asked::Answered(answers) => {
                 let answer = answers.get(ANSWER).cloned().unwrap_or_default();
                 let unread =
-                    |_| Error::new(ErrorKind::Declined, "the client's answer is no message");
+                    |_| Error::new(ErrorKind::Declined, "the client's answer is not a message");
                 told(serde_json::from_value(answer).map_err(unread)?)
             }
             ask::Asked::Open(open) => {
@@ -81,7 +83,7 @@ fn question(request: &ChatModelRequest) -> InputRequest {
     InputRequest::CreateMessage(CreateMessageRequest::new(params))
 }
 
-/// What the client's model said.
+/// The answer of the client's model.
 ///
 /// # Errors
 /// `Declined` where that is nothing.
@@ -94,7 +96,7 @@ fn told(result: CreateMessageResult) -> Result<ChatAnswer> {
     if text.trim().is_empty() {
         return Err(Error::new(
             ErrorKind::Declined,
-            "the model answered nothing: nothing was kept",
+            "the model returned an empty answer: nothing was stored",
         ));
     }
     Ok(ChatAnswer { text, stop_reason: result.stop_reason })
@@ -111,19 +113,19 @@ fn declined(error: ErrorData) -> Error {
     match error.code {
         ErrorCode::INTERNAL_ERROR => Error::new(
             ErrorKind::Unavailable,
-            format!("the client's model did not answer ({}): nothing was kept", error.message),
+            format!("the client's model did not answer ({}): nothing was stored", error.message),
         ),
         ErrorCode::INVALID_REQUEST | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => {
             Error::new(ErrorKind::Unavailable, error.message.to_string()).with_source(error)
         }
         _ => Error::new(
             ErrorKind::Declined,
-            format!("the client declined to answer ({}): nothing was kept", error.message),
+            format!("the client declined to answer ({}): nothing was stored", error.message),
         ),
     }
 }
 
-/// What came of asking for an answer.
+/// The outcome of asking for an answer.
 pub(super) enum Sampled {
     /// There is one.
     Answered(Box<Answered>),
@@ -137,7 +139,7 @@ pub(super) struct Answered {
     pub receipt: ChatReceipt,
     /// The answer.
     pub answer: ChatAnswer,
-    /// What was said of the turn.
+    /// Warnings about the turn.
     pub warnings: Vec<String>,
 }
 
@@ -177,7 +179,11 @@ pub(super) fn brought(
 ) -> Result<Option<Answered>> {
     let given = call.answers.as_ref().and_then(|answers| answers.get(ANSWER));
     let (Some(given), Some(state)) = (given, &call.state) else { return Ok(None) };
-    let foreign = |_| Error::invalid("requestState is not of this call, or too old: call anew");
+    let foreign = |_| {
+        Error::invalid(
+            "requestState does not belong to this call, or has expired: call again without it",
+        )
+    };
     let purpose = purpose(scope, persona, message);
     let asked: Asked = call.server.sealed.open(&purpose, state).map_err(foreign)?;
     let Ok(answer) = serde_json::from_value(given.clone()) else { return Ok(None) };
@@ -185,7 +191,7 @@ pub(super) fn brought(
     Ok(Some(Answered { receipt, answer: told(answer)?, warnings: asked.warnings }))
 }
 
-/// What a state is bound to: who asks whom what.
+/// The binding of a state: caller, persona and message.
 fn purpose(scope: &Scope, persona: PersonaId, message: &str) -> String {
     let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
     let parts = [scope.tenant.as_str(), scope.user.as_str(), workspace, message];

@@ -31,7 +31,7 @@ use crate::identity::Identity;
 
 /// How long a session may be left alone.
 pub(super) const KEPT: Duration = Duration::from_secs(24 * 3_600);
-/// How long it may be left alone before what it needs here is let go: its next request takes it up again.
+/// How long a session may be idle before its memory here is freed; its next request loads it again.
 const IDLE: Duration = Duration::from_secs(3_600);
 /// How often sessions are looked after that have no requests.
 const TEND_EVERY: Duration = Duration::from_secs(60);
@@ -76,11 +76,11 @@ struct Record {
     heard: Timestamp,
     /// When it was last written to the cache that replicas share, if it was.
     shared_at: Option<Timestamp>,
-    /// Here only: after a restart, and on another replica, a client subscribes anew.
+    /// Local to this process: after a restart, and on another replica, a client subscribes again.
     watched: Watched,
     /// Held by its requests until their answers are read, and by its streams.
     open: Arc<()>,
-    /// Ends what works for the session; cancelled where that was let go.
+    /// Ends the tasks of the session; cancelled once they were freed.
     life: CancellationToken,
     /// Closes what rmcp holds of it.
     closing: TaskTracker,
@@ -119,10 +119,10 @@ impl Record {
     }
 }
 
-/// What works for a session has of it.
+/// Handle for the tasks of one session.
 pub(super) struct Session {
     pub(super) id: String,
-    /// What its client watches.
+    /// Its subscriptions.
     pub(super) watched: Watched,
     /// Until when.
     pub(super) life: CancellationToken,
@@ -235,7 +235,7 @@ impl Records {
             }
             (Arc::clone(&record.open), record.closing.clone())
         };
-        // What rmcp held of it is gone before it is made anew.
+        // Free what rmcp holds of the session before it is created again.
         closing.close();
         closing.wait().await;
         Some(open)
@@ -313,7 +313,7 @@ impl Records {
         let due: Vec<_> = self.swept(now).iter().filter_map(due).collect();
         for (id, owner, is_over) in due {
             if is_over {
-                // It is told again the next time.
+                // The next change is reported again.
                 let _ = self.forget(&owner, &id).await;
             } else {
                 self.goes_on(&owner, &id, now).await;
@@ -357,7 +357,7 @@ impl Records {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let open = streams.entry(owner.clone()).or_default();
         if *open >= MOST_STREAMS {
-            let most = format!("too many streams: at most {MOST_STREAMS} are open at a time");
+            let most = format!("too many streams: at most {MOST_STREAMS} can be open at a time");
             return Err(Error::new(ErrorKind::Conflict, most));
         }
         *open += 1;
@@ -394,7 +394,8 @@ pub(super) fn check(began: &InitializeRequestParams) -> throughline_core::Result
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "a session begins with at most {MOST_BYTES} bytes, and these are {size}: say less of the client"
+        "the request `initialize` has {size} bytes, and at most {MOST_BYTES} are allowed: shorten \
+         the client's description"
     )))
 }
 
@@ -411,7 +412,11 @@ impl SessionStore for Records {
         self.keep(id, Record::new(owner.clone(), state.clone(), self.clock.now()));
         if let Err(error) = self.share(&owner, id, &bytes).await {
             let code = error.kind().code();
-            tracing::warn!(code, "a session is known here alone: {}", error.message());
+            tracing::warn!(
+                code,
+                "a session could not be saved to the shared cache: {}",
+                error.message()
+            );
         }
         Ok(())
     }
@@ -420,7 +425,11 @@ impl SessionStore for Records {
         let owner = CALLER.try_with(Clone::clone)?;
         if let Err(error) = self.forget(&owner, id).await {
             let code = error.kind().code();
-            tracing::warn!(code, "a session is over here alone: {}", error.message());
+            tracing::warn!(
+                code,
+                "the end of a session could not be saved to the shared cache: {}",
+                error.message()
+            );
         }
         Ok(())
     }
@@ -446,7 +455,9 @@ pub(super) async fn guard(
     if let Some(id) = id {
         open = records.used(&owner, &id).await;
         if open.is_none() {
-            let error = Error::not_found("no session under this Mcp-Session-Id: initialize anew");
+            let error = Error::not_found(
+                "there is no session with this Mcp-Session-Id: send `initialize` again",
+            );
             return crate::http::failed(error).into_response();
         }
     }

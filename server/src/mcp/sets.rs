@@ -15,6 +15,6 @@ pub enum ToolSet {
     Persona,
     /// Files that a session refers to.
     Files,
-    /// Use, settings and the state of the service.
+    /// Usage, settings and the state of the service.
     Admin,
 }

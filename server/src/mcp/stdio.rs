@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::metering::UsageMeter;
 use crate::places::Places;
 
-/// Serves the configured user over standard input and output, until the client hangs up. There is no worker: a little
+/// Serves the configured user over standard input and output, until the client hangs up. No worker runs: a little
 /// due work is done after calls, and what the client watches is looked at.
 ///
 /// # Errors
@@ -53,7 +53,7 @@ async fn serve(handler: impl ServerHandler, leaving: CancellationToken) -> Resul
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(Error::new(
             ErrorKind::InvalidInput,
-            "the client did not begin as MCP says: send `initialize` or `server/discover` first",
+            "the client must send `initialize` or `server/discover` first",
         )
         .with_source(error)),
     }

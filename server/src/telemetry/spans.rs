@@ -40,7 +40,7 @@ impl Drop for Spans {
     }
 }
 
-/// The layer that makes spans of ours, and the way that they go; `None` without a collector.
+/// The layer that creates spans, and their exporter; `None` without a collector.
 pub(super) fn start<S>(config: &OtelConfig) -> Result<Option<(impl Layer<S> + use<S>, Spans)>>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -82,13 +82,15 @@ fn is_ours(metadata: &Metadata<'_>) -> bool {
 }
 
 fn client(config: &OtelConfig) -> Result<Client> {
-    // One that is there already is as good.
+    // An already installed one is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut headers = HeaderMap::new();
     for (name, value) in config.header_pairs()? {
         let header = (name.parse::<HeaderName>().ok()).zip(HeaderValue::from_str(value).ok());
         let (name, mut value) = header.ok_or_else(|| {
-            Error::invalid(format!("configuration key `otel.headers`: `{name}` is no header"))
+            Error::invalid(format!(
+                "configuration key `otel.headers`: `{name}` is not a valid header"
+            ))
         })?;
         value.set_sensitive(true);
         headers.insert(name, value);
@@ -117,6 +119,6 @@ impl Extractor for Parent<'_> {
 
 pub(super) fn set_parent<'h>(span: &Span, header: impl Fn(&str) -> Option<&'h str>) {
     let parent = TraceContextPropagator::new().extract(&Parent(header(TRACEPARENT)));
-    // A span that nobody sends has no use for one.
+    // A span that is not sent needs none.
     let _ = span.set_parent(parent);
 }

@@ -269,5 +269,5 @@ fn evidence_recall_is_the_share_that_is_shown() {
     throughline
         .file("unknown.json", data.to_string().replace("\"f150\",\"a\"]", "\"nowhere\",\"a\"]"));
     let said = throughline.fails(&["eval", "retrieval", "--data", "unknown.json"], 3);
-    assert!(said.contains("[0].qa[1].evidence: `nowhere` is no message"), "{said}");
+    assert!(said.contains("[0].qa[1].evidence: `nowhere` is not a message"), "{said}");
 }

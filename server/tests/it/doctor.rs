@@ -31,12 +31,12 @@ fn a_healthy_store_has_no_problem() {
         assert_eq!(code, 0, "{lines:?}");
         for (check, words) in [
             ("configuration: ok", "settings, from: default"),
-            ("data directory: ok", "its owner's alone"),
-            ("database file: ok", "its owner's alone"),
+            ("data directory: ok", "only its owner can read"),
+            ("database file: ok", "only its owner can read"),
             ("store: ok", "SQLite 3."),
             ("embedder: ok", "answers"),
-            ("vector index: ok", "nothing"),
-            ("jobs: ok", "none"),
+            ("vector index: ok", "no text"),
+            ("jobs: ok", "no job"),
             ("clock: ok", "20"),
         ] {
             assert!(has(&lines, check, words), "{check}: {lines:?}");

@@ -144,7 +144,7 @@ fn a_restored_backup_does_not_serve_what_was_erased_since() {
     std::fs::rename(&ledger, &away).unwrap();
     for args in [&["facts"][..], &["restore", backup, "--replace"], &["migrate"]] {
         let said = throughline.fails(args, 5);
-        assert!(said.contains("erasures.db is gone") && said.contains("--new-ledger"), "{said}");
+        assert!(said.contains("erasures.db is missing") && said.contains("--new-ledger"), "{said}");
     }
     std::fs::rename(&away, &ledger).unwrap();
     throughline.json(&["facts"]);
@@ -154,7 +154,7 @@ fn a_restored_backup_does_not_serve_what_was_erased_since() {
     throughline.json(&["facts"]);
     std::fs::copy(&away, &ledger).unwrap();
     let said = throughline.fails(&["facts"], 5);
-    assert!(said.contains("another ledger"), "{said}");
+    assert!(said.contains("a different ledger"), "{said}");
 }
 
 /// The latest, those that it replaced, and those that the history let go; also in a backup from before.

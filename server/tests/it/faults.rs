@@ -94,7 +94,7 @@ fn a_full_store_takes_nothing_in_part() {
     let big = conversation(20_000, 500).replace("Message number", "Another message");
     throughline.file("big.jsonl", big);
     let said = throughline.fails(&["import", "big.jsonl", "--set", "sqlite.max_bytes=3000000"], 9);
-    assert!(said.contains("full") && said.contains("import the file again to go on"), "{said}");
+    assert!(said.contains("full") && said.contains("import the file again to continue"), "{said}");
     let committed: u64 =
         said.split("; ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(committed > 0 && committed < 20_000, "{said}");

@@ -67,9 +67,9 @@ impl PostgresLedger {
             false => {
                 return Err(Error::new(
                     ErrorKind::Conflict,
-                    "the ledger of erasures (schema throughline_erasures) is gone, and without it what \
-                     was erased could come back: restore it, or accept that with `throughline migrate \
-                     --new-ledger`",
+                    "the ledger of erasures (schema throughline_erasures) is missing, and without \
+                     it erased data could come back: restore it, or accept that with `throughline \
+                     migrate --new-ledger`",
                 ));
             }
         }
@@ -182,7 +182,7 @@ impl ErasureLedger for PostgresLedger {
         if own.id != of.id {
             if held > 0 {
                 return Err(Error::conflict(
-                    "the ledger of erasures has entries of its own: it is another store's",
+                    "the ledger of erasures already has entries: it belongs to another store",
                 ));
             }
             let taken = sqlx::query("UPDATE throughline_erasures.identity SET id = $1, key = $2")

@@ -49,7 +49,7 @@ impl ScopeState {
             held.any(|held| held.info.context == new.context)
         });
         if taken {
-            return Err(Error::conflict("this context_id already stands for another text"));
+            return Err(Error::conflict("this context_id already belongs to a different text"));
         }
         self.counters.documents += 1;
         let number = u32::try_from(self.counters.documents).expect("few documents");

@@ -88,7 +88,9 @@ impl Tenants {
             return Ok(());
         };
         if held.tenant != *tenant {
-            return Err(Error::conflict("a key of another tenant has this id: make another"));
+            return Err(Error::conflict(
+                "a key of another tenant has this id: create the key again",
+            ));
         }
         let last_used_at = held.last_used_at.max(key.last_used_at);
         *held = ApiKey { last_used_at, ..key.clone() };
@@ -111,7 +113,7 @@ fn own(tenant: &TenantId, of: &TenantId) -> Result<()> {
     if tenant == of {
         return Ok(());
     }
-    Err(Error::invalid("a batch of one tenant changes nothing of another"))
+    Err(Error::invalid("a batch cannot change data of another tenant"))
 }
 
 #[async_trait]

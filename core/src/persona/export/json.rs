@@ -1,4 +1,5 @@
-//! The form for programs. Names are those of our interfaces; the seed's, in camel case, are read as well.
+//! The format for programs. Names are in snake case, as in the HTTP interface; camel case, as in MCP, is
+//! read as well.
 
 use std::fmt;
 use std::str::FromStr;
@@ -106,7 +107,7 @@ pub(super) fn write(export: &Export) -> Result<String> {
 
 /// Any JSON, and nothing after it.
 pub(super) fn parse(text: &str) -> Result<Value> {
-    serde_json::from_str(text).map_err(|error| Error::invalid(format!("no JSON: {error}")))
+    serde_json::from_str(text).map_err(|error| Error::invalid(format!("not valid JSON: {error}")))
 }
 
 pub(super) fn read(json: Value) -> Result<Export> {
@@ -145,17 +146,17 @@ fn refuse_others(json: &Value) -> Result<()> {
     let format = json.get("format").and_then(Value::as_str);
     if format.is_some_and(|format| format != FORMAT) {
         return Err(Error::invalid(
-            "format: is not `throughline.context`: this is no export of ours",
+            "format: not a Throughline export: expected `throughline.context`",
         ));
     }
     let version = json.get("version").and_then(Value::as_u64);
     if version.is_some_and(|version| version > FORMAT_VERSION) {
         return Err(Error::invalid(format!(
-            "version: is newer than {FORMAT_VERSION}: import it with a newer program"
+            "version: is newer than {FORMAT_VERSION}: import it with a newer version of Throughline"
         )));
     }
     if json.get("context").is_none_or(Value::is_null) {
-        return Err(Error::invalid("context: is missing: this is no export of a context"));
+        return Err(Error::invalid("context: is missing: not an export of a context"));
     }
     Ok(())
 }

@@ -73,7 +73,7 @@ fn fenced(text: &mut String, content: &str) {
 
 type Fields = Map<String, Value>;
 
-/// What is read so far.
+/// The parts read so far.
 #[derive(Default)]
 struct Reading {
     whole: Fields,
@@ -81,7 +81,7 @@ struct Reading {
     messages: Vec<Value>,
     /// Fields of the message at hand.
     message: Option<Fields>,
-    /// What the next text is.
+    /// The kind of the next text.
     next: Option<&'static str>,
 }
 
@@ -131,8 +131,8 @@ pub(super) fn read(text: &str) -> Result<Value> {
     let Reading { mut whole, context, messages, .. } = reading;
     if context.is_empty() {
         return Err(Error::invalid(
-            "this is no export of a context: it is JSON that begins with `{`, or Markdown that begins \
-             with `# ` and a name",
+            "not an export of a context: expected JSON that begins with `{`, or Markdown that \
+             begins with `# ` and a name",
         ));
     }
     say(&mut whole, "context", context);
@@ -153,7 +153,7 @@ impl Reading {
 
     fn text(&mut self, content: String, at: usize) -> Result<()> {
         let Some(name) = self.next.take() else {
-            return Err(Error::invalid(format!("line {at}: a text that belongs to nothing")));
+            return Err(Error::invalid(format!("line {at}: this text belongs to no section")));
         };
         say(self.message.as_mut().unwrap_or(&mut self.context), name, content);
         Ok(())
@@ -166,7 +166,7 @@ impl Reading {
                 tags.collect()
             }
             name if BARE.contains(&name) => serde_json::from_str(value)
-                .map_err(|_| Error::invalid(format!("line {at}: {name} has no such value")))?,
+                .map_err(|_| Error::invalid(format!("line {at}: {name} has an invalid value")))?,
             _ => Value::from(value),
         };
         let fields = match &mut self.message {

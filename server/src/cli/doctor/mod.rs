@@ -14,7 +14,7 @@ use crate::telemetry;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Read everything that is stored and compare it with its indexes
+    /// Read all stored data and compare it with its indexes
     #[arg(long)]
     deep: bool,
 }
@@ -46,7 +46,7 @@ struct Check {
     state: State,
     /// One sentence: what is the case, and what to do where that is not right.
     said: String,
-    /// What the exit code goes by.
+    /// The error that decides the exit code.
     #[serde(skip)]
     kind: Option<ErrorKind>,
 }
@@ -79,7 +79,7 @@ impl Checks {
         self.problem(check, error.kind(), error.message());
     }
 
-    /// The error of the first problem, once all are told.
+    /// The error of the first problem, after all are reported.
     fn outcome(&self) -> Result<()> {
         let mut kinds = self.checks.iter().filter_map(|check| check.kind);
         let Some(first) = kinds.next() else { return Ok(()) };

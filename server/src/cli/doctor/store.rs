@@ -1,4 +1,4 @@
-//! What the store tells once it is open, and what works beside it.
+//! Checks of the open store, the vector index and the cache.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ pub(super) async fn check(checks: &mut Checks, config: &Config, deep: bool) {
     embedder(checks, config).await;
     let engine = match Engine::open_existing(config).await {
         Ok(engine) => engine,
-        // Where there is no data directory, that was told.
+        // A missing data directory was already reported.
         Err(error) if error.kind() == ErrorKind::NotFound && !config.data_dir.is_dir() => return,
         Err(error) => return checks.failed("store", &error),
     };
@@ -73,7 +73,7 @@ fn healthy(checks: &mut Checks, name: &'static str, kind: ErrorKind, health: &He
 async fn embedder(checks: &mut Checks, config: &Config) {
     let embedder = match compose::load_embedder(config) {
         Ok(Some(embedder)) => embedder,
-        Ok(None) => return checks.ok("embedder", "none: recall goes by words alone"),
+        Ok(None) => return checks.ok("embedder", "none: recall uses words only"),
         Err(error) => return checks.failed("embedder", &error),
     };
     let begun = Instant::now();
@@ -86,19 +86,21 @@ async fn embedder(checks: &mut Checks, config: &Config) {
     }
 }
 
-/// Replicas go by the server's clock; a file goes by its machine's.
+/// Replicas use the server's clock; a file uses its machine's.
 fn clock(checks: &mut Checks, config: &Config, engine: &Engine) {
     let machine = SystemClock.now();
     let apart = engine.clock.now().as_micros().abs_diff(machine.as_micros());
     let skew = Duration::from_micros(apart);
     if machine < WRITTEN {
-        let said =
-            format!("the machine's clock shows {machine}: set it, for messages bear its time");
+        let said = format!(
+            "the machine's clock shows {machine}: set it, because messages get their times \
+                 from it"
+        );
         checks.problem("clock", ErrorKind::Unavailable, said);
     } else if config.store == StoreKind::Postgres && skew > SKEW {
         let said = format!(
-            "the machine's clock is {} seconds apart from the server's, which counts: set it, for logs \
-             bear its time",
+            "the machine's clock and the database server's differ by {} seconds: set it, because \
+             logs get their times from it; messages get the server's",
             skew.as_secs()
         );
         checks.warning("clock", said);
@@ -130,13 +132,14 @@ async fn waiting(checks: &mut Checks, embeddings: &EmbeddingService, scopes: &[S
             Err(error) => return checks.failed("vector index", &error),
         }
     }
-    let looked_at = format!("of the {} scopes that were looked at", grouped(scopes.len() as u64));
+    let looked_at = format!("of the {} scopes that were checked", grouped(scopes.len() as u64));
     if waiting == 0 {
-        checks.ok("vector index", format!("answers, and nothing {looked_at} waits for it"));
+        checks
+            .ok("vector index", format!("reachable, and no text {looked_at} waits to be embedded"));
     } else {
         let said = format!(
-            "{} texts {looked_at} wait to be embedded: run `throughline worker`; until then they are \
-             recalled by their words",
+            "{} texts {looked_at} wait to be embedded: run `throughline worker`; until then they \
+             are found by their words only",
             grouped(waiting)
         );
         checks.warning("vector index", said);
@@ -160,13 +163,14 @@ async fn jobs(checks: &mut Checks, engine: &Engine, scopes: &[Scope]) -> Result<
         }
     }
     match failed {
-        0 => checks.ok("jobs", "none was given up"),
+        0 => checks.ok("jobs", "no job failed for good"),
         failed => checks.warning(
             "jobs",
             format!(
-                "{} were given up, the last one because: {}; mend that, then run `throughline worker`",
+                "{} failed for good, the last one because: {}; fix the cause, then run \
+                 `throughline worker`",
                 grouped(failed),
-                why.unwrap_or_else(|| "no reason was kept".to_owned())
+                why.unwrap_or_else(|| "no reason was recorded".to_owned())
             ),
         ),
     }

@@ -1,4 +1,4 @@
-//! What a turn sends, and the window of a session (seed 004).
+//! The context of a turn, and the window of a session.
 
 use axum::Json;
 use axum::extract::State;
@@ -25,7 +25,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(assemble)).routes(routes!(window))
 }
 
-/// What a turn wants.
+/// The intent of a turn.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum IntentJson {
@@ -87,24 +87,24 @@ impl From<Tier> for TierJson {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"user_turn": "When is the Alfred cutover?", "token_budget": 1500}))]
 pub(crate) struct Assemble {
-    /// What the user says now.
+    /// The user's message.
     #[schema(min_length = 1)]
     user_turn: String,
-    /// What the turn wants; detected where it is not given.
+    /// The intent of the turn; detected if not given.
     #[serde(default)]
     intent: Option<IntentJson>,
-    /// The size of the context; the tenant's where it is not given.
+    /// The size of the context; the tenant's setting if not given.
     #[serde(default)]
     tier: Option<TierJson>,
-    /// Topics that facts are looked for by, such as `project:alfred`.
+    /// Topics to find facts by, such as `project:alfred`.
     #[serde(default)]
     #[schema(max_items = 16)]
     topic_tags: Vec<String>,
-    /// Tokens of the whole payload, the turn's own included; the tier's where it is not given.
+    /// Token budget of the whole payload, including the turn; the tier's if not given.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1_000_000)]
     token_budget: Option<u32>,
-    /// Read everything from the store, nothing from a cache.
+    /// Read everything from the store, not from a cache.
     #[serde(default)]
     force_refresh: bool,
 }
@@ -114,12 +114,12 @@ pub(crate) struct Assemble {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct WhichWindow {
-    /// Its size; the tenant's where it is not given.
+    /// The size; the tenant's setting if not given.
     #[param(inline)]
     tier: Option<TierJson>,
 }
 
-/// The recent messages of a session with what is tracked of it.
+/// The recent messages of a session, with its entities, summary and files.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WindowJson {
     tier: TierJson,
@@ -127,24 +127,23 @@ pub(crate) struct WindowJson {
     recent_history: Vec<MessageJson>,
     /// Typed values, the most recently seen first.
     key_entities: Vec<EntityJson>,
-    /// The newest summary; of `standard` and `full`.
+    /// The newest summary; only in `standard` and `full`.
     summary: Option<SummaryJson>,
-    /// Referenced files, the newest first; of `full`.
+    /// Referenced files, the newest first; only in `full`.
     files: Vec<FileJson>,
-    /// Tokens of all of it.
+    /// Tokens of the whole window.
     token_count: u32,
-    /// Tokens that it may have.
+    /// Most tokens allowed.
     token_budget: u32,
-    /// What the tenant keeps for itself; null in a session that somebody shares.
+    /// The tenant's own data; null in a session that somebody else shares.
     #[schema(value_type = Option<Object>)]
     client_config: Option<Value>,
 }
 
 /// Assemble the context of a turn
 ///
-/// What a model is sent for this turn, within the budget, with the account of every candidate. Nothing is
-/// stored but that it was asked for. Recall spans all sessions of the user; in a session that somebody
-/// shares, that session alone.
+/// Returns what to send to a model for this turn, within the budget, with an account of every candidate. Only the usage
+/// is stored. Recall covers all sessions of the user; in a session that somebody else shares, only that session.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/assemble",
@@ -181,8 +180,8 @@ async fn assemble(
 
 /// Show the window of a session
 ///
-/// Recent messages and entities; with a summary from `standard` on, with files in `full`. What is older
-/// than the budget holds is left out.
+/// Recent messages and entities, in `standard` and `full` with a summary, in `full` with files. Older messages that
+/// exceed the budget are left out.
 #[utoipa::path(
     get,
     path = "/v1/sessions/{id}/window",

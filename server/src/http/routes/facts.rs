@@ -31,7 +31,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(show, correct, retract))
 }
 
-/// What sort of nugget it is.
+/// The kind of fact.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FactKindJson {
@@ -96,13 +96,13 @@ impl From<FactKind> for FactKindJson {
     "tags": ["project:alfred"]
 }))]
 pub(crate) struct RememberJson {
-    /// What is so, in up to 500 characters.
+    /// The fact, in up to 500 characters.
     #[schema(min_length = 1, max_length = 500)]
     text: String,
-    /// Its sort; `fact` where it is not given.
+    /// Its kind; default `fact`.
     #[serde(default)]
     kind: Option<FactKindJson>,
-    /// Whom or what it is about; with `attribute`, a later fact about the same replaces it.
+    /// The person or thing it is about; with `attribute`, a later fact about the same replaces it.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     subject: Option<String>,
@@ -120,21 +120,21 @@ pub(crate) struct RememberJson {
     tags: Vec<String>,
 }
 
-/// What the fact should have said.
+/// The correct fact.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"text": "The Alfred cutover is on 22 May.", "value": "22 May"}))]
 pub(crate) struct CorrectJson {
-    /// What is so, in up to 500 characters.
+    /// The fact, in up to 500 characters.
     #[schema(min_length = 1, max_length = 500)]
     text: String,
-    /// The property's value, where the fact has subject and attribute.
+    /// The property's value, if the fact has subject and attribute.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 500)]
     value: Option<String>,
 }
 
-/// A search among the facts that hold.
+/// A search among the valid facts.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"query": "When is the cutover?", "limit": 5}))]
@@ -142,7 +142,7 @@ pub(crate) struct SearchJson {
     /// A question or words.
     #[schema(min_length = 1, max_length = 10_000)]
     query: String,
-    /// Most facts, 1 to 24; 10 where it is not given.
+    /// Most facts, 1 to 24; default 10.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 24)]
     limit: Option<usize>,
@@ -165,19 +165,19 @@ pub(crate) struct FactJson {
     attribute: Option<String>,
     value: Option<String>,
     tags: Vec<String>,
-    /// Where it was first stated; null where it was told directly.
+    /// The session in which it was first stated; null if it was added directly.
     session: Option<String>,
-    /// The last messages that state it.
+    /// The latest messages that state it.
     sources: Vec<String>,
     /// 1 when stated once; each restatement adds 1.
     weight: f32,
-    /// Whether it is what holds now.
+    /// Whether it is valid now.
     holds: bool,
-    /// The fact that took its place.
+    /// The fact that replaced it.
     superseded_by: Option<String>,
     #[schema(format = DateTime)]
     observed_at: String,
-    /// Name and version of the extractor that found it; null where it was told directly.
+    /// Name and version of the extractor that found it; null if it was added directly.
     extracted_by: Option<String>,
 }
 
@@ -206,17 +206,17 @@ impl FactJson {
     }
 }
 
-/// A fact that a search found.
+/// A fact found by a search.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FoundFactJson {
     fact: FactJson,
-    /// How well it fits; comparable within one answer.
+    /// Relevance; comparable only within one response.
     score: f32,
 }
 
 /// Remember a fact
 ///
-/// Told directly, not in a message. A value that was rejected before is allowed again by this.
+/// Adds a fact directly, not from a message. A value that was rejected before is allowed again.
 #[utoipa::path(
     post,
     path = "/v1/facts",
@@ -247,7 +247,7 @@ async fn remember(
 
 /// List facts
 ///
-/// All of them in the order in which they were stated, those that hold no more included.
+/// All facts in the order in which they were stated, including those that are no longer valid.
 #[utoipa::path(
     get,
     path = "/v1/facts",
@@ -267,14 +267,14 @@ async fn list(
 
 /// Search facts
 ///
-/// By words and by meaning, among those that hold; the best first.
+/// By words and by meaning, among the valid facts, ordered by relevance.
 #[utoipa::path(
     post,
     path = "/v1/facts/search",
     operation_id = "search_facts",
     tag = "facts",
     request_body = SearchJson,
-    responses((status = 200, body = List<FoundFactJson>, description = "Facts, the best first"))
+    responses((status = 200, body = List<FoundFactJson>, description = "Facts, ordered by relevance"))
 )]
 async fn search(
     State(app): State<App>,
@@ -317,7 +317,7 @@ async fn show(
 
 /// Correct a fact
 ///
-/// Says what is so instead. The old value stays rejected, also when its source is imported again.
+/// Replaces the value. The old value stays rejected, even if its source is imported again.
 #[utoipa::path(
     patch,
     path = "/v1/facts/{id}",
@@ -325,7 +325,7 @@ async fn show(
     tag = "facts",
     params(("id" = String, Path, format = "uuid", description = "The fact")),
     request_body = CorrectJson,
-    responses((status = 200, body = FactJson, description = "The fact that holds now"))
+    responses((status = 200, body = FactJson, description = "The fact that is valid now"))
 )]
 async fn correct(
     State(app): State<App>,
@@ -342,15 +342,15 @@ async fn correct(
 
 /// Retract a fact
 ///
-/// It does not hold any more, and its value stays rejected, also when its source is imported again. The
-/// messages that state it stay; erase those to remove the words themselves.
+/// The fact is no longer valid, and its value stays rejected, even if its source is imported again. The messages that
+/// state it stay; erase them to remove the text.
 #[utoipa::path(
     delete,
     path = "/v1/facts/{id}",
     operation_id = "retract_fact",
     tag = "facts",
     params(("id" = String, Path, format = "uuid", description = "The fact")),
-    responses((status = 200, body = FactJson, description = "The fact, which holds no more"))
+    responses((status = 200, body = FactJson, description = "The fact, which is no longer valid"))
 )]
 async fn retract(
     State(app): State<App>,

@@ -33,7 +33,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(audit))
 }
 
-/// One thing that a key may permit.
+/// A permission of a key.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PermissionJson {
@@ -69,37 +69,37 @@ impl From<Permission> for PermissionJson {
     }
 }
 
-/// A key to make.
+/// A key to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({
     "name": "support backend", "any_user": true, "permissions": ["read", "write"]
 }))]
 pub(crate) struct NewKeyJson {
-    /// What people call it.
+    /// A name for people.
     #[serde(default)]
     #[schema(max_length = 200)]
     name: String,
-    /// The one user that it is bound to.
+    /// The user that it is bound to.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     user: Option<String>,
-    /// In place of `user`: it acts for any user, whom each call names by the header
+    /// Instead of `user`: the key acts for any user; each call names the user in the header
     /// `Throughline-User`.
     #[serde(default)]
     any_user: bool,
-    /// The one workspace that it is bound to; without it, a call may name any of its user's.
+    /// The workspace that it is bound to; without it, each call may name one.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     workspace: Option<String>,
-    /// What it permits; no more than the caller's own key does.
+    /// Its permissions; at most those of the caller's own key.
     #[schema(min_items = 1)]
     permissions: Vec<PermissionJson>,
-    /// From when on it is refused.
+    /// When it expires.
     #[serde(default)]
     #[schema(format = DateTime)]
     expires_at: Option<String>,
-    /// How often it may be used in a minute; the server's setting where it is not given.
+    /// Calls allowed per minute; the server's setting if not given.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 100_000)]
     requests_per_minute: Option<u32>,
@@ -111,9 +111,7 @@ impl NewKeyJson {
             (Some(user), false) => KeyUser::Is(UserId::new(user)?),
             (None, true) => KeyUser::Any,
             _ => {
-                return Err(Error::invalid(
-                    "a key is bound to a `user`, or has `any_user`: name one of the two",
-                ));
+                return Err(Error::invalid("give exactly one of `user` and `any_user`"));
             }
         };
         Ok(NewKey {
@@ -132,8 +130,7 @@ impl NewKeyJson {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"grace_seconds": 3600}))]
 pub(crate) struct RotateJson {
-    /// How long the old secret works beside the new one: up to a week, and not at all where it is not
-    /// given.
+    /// How long the old secret stays valid beside the new one: up to a week; not at all if not given.
     #[serde(default)]
     #[schema(maximum = 604_800)]
     grace_seconds: u64,
@@ -149,11 +146,11 @@ pub(crate) struct RotateJson {
 pub(crate) struct KeyJson {
     id: String,
     name: String,
-    /// The one user that it is bound to.
+    /// The user that it is bound to.
     user: Option<String>,
-    /// Whether it acts for any user.
+    /// Whether it acts for any user of the tenant.
     any_user: bool,
-    /// The one workspace that it is bound to.
+    /// The workspace that it is bound to.
     workspace: Option<String>,
     permissions: Vec<PermissionJson>,
     #[schema(format = DateTime)]
@@ -162,7 +159,7 @@ pub(crate) struct KeyJson {
     expires_at: Option<String>,
     #[schema(format = DateTime)]
     revoked_at: Option<String>,
-    /// To about a minute.
+    /// Accurate to about a minute.
     #[schema(format = DateTime)]
     last_used_at: Option<String>,
 }
@@ -193,10 +190,10 @@ fn names(permissions: Permissions) -> Vec<PermissionJson> {
     permissions.iter().map(PermissionJson::from).collect()
 }
 
-/// A key with its secret, which is shown this once.
+/// A key with its secret, which is shown only once.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CreatedKeyJson {
-    /// What a caller sends as `Authorization: Bearer …`.
+    /// The secret to send as `Authorization: Bearer …`.
     key: String,
     #[serde(flatten)]
     record: KeyJson,
@@ -216,11 +213,11 @@ impl From<CreatedKey> for CreatedKeyJson {
 }))]
 pub(crate) struct WhoAmI {
     tenant: String,
-    /// The user that it acts for; null where its key acts for users and the call names none.
+    /// The user that it acts for; null if the key acts for users and the call names none.
     user: Option<String>,
     workspace: Option<String>,
     permissions: Vec<PermissionJson>,
-    /// Its key; null for the local user.
+    /// The key; null for the local user.
     key: Option<WhichKey>,
 }
 
@@ -242,12 +239,12 @@ pub(crate) struct WhichKey {
 pub(crate) struct AuditJson {
     #[schema(format = DateTime)]
     at: String,
-    /// The key that tried it; null for the operator.
+    /// The key that was used; null for the operator.
     key: Option<String>,
     action: String,
     /// An opaque id.
     target: Option<String>,
-    /// `done`, or the code of the error that refused it.
+    /// `done`, or the code of the error.
     outcome: String,
 }
 
@@ -263,9 +260,9 @@ impl AuditJson {
     }
 }
 
-/// Make a key
+/// Create a key
 ///
-/// It is shown this once: what is kept is a hash.
+/// The secret is shown only once; the store keeps only a hash.
 #[utoipa::path(
     post,
     path = "/v1/keys",
@@ -287,7 +284,10 @@ async fn create(
         if let Some(key) = &caller.key {
             app.engine.access.note_refusal(key, "key.create", kind.code()).await;
         }
-        let why = format!("this key does not permit `{beyond}`: it cannot make one that does");
+        let why = format!(
+            "this key does not have the permission `{beyond}`, so it cannot create a key that has \
+             it"
+        );
         return Err(Error::new(kind, why).into());
     }
     // Equal keys of two tenants, or of two callers, are two.
@@ -306,7 +306,7 @@ async fn create(
 
 /// List keys
 ///
-/// In the order in which they were made, revoked and expired ones included.
+/// In the order of creation, including revoked and expired keys.
 #[utoipa::path(
     get,
     path = "/v1/keys",
@@ -326,7 +326,7 @@ async fn list(
 
 /// Rotate a key
 ///
-/// It gets another secret, which is shown this once.
+/// The key gets a new secret, which is shown only once.
 #[utoipa::path(
     post,
     path = "/v1/keys/{id}/rotate",
@@ -351,7 +351,7 @@ async fn rotate(
 
 /// Revoke a key
 ///
-/// From now on it is refused, by every server.
+/// Every server refuses the key from now on.
 #[utoipa::path(
     delete,
     path = "/v1/keys/{id}",
@@ -371,7 +371,7 @@ async fn revoke(
     Ok(Json(KeyJson::of(revoked)))
 }
 
-/// Tell who the caller is
+/// Show who the caller is
 #[utoipa::path(
     get,
     path = "/v1/whoami",
@@ -396,7 +396,7 @@ async fn whoami(caller: Caller<Known>) -> Json<WhoAmI> {
 
 /// List the audit log
 ///
-/// Changes and refusals, the oldest first. It holds no content.
+/// Changes and refusals, the oldest first. The log contains no content.
 #[utoipa::path(
     get,
     path = "/v1/audit",

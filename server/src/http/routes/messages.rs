@@ -1,4 +1,4 @@
-//! What was said.
+//! Messages of a session.
 
 use axum::Json;
 use axum::extract::State;
@@ -25,7 +25,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(append, list, erase))
 }
 
-/// Who speaks.
+/// The speaker.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RoleJson {
@@ -35,7 +35,7 @@ pub(crate) enum RoleJson {
     User,
     /// The model.
     Assistant,
-    /// What a tool returned.
+    /// The result of a tool.
     Tool,
 }
 
@@ -69,7 +69,7 @@ impl From<Role> for RoleJson {
     {"role": "assistant", "content": "Noted: 21 May."}
 ]}))]
 pub(crate) struct Append {
-    /// 1 to 1,000 messages, in order; all of them are stored or none.
+    /// 1 to 1,000 messages, in order; either all of them are stored or none.
     #[serde(deserialize_with = "objects")]
     #[schema(min_items = 1, max_items = 1000)]
     messages: Vec<NewMessageJson>,
@@ -80,25 +80,25 @@ pub(crate) struct Append {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMessageJson {
     role: RoleJson,
-    /// What is said: up to 1 MiB of text.
+    /// The text, up to 1 MiB.
     #[schema(min_length = 1)]
     content: String,
     /// The speaker's name.
     #[serde(default)]
     #[schema(max_length = 200)]
     name: Option<String>,
-    /// The caller's id: appending it again with equal content is the same message.
+    /// The caller's id; appending the same id with equal content again adds nothing.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     external_id: Option<String>,
-    /// When it was said; now where it is not given.
+    /// When it was written; default now.
     #[serde(default)]
     #[schema(format = DateTime)]
     created_at: Option<String>,
-    /// JSON, kept and not interpreted.
+    /// JSON; stored, not interpreted.
     #[serde(default)]
     parts: Option<Value>,
-    /// JSON, kept and not interpreted.
+    /// JSON; stored, not interpreted.
     #[serde(default)]
     attachments: Option<Value>,
 }
@@ -117,7 +117,7 @@ impl NewMessageJson {
     }
 }
 
-/// The messages that were appended, in order.
+/// The appended messages, in order.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"messages": [{
     "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11", "seq": 1, "external_id": "m-1",
@@ -127,18 +127,18 @@ pub(crate) struct AppendedJson {
     messages: Vec<AppendedMessageJson>,
 }
 
-/// The identity of an appended message.
+/// The ids of an appended message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AppendedMessageJson {
-    /// Our id.
+    /// The server's id.
     id: String,
-    /// Its order of commit among all messages of the user.
+    /// Its position among all messages of the user, in commit order.
     seq: u64,
     /// The caller's id.
     external_id: Option<String>,
     /// Tokens of its content.
     token_count: u32,
-    /// Whether it was there already.
+    /// Whether it already existed.
     replayed: bool,
 }
 
@@ -150,9 +150,9 @@ pub(crate) struct AppendedMessageJson {
     "created_at": "2026-03-02T09:14:00Z", "token_count": 9
 }))]
 pub(crate) struct MessageJson {
-    /// Our id.
+    /// The server's id.
     id: String,
-    /// Its order of commit among all messages of the user.
+    /// Its position among all messages of the user, in commit order.
     seq: u64,
     role: RoleJson,
     /// The speaker's name.
@@ -160,15 +160,15 @@ pub(crate) struct MessageJson {
     content: String,
     /// The caller's id.
     external_id: Option<String>,
-    /// When it was said.
+    /// When the message was written.
     #[schema(format = DateTime)]
     created_at: String,
     /// Tokens of its content.
     token_count: u32,
-    /// As it was sent.
+    /// As sent by the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<Value>,
-    /// As they were sent.
+    /// As sent by the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     attachments: Option<Value>,
 }
@@ -195,17 +195,17 @@ impl MessageJson {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
-    /// Ids of messages, up to 100, with commas between.
+    /// Ids of messages, up to 100, separated by commas.
     ids: Option<String>,
-    /// Every message that was said before this time.
+    /// Erase every message before this time.
     #[param(format = DateTime)]
     before: Option<String>,
 }
 
 /// Append messages
 ///
-/// When this answers they are durable, with what was derived from them, and the next call recalls them.
-/// A session that does not exist yet is created. In a session that somebody shares, they bear the caller's
+/// When this call returns, the messages and everything derived from them are durable, and the next call can recall
+/// them. A session that does not exist is created. In a session that somebody else shares, they carry the caller's
 /// name.
 #[utoipa::path(
     post,
@@ -214,7 +214,7 @@ pub(crate) struct Which {
     tag = "messages",
     params(("id" = String, Path, description = "The session")),
     request_body = Append,
-    responses((status = 200, body = AppendedJson, description = "Their identities, in order"))
+    responses((status = 200, body = AppendedJson, description = "Their ids, in order"))
 )]
 async fn append(
     State(app): State<App>,
@@ -279,8 +279,8 @@ async fn list(
 
 /// Erase messages
 ///
-/// By `ids` or `before` a time, with everything that was made from them. It cannot be undone. Ids that are
-/// not there are no error: they are not counted.
+/// Select them by `ids` or `before` a time. Everything derived from them is erased too. It cannot be undone. Unknown
+/// ids are ignored and not counted.
 #[utoipa::path(
     delete,
     path = "/v1/sessions/{id}/messages",
@@ -311,9 +311,7 @@ async fn erase(
             app.engine.erase.messages_before(&scope, &session, before).await?
         }
         _ => {
-            return Err(
-                Error::invalid("name the messages by `ids` or `before`, one of them").into()
-            );
+            return Err(Error::invalid("give exactly one of `ids` and `before`").into());
         }
     };
     app.audit(&caller, "messages.erase", app.pseudonym(&scope, &session)).await;

@@ -39,10 +39,10 @@ const DEFAULT_LIMIT: usize = 50;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Paging {
-    /// Most items, 1 to 500; 50 where it is not given.
+    /// Most items, 1 to 500; default 50.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[param(min_length = 1, max_length = 16, pattern = "^[0-9a-fA-F]+$")]
     cursor: Option<String>,
 }
@@ -95,7 +95,7 @@ impl Asked {
 pub(super) struct List<T> {
     /// The items, in the order of the list.
     items: Vec<T>,
-    /// The `cursor` of the next page; null at the end.
+    /// The `cursor` of the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
@@ -112,7 +112,7 @@ fn raw(value: &serde_json::Value) -> Result<String> {
         .map_err(|error| Error::internal("a JSON value has no text").with_source(error))
 }
 
-/// What was kept as text, as JSON again.
+/// Stored text, parsed as JSON.
 fn cooked(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What operators and machines ask: whether it lives, whether it is ready, what it measures.
+//! Operations for operators and machines: liveness, readiness, metrics.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,7 +18,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz)).routes(routes!(metrics))
 }
 
-/// Whether it lives.
+/// The state of the process.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"status": "ok", "version": "0.1.0"}))]
 pub(crate) struct Alive {
@@ -26,7 +26,7 @@ pub(crate) struct Alive {
     version: &'static str,
 }
 
-/// Whether work should come.
+/// Whether the service is ready.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "ready": true, "backends": [{"backend": "SQLite 3.50.4", "schema_version": 1, "problems": []}]
@@ -43,7 +43,7 @@ pub(crate) struct BackendJson {
     backend: String,
     /// Migrations applied.
     schema_version: u32,
-    /// What is missing, in sentences.
+    /// The problems, in sentences.
     problems: Vec<String>,
 }
 
@@ -54,23 +54,23 @@ impl From<Health> for BackendJson {
     }
 }
 
-/// Tell whether the process lives
+/// Check that the process is alive
 #[utoipa::path(
     get,
     path = "/healthz",
     operation_id = "healthz",
     tag = "operations",
     security(()),
-    responses((status = 200, body = Alive, description = "It does"))
+    responses((status = 200, body = Alive, description = "The process is alive"))
 )]
 async fn healthz() -> Json<Alive> {
     Json(Alive { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
-/// Tell whether requests should come
+/// Check that the service is ready for requests
 ///
-/// It is ready while its store answers. An index or a cache that is away is told and makes it no less
-/// ready: recall goes by words, and what is cached is read again.
+/// The service is ready while its store responds. A vector index or a cache that is unavailable is listed, but the
+/// service stays ready: recall uses words, and cached values are read from the store.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -78,8 +78,8 @@ async fn healthz() -> Json<Alive> {
     tag = "operations",
     security(()),
     responses(
-        (status = 200, body = Ready, description = "They should"),
-        (status = 503, body = Ready, description = "They should not")
+        (status = 200, body = Ready, description = "The service is ready"),
+        (status = 503, body = Ready, description = "The service is not ready")
     )
 )]
 async fn readyz(State(app): State<App>) -> Response {
@@ -100,8 +100,8 @@ async fn readyz(State(app): State<App>) -> Response {
 
 /// Show metrics
 ///
-/// For Prometheus. On a loopback address anybody may, as nothing in them is of one tenant; elsewhere a key
-/// that permits `admin` is needed, unless `http.public_metrics` is set.
+/// For Prometheus. On a loopback address no key is needed, because no metric names a tenant; elsewhere a key with the
+/// permission `admin` is needed, unless `http.public_metrics` is set.
 #[utoipa::path(
     get,
     path = "/metrics",

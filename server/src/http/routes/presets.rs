@@ -32,7 +32,7 @@ pub(crate) struct ContextSettingsJson {
     temperature: f64,
     /// Most tokens of an answer.
     max_tokens: u32,
-    /// Most tokens of what a turn sends.
+    /// Most tokens that a turn sends.
     max_history_tokens: u32,
     /// Days from the last interaction to expiry.
     expiry_days: u32,
@@ -45,7 +45,7 @@ impl From<Settings> for ContextSettingsJson {
     }
 }
 
-/// Settings that are said; the others have their defaults, or stay.
+/// Settings to set; the others have their defaults, or stay as they are.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SaidSettingsJson {
@@ -57,7 +57,7 @@ pub(crate) struct SaidSettingsJson {
     #[serde(default)]
     #[schema(minimum = 1, maximum = 200_000)]
     max_tokens: Option<u32>,
-    /// Most tokens of what a turn sends.
+    /// Most tokens that a turn sends.
     #[serde(default)]
     #[schema(minimum = 100, maximum = 1_000_000)]
     max_history_tokens: Option<u32>,
@@ -77,11 +77,11 @@ impl From<SaidSettingsJson> for Overrides {
 /// How often a preset was used.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PresetUseJson {
-    /// Contexts that were made from it.
+    /// Contexts created from it.
     contexts: u64,
-    /// Turns that these answered.
+    /// Turns that these contexts answered.
     turns: u64,
-    /// Turns of these that were sent without all of the history.
+    /// Turns of these contexts that did not send the whole history.
     truncations: u64,
 }
 
@@ -111,12 +111,12 @@ pub(crate) struct PresetJson {
     system_prompt: String,
     default_personality: String,
     default_settings: ContextSettingsJson,
-    /// Kept and not interpreted.
+    /// Stored, not interpreted.
     #[schema(value_type = Object)]
     metadata: Value,
-    /// Whether contexts are made from it.
+    /// Whether contexts can be created from it.
     is_active: bool,
-    /// Whether it came with the program: then it stays as it is.
+    /// Whether it is built in; built-in presets cannot be changed.
     is_built_in: bool,
     #[schema(format = DateTime)]
     created_at: String,
@@ -125,7 +125,7 @@ pub(crate) struct PresetJson {
     /// Increases with every change.
     version: u64,
     usage: PresetUseJson,
-    /// What is to be said against its prompt.
+    /// Problems found in its prompt.
     findings: Vec<FindingJson>,
 }
 
@@ -161,7 +161,7 @@ impl From<PresetView> for PresetJson {
     "default_settings": {"temperature": 0.3}
 }))]
 pub(crate) struct NewPresetJson {
-    /// Small letters, digits and hyphens; one is made where it is not given.
+    /// Lower-case letters, digits and hyphens; generated if not given.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 80, pattern = "^[a-z0-9-]+$")]
     id: Option<String>,
@@ -176,13 +176,13 @@ pub(crate) struct NewPresetJson {
     default_personality: String,
     #[serde(default)]
     default_settings: SaidSettingsJson,
-    /// Kept and not interpreted, at most 16 KiB.
+    /// Stored, not interpreted; at most 16 KiB.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map<String, Value>>,
 }
 
-/// What to change; what is not given stays.
+/// What to change; fields that are not given stay as they are.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"default_settings": {"max_tokens": 800}}))]
@@ -200,14 +200,14 @@ pub(crate) struct PresetChangeJson {
     default_personality: Option<String>,
     #[serde(default)]
     default_settings: SaidSettingsJson,
-    /// Whether contexts are made from it.
+    /// Whether contexts can be created from it.
     #[serde(default)]
     is_active: Option<bool>,
-    /// Takes the place of what it has.
+    /// Replaces the current value.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map<String, Value>>,
-    /// The version that was read: another one is a conflict.
+    /// The version that you read; if it has changed, the call is a conflict.
     #[serde(default)]
     #[schema(minimum = 1)]
     expected_version: Option<u64>,
@@ -218,13 +218,13 @@ pub(crate) struct PresetChangeJson {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Which {
-    /// Most items, 1 to 500; 50 where it is not given.
+    /// Most items, 1 to 500; default 50.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[param(min_length = 1, max_length = 16, pattern = "^[0-9a-fA-F]+$")]
     cursor: Option<String>,
-    /// Whether those are listed, too, that are not active.
+    /// Whether to include inactive presets.
     #[serde(default)]
     include_inactive: bool,
 }
@@ -234,17 +234,17 @@ struct Which {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Version {
-    /// The version that was read: another one is a conflict.
+    /// The version that you read; if it has changed, the call is a conflict.
     #[param(minimum = 1)]
     version: Option<u64>,
 }
 
-/// What a deletion did.
+/// The result of a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"id": "preset-librarian", "removed": false}))]
 pub(crate) struct PresetGoneJson {
     id: String,
-    /// Whether it is gone; else it is not active any more, and deleting it once more removes it.
+    /// True if it was removed; otherwise it was only deactivated, and deleting it again removes it.
     removed: bool,
 }
 
@@ -254,7 +254,7 @@ fn metadata(own: Option<Map<String, Value>>) -> Result<Option<String>> {
 
 /// Create a preset
 ///
-/// `findings` tell what is to be said against its prompt.
+/// `findings` lists problems of its prompt.
 #[utoipa::path(
     post,
     path = "/v1/presets",
@@ -288,7 +288,7 @@ async fn create(
 
 /// List presets
 ///
-/// Those that came with the program first.
+/// Built-in presets first.
 #[utoipa::path(
     get,
     path = "/v1/presets",
@@ -328,7 +328,7 @@ async fn show(
 
 /// Change a preset
 ///
-/// One of the user's own. Contexts that were made from it stay as they are.
+/// For the user's own presets. Contexts that were created from it stay as they are.
 #[utoipa::path(
     patch,
     path = "/v1/presets/{id}",
@@ -363,7 +363,7 @@ async fn change(
 
 /// Delete a preset
 ///
-/// One of the user's own: it is not active any more. Deleting one that is not active removes it.
+/// For the user's own presets: deactivates the preset. Deleting an inactive preset removes it.
 #[utoipa::path(
     delete,
     path = "/v1/presets/{id}",

@@ -1,4 +1,4 @@
-//! What is true of a user in every turn.
+//! The rules and the profile card of a user.
 
 use axum::Json;
 use axum::extract::State;
@@ -24,11 +24,11 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     "updated_at": "2026-03-02T09:14:00Z"
 }))]
 pub(crate) struct ProfileJson {
-    /// Standing instructions, one a line.
+    /// Standing instructions, one per line.
     rules: String,
     /// Who the user is.
     card: String,
-    /// Increases with every change; 0 is a profile that was never set.
+    /// Increases with every change; 0 if the profile was never set.
     version: u64,
     #[schema(format = DateTime)]
     updated_at: String,
@@ -45,7 +45,7 @@ impl From<Profile> for ProfileJson {
     }
 }
 
-/// What to change; what is not given stays, an empty text clears.
+/// What to change; fields that are not given stay, an empty text clears a field.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({
@@ -62,7 +62,7 @@ pub(crate) struct ProfileChangeJson {
 
 /// Show rules and profile card
 ///
-/// Those that hold: what a workspace leaves empty is its user's.
+/// The values in force: if a workspace leaves a field empty, the user's value is used.
 #[utoipa::path(
     get,
     path = "/v1/profile",

@@ -34,29 +34,29 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     "summarized_count": 0
 }))]
 pub(crate) struct SessionJson {
-    /// The id under which this caller reaches it.
+    /// The id for this caller.
     id: String,
-    /// When it began.
+    /// When it started.
     #[schema(format = DateTime)]
     created_at: String,
-    /// When its latest message was said.
+    /// When its latest message was written.
     #[schema(format = DateTime)]
     last_at: String,
-    /// Messages held.
+    /// Number of messages.
     message_count: u64,
     /// Tokens of their contents.
     token_count: u64,
     /// Messages that its summary covers.
     summarized_count: u64,
-    /// Whose it is and what the caller may do there, where somebody else shares it.
+    /// The owner and the caller's rights, if somebody else shares it.
     #[serde(skip_serializing_if = "Option::is_none")]
     shared: Option<SharedJson>,
 }
 
-/// How a session is somebody else's.
+/// How another user shares a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SharedJson {
-    /// The user whose session it is.
+    /// The owner of the session.
     owner: String,
     /// Whether the caller may append.
     writable: bool,
@@ -79,18 +79,18 @@ impl SessionJson {
     }
 }
 
-/// A session to open.
+/// A session to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"id": "support-17"}))]
 pub(crate) struct OpenSession {
-    /// The caller's id for it, 1 to 200 bytes; one is made where it is not given.
+    /// The caller's id, 1 to 200 bytes; generated if not given.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     id: Option<String>,
 }
 
-/// What an erasure removed.
+/// The result of an erasure.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "sessions": 1, "messages": 6, "tokens": 412, "facts": 2, "entities": 3, "files": 0, "summaries": 0,
@@ -107,7 +107,7 @@ pub(crate) struct ErasedJson {
     entities: u64,
     /// References to files.
     files: u64,
-    /// Versions of summaries, which are built again from what stays.
+    /// Versions of summaries; they are built again from the remaining messages.
     summaries: u64,
     /// Documents of memories, each with its history.
     documents: u64,
@@ -128,9 +128,9 @@ impl From<&Erased> for ErasedJson {
     }
 }
 
-/// Open a session
+/// Create a session
 ///
-/// Its first message opens it as well. One that is there stays as it is.
+/// Appending the first message creates a session too. An existing session is not changed.
 #[utoipa::path(
     post,
     path = "/v1/sessions",
@@ -149,7 +149,7 @@ async fn open(
     let id = match (body.value.id, &idempotency) {
         (Some(id), _) if is_reserved(&id) => {
             return Err(Error::invalid(
-                "id: `share:` and a UUID name a session that somebody shares: choose another",
+                "id: `share:` followed by a UUID is reserved for shared sessions: choose another",
             )
             .into());
         }
@@ -166,7 +166,7 @@ async fn open(
 
 /// List sessions
 ///
-/// In the order in which they were opened. What others share is under `/v1/shared`.
+/// In the order of creation. Sessions that others share are under `/v1/shared`.
 #[utoipa::path(
     get,
     path = "/v1/sessions",
@@ -205,9 +205,8 @@ async fn show(
 
 /// Erase a session
 ///
-/// With everything that was made from it: messages, facts that nothing else states, entities, summaries,
-/// index entries, vectors, cached copies. It cannot be undone, and a restored backup does not bring it
-/// back.
+/// With everything derived from it: messages, facts that nothing else states, entities, summaries, index entries,
+/// vectors, cached copies. It cannot be undone, and restoring a backup does not bring it back.
 #[utoipa::path(
     delete,
     path = "/v1/sessions/{id}",

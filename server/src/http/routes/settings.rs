@@ -1,4 +1,4 @@
-//! What holds for every user of a tenant.
+//! The settings of a tenant.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show, change))
 }
 
-/// The settings of a tenant. What a request says goes before them.
+/// The settings of a tenant. Values in a request override them.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "token_budget": 2000, "tier": null, "flags": {"recall_meaning": true},
@@ -32,19 +32,19 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     "version": 3, "updated_at": "2026-03-02T09:14:00Z"
 }))]
 pub(crate) struct SettingsJson {
-    /// Tokens of a context; the tier's where it is null.
+    /// Token budget of a context; null means the tier's.
     token_budget: Option<u32>,
-    /// Size of a context; `full` where it is null.
+    /// Size of a context; null means `full`.
     tier: Option<TierJson>,
-    /// What is turned on or off: `recall`, `recall_facts`, `recall_meaning`,
-    /// `recall_documents`. What is not here is on.
+    /// Flags that are on or off: `recall`, `recall_facts`, `recall_meaning`, `recall_documents`. A
+    /// flag that is not listed is on.
     flags: BTreeMap<String, bool>,
-    /// Models by what they are for.
+    /// Models by purpose.
     models: BTreeMap<String, String>,
-    /// The tenant's own, kept and not interpreted.
+    /// The tenant's own data; stored, not interpreted.
     #[schema(value_type = Object)]
     client_config: Value,
-    /// Increases with every change; 0 are settings that were never set.
+    /// Increases with every change; 0 if the settings were never set.
     version: u64,
     #[schema(format = DateTime)]
     updated_at: String,
@@ -72,26 +72,26 @@ impl From<TenantSettings> for SettingsJson {
     }
 }
 
-/// What to change; what is not given stays.
+/// What to change; fields that are not given stay as they are.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"token_budget": 2000, "client_config": {"gdrive_folder_id": "1x-9"}}))]
 pub(crate) struct SettingsChangeJson {
-    /// Tokens of a context; 0 is the tier's again.
+    /// Token budget of a context; 0 resets it to the tier's.
     #[serde(default)]
     #[schema(maximum = 1_000_000)]
     token_budget: Option<u32>,
     /// Size of a context.
     #[serde(default)]
     tier: Option<TierJson>,
-    /// Flags to turn on or off: `recall`, `recall_facts`, `recall_meaning`,
-    /// `recall_documents`; null is on again.
+    /// Flags to turn on or off: `recall`, `recall_facts`, `recall_meaning`, `recall_documents`;
+    /// null turns a flag on again.
     #[serde(default)]
     flags: BTreeMap<String, Option<bool>>,
-    /// Models by what they are for; null removes one.
+    /// Models by purpose; null removes one.
     #[serde(default)]
     models: BTreeMap<String, Option<String>>,
-    /// Replaces the tenant's own, at most 64 KiB.
+    /// Replaces the tenant's own data; at most 64 KiB.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     client_config: Option<Map<String, Value>>,

@@ -24,18 +24,18 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show, share, unshare)).routes(routes!(shared))
 }
 
-/// With whom a session is shared.
+/// The grant of a shared session.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "session": "share:0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c16", "owner": "ana", "members": ["bo"],
     "writable": true, "created_at": "2026-03-02T09:14:00Z"
 }))]
 pub(crate) struct ShareJson {
-    /// The id under which the members reach the session.
+    /// The id of the session for its members.
     session: String,
-    /// Whose session it is.
+    /// The owner of the session.
     owner: String,
-    /// With whom it is shared; of a session that somebody else shares, the caller alone is named.
+    /// The users that it is shared with; if somebody else shares it, only the caller is named.
     members: Vec<String>,
     /// Whether they may append.
     writable: bool,
@@ -55,20 +55,20 @@ impl ShareJson {
     }
 }
 
-/// With whom to share.
+/// The users to share with.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"members": ["bo"], "writable": true}))]
 pub(crate) struct ShareWith {
-    /// 1 to 100 users of the tenant; they replace those of an earlier call.
+    /// 1 to 100 users of the tenant; replaces earlier ones.
     #[schema(min_items = 1, max_items = 100)]
     members: Vec<String>,
-    /// Whether they may append, not only read.
+    /// Whether they may also append.
     #[serde(default)]
     writable: bool,
 }
 
-/// Show with whom a session is shared
+/// Show the grant of a shared session
 #[utoipa::path(
     get,
     path = "/v1/sessions/{id}/share",
@@ -90,8 +90,8 @@ async fn show(
 
 /// Share a session
 ///
-/// With these users of the tenant and no others: they reach it under the id that is answered. Nothing else
-/// of the owner's memory shows to them, and what they say there is no fact of the owner.
+/// Share it with exactly these users of the tenant; they use the id that is returned. They see nothing else of the
+/// owner's memory, and their messages do not become facts of the owner.
 #[utoipa::path(
     put,
     path = "/v1/sessions/{id}/share",
@@ -115,14 +115,14 @@ async fn share(
     Ok(Json(ShareJson::of(share)))
 }
 
-/// Share a session no longer
+/// Stop sharing a session
 #[utoipa::path(
     delete,
     path = "/v1/sessions/{id}/share",
     operation_id = "unshare_session",
     tag = "sharing",
     params(("id" = String, Path, description = "The session")),
-    responses((status = 204, description = "It is not shared any more"))
+    responses((status = 204, description = "The session is no longer shared"))
 )]
 async fn unshare(
     State(app): State<App>,

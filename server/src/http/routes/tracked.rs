@@ -1,4 +1,4 @@
-//! What is tracked of a session: entities, summaries, file references (seed 004).
+//! Entities, summaries and file references of a session.
 
 use axum::Json;
 use axum::extract::State;
@@ -36,7 +36,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Limit {
-    /// Most items, 1 to 500; 500 where it is not given.
+    /// Most items, 1 to 500; default 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
 }
@@ -51,7 +51,7 @@ impl Limit {
     }
 }
 
-/// A typed value that a session has seen.
+/// A typed value found in a session.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c12", "type": "date", "value": "21 May",
@@ -62,7 +62,7 @@ pub(crate) struct EntityJson {
     /// `address`, `name`, `date`, `project`, `email`, `url`, `id`, `money` or `phone`.
     r#type: &'static str,
     value: String,
-    /// The last messages that have it.
+    /// The latest messages that contain it.
     sources: Vec<String>,
     #[schema(format = DateTime)]
     last_at: String,
@@ -89,7 +89,7 @@ impl EntityJson {
 }))]
 pub(crate) struct SummaryJson {
     id: String,
-    /// 1 for the first; each is built on the one before.
+    /// 1 for the first; each version is built on the one before.
     version: u64,
     /// Messages covered, from the session's first one.
     message_count: u64,
@@ -115,7 +115,7 @@ impl SummaryJson {
     }
 }
 
-/// Where a file is.
+/// The location of a file.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FileKindJson {
@@ -155,18 +155,18 @@ impl From<FileKind> for FileKindJson {
 }))]
 pub(crate) struct NewFileJson {
     r#type: FileKindJson,
-    /// What people call it.
+    /// A name for people.
     #[schema(min_length = 1, max_length = 200)]
     title: String,
-    /// The message that it came with.
+    /// The message that refers to it.
     #[serde(default)]
     #[schema(format = "uuid")]
     message_id: Option<String>,
-    /// Its id where it is kept, or its URL.
+    /// Its id in the file store, or its URL.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 2000)]
     reference: Option<String>,
-    /// A JSON object, kept and not interpreted: what took the upload said of it.
+    /// A JSON object about the upload; stored, not interpreted.
     #[serde(default)]
     metadata: Option<serde_json::Map<String, Value>>,
 }
@@ -250,7 +250,7 @@ async fn summaries(
 
 /// Refer to a file
 ///
-/// The file itself is kept elsewhere.
+/// The file itself is stored elsewhere.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/files",

@@ -1,4 +1,4 @@
-//! What concerns a user as a whole: use, background work, erasure.
+//! Operations on a whole user: usage, background jobs, erasure.
 
 use axum::Json;
 use axum::extract::State;
@@ -33,15 +33,15 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Days {
-    /// The first day (UTC); 30 days before the last where it is not given.
+    /// The first day (UTC); default 30 days before the last.
     #[param(format = Date)]
     from: Option<String>,
-    /// The last day; today where it is not given.
+    /// The last day; default today.
     #[param(format = Date)]
     to: Option<String>,
 }
 
-/// What was spent and saved on a day.
+/// The usage of a day.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "day": "2026-03-02", "messages": 6, "message_tokens": 412, "contexts": 3,
@@ -57,7 +57,7 @@ pub(crate) struct UsageJson {
     /// Contexts assembled.
     contexts: u64,
     context_tokens: u64,
-    /// Tokens that the whole histories would have cost instead.
+    /// Tokens of the whole histories.
     baseline_tokens: u64,
 }
 
@@ -75,7 +75,7 @@ impl UsageJson {
     }
 }
 
-/// A piece of background work.
+/// A background job.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c17", "kind": "embed", "state": "done", "attempts": 1,
@@ -83,12 +83,12 @@ impl UsageJson {
 }))]
 pub(crate) struct JobJson {
     id: String,
-    /// What is done, such as `embed`.
+    /// The kind of work, such as `embed`.
     kind: String,
     /// `queued`, `running`, `done`, `failed` or `skipped`.
     state: &'static str,
     attempts: u32,
-    /// Higher goes first.
+    /// Higher runs first.
     priority: i16,
     #[schema(format = DateTime)]
     due_at: String,
@@ -110,16 +110,16 @@ impl JobJson {
     }
 }
 
-/// Show use by day
+/// Show usage by day
 ///
-/// Of the user; days without use are left out.
+/// Usage of the user; days without usage are left out.
 #[utoipa::path(
     get,
     path = "/v1/usage",
     operation_id = "get_usage",
     tag = "operations",
     params(Days),
-    responses((status = 200, body = List<UsageJson>, description = "Days with use"))
+    responses((status = 200, body = List<UsageJson>, description = "Days with usage"))
 )]
 async fn usage(
     State(app): State<App>,
@@ -133,7 +133,7 @@ async fn usage(
     let from = from.unwrap_or_else(|| UsageDay::from_days(to.days() - DEFAULT_DAYS));
     if from > to || to.days() - from.days() > MOST_DAYS {
         return Err(Error::invalid(format!(
-            "from and to: at most {MOST_DAYS} days, the first one first"
+            "from and to: at most {MOST_DAYS} days, and `from` must not be after `to`"
         ))
         .into());
     }
@@ -141,9 +141,9 @@ async fn usage(
     Ok(Json(List { items: found.into_iter().map(UsageJson::of).collect(), next_cursor: None }))
 }
 
-/// List background work
+/// List background jobs
 ///
-/// Of the user, in the order in which it was enqueued.
+/// Jobs of the user, in the order in which they were queued.
 #[utoipa::path(
     get,
     path = "/v1/jobs",
@@ -163,8 +163,8 @@ async fn jobs(
 
 /// Erase a user
 ///
-/// Everything of the user in all workspaces, with everything that was made from it, grants of its sessions
-/// and keys that are bound to it. It cannot be undone, and a restored backup does not bring it back.
+/// All data of the user in all workspaces, everything derived from it, grants of the user's sessions, and keys bound to
+/// the user. It cannot be undone, and restoring a backup does not bring it back.
 #[utoipa::path(
     delete,
     path = "/v1/users/{user}",

@@ -19,7 +19,7 @@ use throughline_core::time::Timestamp;
 use super::foreign::Foreign;
 use super::{ImportFile, Problem, json as read_json};
 
-/// After this long, an answer at the end of a log does not go on.
+/// After this long, the last answer of a log is complete.
 const IDLE: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize)]
@@ -61,7 +61,7 @@ struct Message {
     content: Value,
 }
 
-/// What a user typed while an answer was being written is kept as one of these.
+/// The log keeps input that a user typed during an answer as one of these.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Attachment {
@@ -120,7 +120,7 @@ fn one(log: &mut Log, line: &[u8], number: usize) -> Result<(), Problem> {
     }
 }
 
-/// Blocks of an answer that may go on.
+/// Blocks of an answer that may continue.
 struct Answer {
     message: Option<String>,
     session: SessionId,
@@ -305,7 +305,7 @@ impl Log {
         if let (Some(now), Some(last)) = (now, last)
             && now < last.plus(IDLE)
         {
-            self.export.skip("last answer, which may go on", 1);
+            self.export.skip("last answer, which may be incomplete", 1);
         } else {
             self.close()?;
         }
@@ -313,7 +313,7 @@ impl Log {
     }
 }
 
-/// Why a record is no part of the conversation of the user and the model.
+/// Why a record is not part of the conversation of the user and the model.
 fn aside(record: &Record) -> Option<&'static str> {
     let is = |flag: Option<bool>| flag == Some(true);
     if is(record.is_sidechain) {

@@ -14,9 +14,9 @@ use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// Days of a count that names none.
+/// Default number of days.
 const DEFAULT_DAYS: u32 = 30;
-/// Most days of a count.
+/// Largest number of days.
 const MOST_DAYS: u32 = 366;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -25,7 +25,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<Nothing, WhoAmI, _>(
             set,
             "whoami",
-            "Whose memory this is, and what may be done with it.",
+            "Whose memory this is, and which permissions you have.",
             Effect::Reads,
             whoami,
         ),
@@ -46,14 +46,15 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<ProfileArgs, Profile, _>(
             set,
             "set_profile",
-            "Change the user's rules or profile card. What is not given stays; an empty text clears.",
+            "Change the user's rules or profile card. Fields not given stay; an empty text clears \
+             one.",
             Effect::Removes,
             set_profile,
         ),
         Tool::new::<Nothing, State, _>(
             set,
             "service_health",
-            "The state of the store and of what is beside it.",
+            "The state of the store, the vector index and the cache.",
             Effect::Reads,
             health,
         )
@@ -129,7 +130,7 @@ async fn usage(call: Call, asked: UsageArgs) -> Result<Outcome> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ProfileArgs {
-    /// Standing instructions, one a line.
+    /// Standing instructions, one per line.
     rules: Option<String>,
     /// Who the user is.
     card: Option<String>,

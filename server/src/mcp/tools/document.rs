@@ -1,4 +1,4 @@
-//! The context document of a memory (seed 003).
+//! The context document of a memory.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use throughline_core::{Error, Result};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
-/// Passages of a search that names no limit.
+/// Default number of passages of a search.
 const FOUND: usize = 5;
 /// Most passages of a search.
 const MOST_FOUND: usize = 50;
@@ -54,7 +54,7 @@ struct PutArgs {
     text: String,
     context_id: Option<String>,
     actor_id: Option<String>,
-    /// etag that the text replaces; `*` for any, empty for none yet.
+    /// etag of the text to replace; `*` for any, empty for none yet.
     if_match: Option<String>,
 }
 
@@ -78,7 +78,7 @@ async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
             None => Expected::Anything,
             Some("") => Expected::Absent,
             Some("*") => Expected::Present,
-            // What is no tag of ours is none that it can have.
+            // A tag that is not an etag of a document matches nothing.
             Some(etag) => {
                 let etag = etag.strip_prefix("W/").unwrap_or(etag).trim_matches('"');
                 Expected::OneOf(etag.parse().into_iter().collect())
@@ -87,7 +87,12 @@ async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
     };
     let done = call.server.engine.documents.put(&scope, put).await?;
     let changed = matches!(done.outcome, PutOutcome::Created | PutOutcome::Added);
-    let text = if changed { "Stored." } else { "It has this text already: nothing was written." };
+    let text = if changed {
+        "Stored."
+    } else {
+        "The document already has this text: nothing was \
+         written."
+    };
     let info = done.snapshot.info;
     let (context_id, etag) = (info.context.to_string(), info.etag.to_string());
     Outcome::done(text, &PutDone { context_id, etag, changed })

@@ -10,7 +10,7 @@ use crate::identity::thread::Thread;
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
-/// Files of a list.
+/// Most files in a list.
 const MOST: usize = 100;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -19,7 +19,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<ReferArgs, Referred, _>(
             set,
             "refer_to_file",
-            "Note that a session refers to a file, which is kept elsewhere.",
+            "Record that a session refers to a file stored elsewhere.",
             Effect::Adds,
             refer,
         ),
@@ -33,7 +33,7 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Where a file is.
+/// The location of a file.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Place {
@@ -60,7 +60,7 @@ struct ReferArgs {
     title: String,
     /// Its id there, or a URL.
     reference: Option<String>,
-    /// The message that it came with.
+    /// The message that refers to it.
     message_id: Option<String>,
 }
 

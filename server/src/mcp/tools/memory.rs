@@ -1,4 +1,4 @@
-//! What is remembered: facts, recall, and the contexts of turns.
+//! Tools for facts, recall, and the contexts of turns.
 
 use std::fmt::Write;
 
@@ -18,9 +18,9 @@ use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 use crate::wire::MAX_ERASED_IDS;
 
-/// Tokens of a recall that names no limit.
+/// Tokens of a recall without a limit.
 const RECALL_TOKENS: u32 = 1_500;
-/// What a question that belongs to no session is asked from.
+/// The session of a question that names none.
 const NO_SESSION: &str = "-";
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -29,8 +29,8 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<RememberArgs, Remembered, _>(
             set,
             "remember",
-            "Store one durable fact, decision or preference about the user or the work. What is said in \
-             messages is understood by itself.",
+            "Store one durable fact, decision or preference about the user or the work. Facts in \
+             messages are found automatically.",
             Effect::Adds,
             remember,
         ),
@@ -53,15 +53,15 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<ForgetArgs, Forgotten, _>(
             set,
             "forget",
-            "Take back a fact, or erase messages or a session with everything made from them. It cannot be \
-             undone.",
+            "Retract a fact, or erase messages or a session with everything derived from them. It \
+             cannot be undone.",
             Effect::Removes,
             forget,
         ),
     ]
 }
 
-/// What sort of fact it is.
+/// The kind of fact.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -93,7 +93,7 @@ impl From<Kind> for FactKind {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RememberArgs {
-    /// A sentence that stands by itself.
+    /// One self-contained sentence.
     #[schemars(length(min = 1, max = 500))]
     text: String,
     kind: Option<Kind>,
@@ -131,7 +131,7 @@ struct RecallArgs {
     /// A question or words.
     #[schemars(length(min = 1, max = 10_000))]
     query: String,
-    /// The session that is favoured.
+    /// The session to prefer.
     session: Option<String>,
     /// Default 1500.
     max_tokens: Option<u32>,
@@ -165,7 +165,7 @@ async fn recall(call: Call, asked: RecallArgs) -> Result<Outcome> {
     call.server.usage.count(call.scope()?, &context);
     let items = shown(&context);
     let text = match items.is_empty() {
-        true => "Nothing that was said answers this.".to_owned(),
+        true => "No message or fact answers this.".to_owned(),
         false => items.iter().fold(String::new(), |mut text, item| {
             // Writing to a `String` does not fail.
             let _ = writeln!(text, "[{}] {}", item.source, item.text);
@@ -175,7 +175,7 @@ async fn recall(call: Call, asked: RecallArgs) -> Result<Outcome> {
     Outcome::done(text, &Recalled { items })
 }
 
-/// What recall put into a context, in its order there.
+/// The items that recall put into a context, in their order.
 fn shown(context: &AssembledContext) -> Vec<RecalledItem> {
     let recalled = context.items.iter().filter(|item| {
         item.outcome != Became::Dropped
@@ -195,7 +195,7 @@ fn shown(context: &AssembledContext) -> Vec<RecalledItem> {
         .collect()
 }
 
-/// What a turn wants.
+/// The intent of a turn.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Wanted {
@@ -239,12 +239,12 @@ impl From<Size> for Tier {
 #[serde(deny_unknown_fields)]
 struct AssembleArgs {
     session: String,
-    /// What the user says now.
+    /// The user's message.
     #[schemars(length(min = 1))]
     user_turn: String,
     intent: Option<Wanted>,
     tier: Option<Size>,
-    /// Default 3000; the turn counts.
+    /// Default 3000, including the turn.
     token_budget: Option<u32>,
     #[serde(default)]
     topic_tags: Vec<String>,
@@ -255,7 +255,7 @@ struct Assembled {
     messages: Vec<Line>,
     tokens: u32,
     token_budget: u32,
-    /// What the whole history would cost.
+    /// Tokens of the whole history.
     baseline_tokens: u64,
     header_hash: String,
     warnings: Vec<String>,
@@ -307,13 +307,13 @@ async fn assemble(call: Call, asked: AssembleArgs) -> Result<Outcome> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForgetArgs {
-    /// Id of a fact to take back, or its source.
+    /// Id or source of a fact to retract.
     fact: Option<String>,
-    /// A session to erase, or whose messages to erase.
+    /// The session to erase, or to erase messages from.
     session: Option<String>,
     /// Only these messages of it, by id or source.
     message_ids: Option<Vec<String>>,
-    /// With memory: whose context document to erase.
+    /// With memory: the context document to erase.
     vault: Option<String>,
     memory: Option<String>,
 }
@@ -336,7 +336,7 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
             engine.facts.retract(&call.scope()?, id).await?;
             call.who.audit(engine, "fact.retract", id.to_string()).await;
             let forgotten = Forgotten { facts: 1, ..Forgotten::default() };
-            Outcome::done("The fact holds no more; its value stays rejected.", &forgotten)
+            Outcome::done("The fact is retracted; its value stays rejected.", &forgotten)
         }
         (None, Some(session), ids, None, None) => {
             let (scope, session) = Thread::own(&call.who, &session)?;
@@ -351,7 +351,7 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
                 documents: 0,
             };
             let text = format!(
-                "Erased {} messages and what only they stated: {} facts.",
+                "Erased {} messages, and {} facts that only they stated.",
                 erased.messages, erased.facts
             );
             Outcome::done(text, &forgotten)

@@ -13,9 +13,9 @@ use crate::identity::thread::Thread;
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
-/// Sessions of a page that names no limit.
+/// Default number of sessions per page.
 const DEFAULT_LIMIT: usize = 20;
-/// Typed values that a description shows.
+/// Most typed values in a description.
 const DESCRIBED_ENTITIES: usize = 20;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -32,15 +32,15 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<WindowArgs, Window, _>(
             set,
             "get_context_window",
-            "The recent messages of a session with its typed values, summary and files, as far as a size \
-             holds them.",
+            "The recent messages of a session with its typed values, summary and files, within a \
+             size.",
             Effect::Reads,
             window,
         ),
         Tool::new::<ListArgs, Sessions, _>(
             set,
             "list_sessions",
-            "The user's sessions, in the order in which they began.",
+            "The user's sessions, in the order of creation.",
             Effect::Reads,
             list,
         ),
@@ -54,7 +54,7 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// Who speaks.
+/// The speaker.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Speaker {
@@ -156,7 +156,7 @@ struct Window {
     tokens: u32,
 }
 
-/// A message that was said.
+/// A message.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Said {
     id: String,
@@ -210,7 +210,7 @@ struct ListArgs {
     /// Default 20.
     #[schemars(range(min = 1, max = 500))]
     limit: Option<usize>,
-    /// next_cursor of the page before.
+    /// next_cursor of the previous page.
     cursor: Option<String>,
 }
 

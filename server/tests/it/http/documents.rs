@@ -143,15 +143,21 @@ async fn what_is_no_document_is_refused_and_leaves_nothing() {
         ("", "text/plain", b"".to_vec(), 400, "empty"),
         ("", "text/plain", b" \n\t".to_vec(), 400, "empty"),
         ("", "text/plain", b"a\0b".to_vec(), 400, "NUL"),
-        ("", "text/plain", b"ab\xff".to_vec(), 400, "not UTF-8 from byte 2"),
+        ("", "text/plain", b"ab\xff".to_vec(), 400, "not valid UTF-8 at byte 2"),
         ("", "text/plain", vec![b'x'; 601], 413, "601 bytes: at most 600"),
         ("", "application/json", b"{\"facts\": [\"a\"]}".to_vec(), 400, "migrate=true"),
-        ("?migrate=true", "application/json", b"{}".to_vec(), 400, "nothing to put"),
+        ("?migrate=true", "application/json", b"{}".to_vec(), 400, "nothing to store"),
         ("", "application/json", b"[1]".to_vec(), 400, "JSON string"),
         ("", "application/json", b"\"a".to_vec(), 400, "not JSON"),
         ("", "application/x-www-form-urlencoded", b"a".to_vec(), 415, "text/plain"),
         ("", "text/plain; charset=latin1", b"a".to_vec(), 415, "utf-8"),
-        ("?context_id=a%2Fb", "text/plain", b"a".to_vec(), 400, "context_id reads as a path"),
+        (
+            "?context_id=a%2Fb",
+            "text/plain",
+            b"a".to_vec(),
+            400,
+            "context_id must not look like a path",
+        ),
         ("?context_id=", "text/plain", b"a".to_vec(), 400, "context_id is empty"),
         ("?actor_id=%20", "text/plain", b"a".to_vec(), 400, "actor_id"),
         ("?contextid=a", "text/plain", b"a".to_vec(), 400, "unknown field"),
@@ -167,7 +173,7 @@ async fn what_is_no_document_is_refused_and_leaves_nothing() {
     {
         let request = world.0.request(Method::PUT, path).header("content-type", "text/plain");
         let detail = Answer::of(request.body("x")).await.problem(400, "invalid_input");
-        assert!(detail.contains("reads as a path"), "{detail}");
+        assert!(detail.contains("must not look like a path"), "{detail}");
     }
     world.0.get(PATH).await.problem(404, "not_found");
     assert_eq!(world.0.get("/v1/vaults").await.ok()["items"], json!([]));

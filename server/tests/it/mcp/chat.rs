@@ -230,10 +230,10 @@ async fn a_service_that_stops_waits_for_no_client() {
     hears(&mut asking, &["sampling/createMessage"]).await;
 
     service.terminate();
-    hears(&mut asking, &["unavailable: nobody waits"]).await;
+    hears(&mut asking, &["unavailable: the call ended"]).await;
     for stream in [open, listening, asking] {
         assert!(stream.text().await.is_ok());
     }
     assert!(service.wait(), "{}", service.log());
-    assert!(!service.log().contains("given up"), "{}", service.log());
+    assert!(!service.log().contains("aborted"), "{}", service.log());
 }

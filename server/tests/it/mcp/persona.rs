@@ -139,10 +139,10 @@ const INTRODUCTION: &str = "\
 
 # A persona over a hundred turns
 
-A context made of the preset `preset-calm-counselor`, over `throughline mcp`, with 1,200 tokens for all that a turn sends
-and three days to its expiry. The server is restarted twice, and the client changes the revision of the protocol each
-time. The answers are a scripted model's, which sees what a client's own would see: at every turn the test checks that it
-is sent the system prompt, that the budget holds, that the expiry moves, and that history is cut after a warning only.
-What turn 7 says is long out of the history when turn 100 asks for it: recall brings it back.
+This is a conversation with a context created from the preset `preset-calm-counselor`, over `throughline mcp`. A turn may
+send 1,200 tokens in total, and the context expires after three days. The server is restarted twice, and the client
+changes the protocol revision each time. A scripted model answers; it sees what a client's own model would see. At every
+turn the test checks that the system prompt is sent, that the budget holds, that the expiry moves, and that history is cut
+only after a warning. Turn 100 asks about turn 7, which is no longer in the history: recall brings it back.
 
 ";

@@ -145,7 +145,7 @@ async fn a_session_that_begins_with_too_much_does_not_begin() {
     let refused = Answer::of(caller.post(&begin)).await;
     let error = told(&refused)["error"].clone();
     assert_eq!(error["code"], -32602, "{error}");
-    assert!(error["message"].as_str().unwrap().contains("at most 65536 bytes"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("at most 65536 are allowed"), "{error}");
     let id = refused.headers["mcp-session-id"].to_str().unwrap();
     whose(&caller, id).await.problem(404, "not_found");
 }

@@ -58,16 +58,16 @@ impl From<Conversation> for ConversationJson {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Which {
-    /// Most items, 1 to 500; 50 where it is not given.
+    /// Most items, 1 to 500; default 50.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[param(min_length = 1, max_length = 16, pattern = "^[0-9a-fA-F]+$")]
     cursor: Option<String>,
-    /// Whether the oldest come first; else the newest.
+    /// Whether the oldest messages come first.
     #[serde(default)]
     oldest_first: bool,
-    /// Those with this tag.
+    /// Only contexts with this tag.
     #[param(min_length = 1, max_length = 64)]
     tag: Option<String>,
 }
@@ -77,18 +77,18 @@ struct Which {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Gone {
-    /// Ids, with commas between.
+    /// Ids, separated by commas.
     #[param(min_length = 36)]
     ids: Option<String>,
-    /// A time: messages that were said before it.
+    /// Delete the messages before this time.
     #[param(min_length = 1)]
     older_than: Option<String>,
-    /// All of them.
+    /// Delete all messages.
     #[serde(default)]
     all: bool,
 }
 
-/// What a deletion removed.
+/// The result of a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"deleted": 2}))]
 pub(crate) struct GoneJson {
@@ -96,27 +96,27 @@ pub(crate) struct GoneJson {
     deleted: u64,
 }
 
-/// What to look for.
+/// A search.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"query": "cutover", "limit": 5}))]
 pub(crate) struct LookForJson {
-    /// Words.
+    /// Words to search for.
     #[schema(min_length = 1)]
     query: String,
-    /// Most messages, 1 to 500; 10 where it is not given.
+    /// Most messages, 1 to 500; default 10.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 500)]
     limit: Option<usize>,
 }
 
-/// A message that has words of a search.
+/// A message found by a search.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HitJson {
     conversation: ConversationJson,
-    /// Its passage that matches best.
+    /// Its best passage.
     passage: String,
-    /// How well; comparable within one answer.
+    /// Relevance; comparable only within one response.
     score: f32,
 }
 
@@ -132,14 +132,14 @@ impl From<Hit> for HitJson {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"tags": ["important"]}))]
 pub(crate) struct TagsJson {
-    /// They take the place of those that it has.
+    /// They replace the current tags.
     #[schema(max_items = 16)]
     tags: Vec<String>,
 }
 
 /// List the conversation of a context
 ///
-/// The newest message first, unless it is said otherwise.
+/// The newest message first by default.
 #[utoipa::path(
     get,
     path = "/v1/contexts/{id}/conversations",
@@ -165,8 +165,8 @@ async fn list(
 
 /// Delete messages of a context
 ///
-/// By `ids`, those `older_than` a time, or `all`, with everything that was made from them, and with backups
-/// that hold them. It cannot be undone. An id that is not there deletes nothing.
+/// Select them by `ids`, `older_than` a time, or `all`. Everything derived from them and the backups that contain them
+/// are deleted too. It cannot be undone. Unknown ids are ignored.
 #[utoipa::path(
     delete,
     path = "/v1/contexts/{id}/conversations",
@@ -194,10 +194,7 @@ async fn delete(
         }
         (None, None, true) => personas.clear(&scope, id).await?,
         _ => {
-            return Err(Error::invalid(
-                "name the messages by `ids`, `older_than` or `all`, one of them",
-            )
-            .into());
+            return Err(Error::invalid("give exactly one of `ids`, `older_than` and `all`").into());
         }
     };
     app.audit(&caller, "conversations.erase", id.to_string()).await;
@@ -206,7 +203,7 @@ async fn delete(
 
 /// Search the conversation of a context
 ///
-/// By words; the best first.
+/// By words, ordered by relevance.
 #[utoipa::path(
     post,
     path = "/v1/contexts/{id}/conversations/search",
@@ -214,7 +211,7 @@ async fn delete(
     tag = "contexts",
     params(("id" = String, Path, format = "uuid", description = "The context")),
     request_body = LookForJson,
-    responses((status = 200, body = List<HitJson>, description = "Messages, the best first"))
+    responses((status = 200, body = List<HitJson>, description = "Messages, ordered by relevance"))
 )]
 async fn search(
     State(app): State<App>,

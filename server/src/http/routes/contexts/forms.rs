@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::http::app::App;
 
-/// Something that is to be said against a prompt.
+/// A problem of a prompt.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FindingJson {
     /// `no_role`, `contradicts_settings` or `over_budget`.
@@ -36,10 +36,10 @@ impl From<&Finding> for FindingJson {
 }))]
 pub(crate) struct ContextJson {
     id: String,
-    /// The session that its conversation is.
+    /// The session with its conversation.
     session: String,
     name: String,
-    /// What the model is told to be.
+    /// The system prompt.
     system_prompt: String,
     /// A description of the personality.
     personality: String,
@@ -47,18 +47,18 @@ pub(crate) struct ContextJson {
     temperature: f64,
     /// Most tokens of an answer.
     max_tokens: u32,
-    /// Most tokens of what a turn sends.
+    /// Most tokens that a turn sends.
     max_history_tokens: u32,
     /// Days from the last interaction to expiry.
     expiry_days: u32,
-    /// Whether its turns recall what else the user's memory knows.
+    /// Whether its turns recall the user's other memory.
     memory: bool,
     tags: Vec<String>,
-    /// The preset that it was made from.
+    /// The preset that it was created from.
     preset_id: Option<String>,
     /// `active`, `expiring` (within 24 hours), `expired` or `deleted`.
     status: String,
-    /// Whether it was not deleted.
+    /// False if it was deleted.
     is_active: bool,
     #[schema(format = DateTime)]
     created_at: String,
@@ -67,21 +67,21 @@ pub(crate) struct ContextJson {
     updated_at: String,
     #[schema(format = DateTime)]
     last_interaction_at: String,
-    /// Until when it answers.
+    /// When it expires.
     #[schema(format = DateTime)]
     expires_at: String,
     #[schema(format = DateTime)]
     deleted_at: Option<String>,
-    /// When it is erased, where it is deleted.
+    /// When it will be erased, if it is deleted.
     #[schema(format = DateTime)]
     erased_from: Option<String>,
     /// Turns that it answered.
     turn_count: u64,
-    /// Turns that were sent without all of the history.
+    /// Turns that did not send the whole history.
     truncation_count: u64,
-    /// Increases with every change, those by an answer included.
+    /// Increases with every change and every answer.
     version: u64,
-    /// What is to be said against its prompt.
+    /// Problems found in its prompt.
     findings: Vec<FindingJson>,
 }
 
@@ -129,38 +129,38 @@ fn on() -> bool {
     "name": "Counselor", "system_prompt": "You are a calm counselor.", "temperature": 0.6, "tags": ["work"]
 }))]
 pub(crate) struct NewContextJson {
-    /// Needed where there is no `preset_id`; the preset's where it is not given.
+    /// Required without `preset_id`; otherwise the preset's if not given.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     pub(super) name: Option<String>,
-    /// What the model is told to be; needed where there is no `preset_id`.
+    /// The system prompt; required without `preset_id`.
     #[serde(default)]
     #[schema(min_length = 1)]
     pub(super) system_prompt: Option<String>,
     /// A description of the personality.
     #[serde(default)]
     pub(super) personality: Option<String>,
-    /// The preset that gives what is not said.
+    /// The preset for all fields that are not given.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 80, pattern = "^[a-z0-9-]+$")]
     pub(super) preset_id: Option<String>,
-    /// 0.0 to 1.0; 0.7 where it is not given.
+    /// 0.0 to 1.0; default 0.7.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     temperature: Option<f64>,
-    /// Most tokens of an answer; 1,000 where it is not given.
+    /// Most tokens of an answer; default 1,000.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 200_000)]
     max_tokens: Option<u32>,
-    /// Most tokens of what a turn sends; 15,000 where it is not given.
+    /// Most tokens that a turn sends; default 15,000.
     #[serde(default)]
     #[schema(minimum = 100, maximum = 1_000_000)]
     max_history_tokens: Option<u32>,
-    /// Days from the last interaction to expiry; 7 where it is not given.
+    /// Days from the last interaction to expiry; default 7.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 3650)]
     expiry_days: Option<u32>,
-    /// Whether its turns recall what else the user's memory knows.
+    /// Whether its turns recall the user's other memory.
     #[serde(default = "on")]
     pub(super) memory: bool,
     #[serde(default)]
@@ -179,7 +179,7 @@ impl NewContextJson {
     }
 }
 
-/// What to change; what is not given stays.
+/// What to change; fields that are not given stay as they are.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"temperature": 0.4, "tags": ["work", "weekly"]}))]
@@ -201,17 +201,17 @@ pub(crate) struct ContextChangeJson {
     #[serde(default)]
     #[schema(minimum = 100, maximum = 1_000_000)]
     max_history_tokens: Option<u32>,
-    /// Moves the expiry by the difference.
+    /// Changes the expiry by the difference.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 3650)]
     expiry_days: Option<u32>,
     #[serde(default)]
     memory: Option<bool>,
-    /// Takes the place of those that it has.
+    /// Replaces the current ones.
     #[serde(default)]
     #[schema(max_items = 16)]
     tags: Option<Vec<String>>,
-    /// The version that was read: another one is a conflict.
+    /// The version that you read; if it has changed, the call is a conflict.
     #[serde(default)]
     #[schema(minimum = 1)]
     expected_version: Option<u64>,

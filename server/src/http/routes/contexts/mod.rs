@@ -40,19 +40,19 @@ const MOST_TAG_BYTES: usize = 64;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Which {
-    /// Most items, 1 to 500; 50 where it is not given.
+    /// Most items, 1 to 500; default 50.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     #[param(min_length = 1, max_length = 16, pattern = "^[0-9a-fA-F]+$")]
     cursor: Option<String>,
-    /// Those with this tag.
+    /// Only contexts with this tag.
     #[param(min_length = 1, max_length = 64)]
     tag: Option<String>,
-    /// Whether those are listed, too, that have expired.
+    /// Whether to include expired contexts.
     #[serde(default)]
     include_expired: bool,
-    /// Whether those are listed, too, that were deleted and can be restored.
+    /// Whether to include deleted contexts that can be restored.
     #[serde(default)]
     include_deleted: bool,
 }
@@ -62,30 +62,30 @@ struct Which {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct How {
-    /// The version that was read: another one is a conflict.
+    /// The version that you read; if it has changed, the call is a conflict.
     #[param(minimum = 1)]
     version: Option<u64>,
-    /// Whether it is erased at once, with its conversation and backups, and cannot be restored.
+    /// Whether to erase it at once, with its conversation and backups; it cannot be restored.
     #[serde(default)]
     permanent: bool,
 }
 
-/// What a deletion did.
+/// The result of a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"context": null, "erased": null}))]
 pub(crate) struct DeletedJson {
-    /// The context, which can be restored until its grace ends.
+    /// The context, which can be restored until its grace period ends.
     context: Option<ContextJson>,
-    /// What was removed for good.
+    /// The erased counts.
     erased: Option<ErasedJson>,
 }
 
-/// How much longer a context stays.
+/// How much to extend a context.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"days": 7}))]
 pub(crate) struct ExtendJson {
-    /// Days; the context's own `expiry_days` where none are given.
+    /// Days; the context's own `expiry_days` if not given.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 3650)]
     days: Option<u32>,
@@ -93,8 +93,8 @@ pub(crate) struct ExtendJson {
 
 /// Create a context
 ///
-/// By a name and a prompt, or from a preset with what is said in place of the preset's. Its conversation is
-/// a session. `findings` tell what is to be said against its prompt.
+/// Give a name and a prompt, or a preset and the fields to override. Its conversation is a session. `findings` lists
+/// problems of its prompt.
 #[utoipa::path(
     post,
     path = "/v1/contexts",
@@ -116,7 +116,8 @@ async fn create(
     let made = match new.preset_id {
         Some(_) if new.system_prompt.is_some() || new.personality.is_some() => {
             return Err(Error::invalid(
-                "preset_id: a preset brings its system_prompt and personality: change them afterwards",
+                "preset_id: the preset sets system_prompt and personality: leave them out here and \
+                 change them afterwards",
             )
             .into());
         }
@@ -131,9 +132,8 @@ async fn create(
             personas.create_from_preset(&scope, from, idempotency).await?
         }
         None => {
-            let lacking = |field: &str| {
-                Error::invalid(format!("{field}: is needed where there is no preset_id"))
-            };
+            let lacking =
+                |field: &str| Error::invalid(format!("{field}: is required without preset_id"));
             let new = NewPersona {
                 name: new.name.ok_or_else(|| lacking("name"))?,
                 system_prompt: new.system_prompt.ok_or_else(|| lacking("system_prompt"))?,
@@ -160,7 +160,7 @@ fn checked_tag(tag: Option<String>) -> Result<Option<String>> {
 
 /// List contexts
 ///
-/// In the order in which they were made.
+/// In the order of creation.
 #[utoipa::path(
     get,
     path = "/v1/contexts",
@@ -205,7 +205,7 @@ async fn show(
 
 /// Change a context
 ///
-/// What is not given stays. With `expected_version`, only that version is changed.
+/// Fields that are not given stay. With `expected_version`, only that version is changed.
 #[utoipa::path(
     patch,
     path = "/v1/contexts/{id}",
@@ -230,8 +230,8 @@ async fn change(
 
 /// Delete a context
 ///
-/// It is backed up and hidden, and can be restored until its grace ends; then it is erased with its
-/// conversation. With `permanent`, that happens now.
+/// The context is backed up and hidden, and can be restored until its grace period ends; then it is
+/// erased with its conversation. With `permanent`, it is erased now.
 #[utoipa::path(
     delete,
     path = "/v1/contexts/{id}",
@@ -250,7 +250,7 @@ async fn delete(
     let id = personas.id_of(&scope, &id).await?;
     let deleted = if how.permanent {
         if how.version.is_some() {
-            return Err(Error::invalid("version: what is erased has none: leave it out").into());
+            return Err(Error::invalid("version: leave it out when erasing").into());
         }
         let erased = personas.erase(&scope, id).await?;
         app.audit(&caller, "context.erase", id.to_string()).await;
@@ -265,7 +265,7 @@ async fn delete(
 
 /// Extend a context
 ///
-/// Makes its expiry so many days later, from now on where it has passed.
+/// Postpones its expiry by a number of days, counted from now if it has expired.
 #[utoipa::path(
     post,
     path = "/v1/contexts/{id}/extend",
@@ -291,7 +291,7 @@ async fn extend(
 
 /// Restore a context
 ///
-/// One that was deleted and whose grace has not ended. Its expiry counts from now.
+/// For a deleted context whose grace period has not ended. Its expiry counts from now.
 #[utoipa::path(
     post,
     path = "/v1/contexts/{id}/restore",

@@ -28,7 +28,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
         .routes(routes!(restore_backup))
 }
 
-/// The form of an export.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FormJson {
@@ -43,13 +43,13 @@ pub(crate) enum FormJson {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Which {
-    /// `json` where it is not given.
+    /// The format; default `json`.
     #[serde(default)]
     #[param(inline)]
     format: FormJson,
 }
 
-/// An export to take in: one of the two.
+/// An export to import: give one of the two.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"export": {
@@ -68,7 +68,7 @@ pub(crate) struct ImportJson {
     text: Option<String>,
 }
 
-/// A backup of a context, without what it holds.
+/// A backup of a context, without its content.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BackupJson {
     id: String,
@@ -123,7 +123,7 @@ async fn export(
 
 /// Import a context
 ///
-/// With its conversation: all of it or nothing. It is a context of its own, which begins now.
+/// With its conversation, completely or not at all. It becomes a new context, which starts now.
 #[utoipa::path(
     post,
     path = "/v1/contexts/import",
@@ -143,7 +143,7 @@ async fn import(
         (Some(export), None) => raw(&export)?,
         (None, Some(text)) => text,
         _ => {
-            return Err(Error::invalid("give the export as `export` or `text`, one of them").into());
+            return Err(Error::invalid("give exactly one of `export` and `text`").into());
         }
     };
     let made = app.engine.personas.import(&caller.scope()?, &text, idempotency).await?;
@@ -152,7 +152,7 @@ async fn import(
 
 /// List the backups of a context
 ///
-/// The newest first. One is taken a day where something has changed, and before each deletion.
+/// The newest first. A backup is made each day if something has changed, and before each deletion.
 #[utoipa::path(
     get,
     path = "/v1/contexts/{id}/backups",
@@ -174,7 +174,7 @@ async fn backups(
 
 /// Restore a backup of a context
 ///
-/// As a context of its own, which begins now.
+/// As a new context, which starts now.
 #[utoipa::path(
     post,
     path = "/v1/contexts/{id}/backups/{backup}/restore",

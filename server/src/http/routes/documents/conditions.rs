@@ -11,7 +11,7 @@ pub(super) fn etag(of: &Etag) -> HeaderValue {
     HeaderValue::from_str(&format!("\"{of}\"")).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
-/// The tags of a condition; `None` where it is not there. What is no etag of ours matches nothing. One that
+/// The tags of a condition; `None` where it is not there. A tag that is not an etag of a document matches nothing. One that
 /// a proxy made weak still tells the text: it is a hash of it.
 fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
     let mut lines = headers.get_all(name).iter().peekable();
@@ -25,16 +25,14 @@ fn parsed(tags: &[String]) -> Vec<Etag> {
     tags.iter().filter_map(|tag| tag.parse().ok()).collect()
 }
 
-/// What a put expects to be there.
+/// The precondition of a put.
 pub(super) fn expected(headers: &HeaderMap) -> Result<Expected> {
     match (tags(headers, IF_MATCH), tags(headers, IF_NONE_MATCH)) {
         (None, None) => Ok(Expected::Anything),
         (Some(tags), None) if tags == ["*"] => Ok(Expected::Present),
         (Some(tags), None) => Ok(Expected::OneOf(parsed(&tags))),
         (None, Some(tags)) if tags == ["*"] => Ok(Expected::Absent),
-        _ => Err(Error::invalid(
-            "a put takes `If-Match` with an etag, or `If-None-Match: *`, and not both",
-        )),
+        _ => Err(Error::invalid("send `If-Match` with an etag or `If-None-Match: *`, not both")),
     }
 }
 

@@ -40,9 +40,7 @@ fn facet(value: &RawValue, depth: usize) -> Result<Facet> {
             let Fields(fields) = serde_json::from_str(text).map_err(not_json)?;
             let mut names = HashSet::new();
             if !fields.iter().all(|(name, _)| names.insert(name.as_str())) {
-                return Err(Error::invalid(
-                    "an object has the same key twice, and only one could be kept: name them apart",
-                ));
+                return Err(Error::invalid("an object has the same key twice: rename one of them"));
             }
             let fields =
                 fields.into_iter().map(|(name, value)| Ok((name, facet(value, depth + 1)?)));

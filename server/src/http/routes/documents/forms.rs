@@ -1,4 +1,4 @@
-//! What documents look like on the wire.
+//! The wire types of documents.
 
 use axum::Json;
 use axum::extract::{FromRequest, Request};
@@ -37,11 +37,11 @@ pub(super) struct SnapshotInfoJson {
     context_id: String,
     /// Who wrote it.
     actor_id: String,
-    /// Tells its text from any other; as the header `ETag` without the quotes.
+    /// Identifies its text; the header `ETag` without the quotes.
     etag: String,
     /// Bytes of its text.
     bytes: u64,
-    /// When it was put.
+    /// When it was stored.
     #[schema(format = DateTime)]
     created_at: String,
 }
@@ -65,20 +65,20 @@ impl From<SnapshotInfo> for SnapshotInfoJson {
 pub(super) struct SnapshotJson {
     #[serde(flatten)]
     info: SnapshotInfoJson,
-    /// The whole document, as it was put.
+    /// The whole document, as stored.
     context: String,
 }
 
-/// What a put did.
+/// The result of a put.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct PutJson {
     #[serde(flatten)]
     info: SnapshotInfoJson,
-    /// What it did.
+    /// What happened.
     outcome: OutcomeJson,
 }
 
-/// What a put did.
+/// The result of a put.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OutcomeJson {
@@ -104,7 +104,7 @@ impl PutJson {
     }
 }
 
-/// What tells a snapshot in the headers of any answer about it.
+/// The headers that identify a snapshot in every response about it.
 pub(super) fn told(info: &SnapshotInfo) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::ETAG, etag(&info.etag));

@@ -25,7 +25,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
 
 /// List the snapshots of a document
 ///
-/// The newest first, without their texts. How many are kept is `document.kept` of the configuration.
+/// The newest first, without their texts. The setting `document.kept` limits their number.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/memories/{memory}/contexts",
@@ -60,7 +60,7 @@ struct OfSnapshot {
 
 /// Show a snapshot
 ///
-/// In the forms of the latest one.
+/// In the same formats as the latest document.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/memories/{memory}/contexts/{context}",
@@ -92,22 +92,22 @@ async fn show(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Between {
-    /// The one that the difference starts from.
+    /// The older snapshot.
     #[param(min_length = 1, max_length = 200)]
     from: String,
-    /// The one that it leads to; the latest where it is not given.
+    /// The newer snapshot; default the latest.
     #[param(min_length = 1, max_length = 200)]
     to: Option<String>,
 }
 
-/// What changed from one snapshot to another.
+/// The difference between two snapshots.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct DiffJson {
-    /// The one that it starts from.
+    /// The older snapshot.
     from: SnapshotInfoJson,
-    /// The one that it leads to.
+    /// The newer snapshot.
     to: SnapshotInfoJson,
-    /// By lines, in the unified format; empty where the texts are equal.
+    /// By lines, in the unified format; empty if the texts are equal.
     diff: String,
 }
 

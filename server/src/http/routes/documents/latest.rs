@@ -26,28 +26,28 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(put, show)).routes(routes!(erase))
 }
 
-/// What is said of a document that is put.
+/// The parameters of a put.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Putting {
-    /// The caller's id of the snapshot; one is made where it is not given. With the same text again it is a
-    /// repeat, with another a conflict.
+    /// The caller's id of the snapshot; generated if not given. Repeating it with the same text is safe; with a
+    /// different text it is a conflict.
     #[param(min_length = 1, max_length = 200)]
     context_id: Option<String>,
-    /// Who writes: an agent, a program or a person; the user where it is not given.
+    /// The writer: an agent, a program or a person; the user if not given.
     #[param(min_length = 1, max_length = 200)]
     actor_id: Option<String>,
-    /// Turns a JSON object, as old documents were, into text with a heading for each facet. Without it an
-    /// object is refused.
+    /// Converts a JSON object, the old format, into text with a heading for each facet. Without it an object is
+    /// refused.
     migrate: Option<bool>,
 }
 
 /// Put a document
 ///
-/// The whole of it, as text, which is stored as it is; its vault and memory come to be with it. Where the
-/// latest snapshot has this text already, nothing is written. `If-Match` with the etag of what was read
-/// keeps a put from undoing another one: a stale one is answered 412, and nothing is stored.
+/// Send the whole document as text. Its vault and memory are created if needed. If the latest snapshot already has this
+/// text, nothing is written. To avoid undoing another writer's change, send `If-Match` with the etag that you read: if
+/// it is stale, the answer is 412 and nothing is stored.
 #[utoipa::path(
     put,
     path = "/v1/vaults/{vault}/memories/{memory}/context",
@@ -58,7 +58,7 @@ struct Putting {
         ("memory" = String, Path, description = "The memory"),
         Putting,
         ("If-Match" = Option<String>, Header, description = "The etag that the latest snapshot must have"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: there must be none yet"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: no document may exist yet"),
     ),
     request_body(content(
         (String = "text/plain", example = json!("# Facts\n- CEO = Bob (2025-07-05)\n")),
@@ -66,9 +66,10 @@ struct Putting {
     )),
     responses(
         (status = 201, body = PutJson, description = "The memory's first snapshot"),
-        (status = 200, body = PutJson, description = "A new snapshot, or the one that has the text already"),
+        (status = 200, body = PutJson, description = "A new snapshot, or the one that already has \
+             the text"),
         (status = 412, body = crate::http::problem::Problem, content_type = "application/problem+json",
-            description = "The latest snapshot is not what was expected: read it, and put again")
+            description = "The latest snapshot has changed: read it again, then repeat the put")
     )
 )]
 async fn put(
@@ -86,8 +87,8 @@ async fn put(
         DocumentBody::Facets(facets) if putting.migrate == Some(true) => text_of_facets(&facets)?,
         DocumentBody::Facets(_) => {
             return Err(Error::invalid(
-                "the body is a JSON object, and a document is text: send a JSON string, or say \
-                 `migrate=true` to have the object's facets made into sections",
+                "the body is a JSON object, but a document is text: send a JSON string, or set \
+                 `migrate=true` to convert the object's facets to sections",
             )
             .into());
         }
@@ -97,8 +98,8 @@ async fn put(
         return Err(Failure::of_status(
             StatusCode::PAYLOAD_TOO_LARGE,
             Error::invalid(format!(
-                "the document has {} bytes: at most {most} are allowed (`document.max_bytes`); keep it \
-                 concise",
+                "the document has {} bytes: at most {most} are allowed (`document.max_bytes`): \
+                 shorten it",
                 text.len()
             )),
         ));
@@ -123,7 +124,7 @@ async fn put(
 
 /// Show the latest document
 ///
-/// As plain text, byte for byte as it was put; with `Accept: application/json`, with what is known of it.
+/// As plain text, byte for byte as stored; with `Accept: application/json`, as JSON with ids, etag and time.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/memories/{memory}/context",
@@ -132,13 +133,14 @@ async fn put(
     params(
         ("vault" = String, Path, description = "The vault"),
         ("memory" = String, Path, description = "The memory"),
-        ("If-None-Match" = Option<String>, Header, description = "Etags that the caller has already"),
+        ("If-None-Match" = Option<String>, Header, description = "Etags that the caller already \
+             has"),
     ),
     responses(
         (status = 200, description = "The latest snapshot", content(
             (String = "text/plain"), (SnapshotJson = "application/json")
         )),
-        (status = 304, description = "The caller has it already")
+        (status = 304, description = "The caller already has it")
     )
 )]
 async fn show(
@@ -157,8 +159,8 @@ async fn show(
 
 /// Erase a document
 ///
-/// With its whole history, index entries and vectors. It cannot be undone, and a restored backup does not
-/// bring it back.
+/// With its whole history, index entries and vectors. It cannot be undone, and restoring a backup does not bring it
+/// back.
 #[utoipa::path(
     delete,
     path = "/v1/vaults/{vault}/memories/{memory}",
@@ -167,13 +169,13 @@ async fn show(
     params(
         ("vault" = String, Path, description = "The vault"),
         ("memory" = String, Path, description = "The memory"),
-        ("If-Match" = Option<String>, Header, description = "Erase only if the latest snapshot has one of \
-            these etags: what is put meanwhile stays")
+        ("If-Match" = Option<String>, Header, description = "Erase only if the latest snapshot \
+             has one of these etags, so that newer snapshots stay")
     ),
     responses(
         (status = 200, body = ErasedJson, description = "What was removed"),
         (status = 412, body = crate::http::problem::Problem, content_type = "application/problem+json",
-            description = "The latest snapshot is another: nothing was removed")
+            description = "The latest snapshot has changed: nothing was removed")
     )
 )]
 async fn erase(

@@ -1,4 +1,4 @@
-//! The documents of memories (seed 003): put and read whole, with history, sections and search.
+//! The documents of memories: put and read whole, with history, sections and search.
 
 mod conditions;
 mod facets;

@@ -22,7 +22,7 @@ pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
 }
 
-/// Where a section stands.
+/// The place of a section.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "section": "progress", "title": "Progress", "level": 1, "line": 7, "offset": 120, "bytes": 88
@@ -30,15 +30,15 @@ pub(super) fn router() -> OpenApiRouter<App> {
 pub(super) struct SectionJson {
     /// Its name within the document, made from its heading.
     section: String,
-    /// Its heading; empty for what stands before the first one.
+    /// Its heading; empty for text before the first heading.
     title: String,
-    /// 1 to 6, as Markdown counts headings; 0 before the first one.
+    /// The heading level, 1 to 6; 0 for text before the first heading.
     level: u8,
     /// Line of its heading, from 1.
     line: usize,
-    /// Byte of the document where it begins.
+    /// Byte offset in the document.
     offset: usize,
-    /// Its bytes, with its subsections.
+    /// Its length in bytes, including subsections.
     bytes: usize,
 }
 
@@ -58,9 +58,9 @@ impl From<Section> for SectionJson {
 /// The sections of a document.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SectionsJson {
-    /// The snapshot whose sections they are.
+    /// Their snapshot.
     snapshot: SnapshotInfoJson,
-    /// In the order of the text.
+    /// In document order.
     items: Vec<SectionJson>,
 }
 
@@ -69,16 +69,15 @@ pub(super) struct SectionsJson {
 pub(super) struct SectionTextJson {
     #[serde(flatten)]
     section: SectionJson,
-    /// The snapshot that it is of.
+    /// Its snapshot.
     snapshot: SnapshotInfoJson,
-    /// The section with its heading and subsections, as it is stored.
+    /// The section with its heading and subsections, as stored.
     text: String,
 }
 
 /// List the sections of the latest document
 ///
-/// By headings, as Markdown has them (`#`, or underlined), outside fences of code. The text is not changed
-/// for it.
+/// By Markdown headings (`#`, or underlined) outside fenced code. The text is not changed.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/memories/{memory}/context/sections",
@@ -113,7 +112,7 @@ struct OfSection {
 
 /// Show one section of the latest document
 ///
-/// By its name or heading, with its subsections; as plain text, or as JSON where that is asked for.
+/// By its name or heading, with its subsections; as plain text, or as JSON if requested.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/memories/{memory}/context/sections/{section}",

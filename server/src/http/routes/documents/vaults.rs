@@ -37,9 +37,9 @@ pub(super) fn router() -> OpenApiRouter<App> {
 pub(super) struct VaultJson {
     /// The caller's id.
     vault_id: String,
-    /// Memories that it has.
+    /// Number of its memories.
     memory_count: u64,
-    /// When one of its documents was last put.
+    /// When one of its documents last changed.
     #[schema(format = DateTime)]
     updated_at: String,
 }
@@ -59,7 +59,7 @@ impl From<Vault> for VaultJson {
 pub(super) struct MemoryJson {
     /// Its id.
     memory_id: String,
-    /// Snapshots that are kept.
+    /// Number of stored snapshots.
     snapshot_count: u64,
     /// Its latest snapshot.
     latest: SnapshotInfoJson,
@@ -77,7 +77,7 @@ impl From<Memory> for MemoryJson {
 
 /// List vaults
 ///
-/// In the order in which they got their first document.
+/// In the order of their first documents.
 #[utoipa::path(
     get,
     path = "/v1/vaults",
@@ -97,7 +97,7 @@ async fn list(
 
 /// List the memories of a vault
 ///
-/// In the order in which they got their first document.
+/// In the order of their first documents.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/memories",
@@ -117,37 +117,37 @@ async fn memories(
     Ok(Json(asked.list(found, MemoryJson::from)))
 }
 
-/// What is searched for.
+/// The parameters of a search.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Asking {
-    /// Words, or a question.
+    /// Words or a question.
     #[param(min_length = 1, max_length = 10_000)]
     q: String,
-    /// Most passages, 1 to 50; 10 where it is not given.
+    /// Most passages, 1 to 50; default 10.
     #[param(minimum = 1, maximum = 50)]
     limit: Option<usize>,
 }
 
-/// A passage that a search found.
+/// A passage found by a search.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct FoundJson {
-    /// The memory whose document says it.
+    /// The memory of the document.
     memory_id: String,
-    /// The latest snapshot of it.
+    /// Its latest snapshot.
     context_id: String,
-    /// The section that it stands in.
+    /// The section that contains it.
     section: String,
     /// The heading of the section.
     title: String,
-    /// Byte of the document where it begins.
+    /// Byte offset in the document.
     offset: usize,
-    /// The passage, as it is stored.
+    /// The passage, as stored.
     text: String,
-    /// Relevance; comparable within one answer only.
+    /// Relevance; comparable only within one response.
     score: f32,
-    /// What a context that shows it calls it.
+    /// Its name in a context.
     source: String,
 }
 
@@ -166,16 +166,16 @@ impl From<DocumentCandidate> for FoundJson {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct FoundsJson {
-    /// The best first.
+    /// Ordered by relevance.
     items: Vec<FoundJson>,
 }
 
 /// Search the documents of a vault
 ///
-/// The latest snapshot of each memory, by words and meaning.
+/// Searches the latest snapshot of each memory, by words and by meaning.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/search",

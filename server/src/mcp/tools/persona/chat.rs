@@ -12,14 +12,14 @@ use crate::mcp::sampling::{self, Answered, Sampled};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
-/// How a client says that its model was cut off.
+/// The stop reason of a client whose model was cut off.
 const CUT: &str = "maxTokens";
 
 pub(super) fn tool() -> Tool {
     Tool::new::<Args, Answer, _>(
         ToolSet::Persona,
         "context-chat",
-        "Say something to a context and get its answer, in its personality and with its history. Your \
+        "Send a message to a context and get its answer, with its personality and history. Your \
          client's model answers.",
         Effect::Adds,
         chat,
@@ -35,7 +35,7 @@ struct Args {
     message: String,
     /// Default true.
     maintain_personality: Option<bool>,
-    /// In place of the context's maxHistoryTokens.
+    /// Overrides the context's maxHistoryTokens.
     token_budget: Option<u32>,
 }
 

@@ -13,7 +13,7 @@ use super::{in_seeds_words, needed, page};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
-/// Personas of a page that names no size (seed 001).
+/// Default number of personas per page.
 const PAGE_SIZE: usize = 10;
 
 pub(super) fn tool() -> Tool {
@@ -44,7 +44,7 @@ enum Action {
     Import,
 }
 
-/// A form of an export.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Format {
@@ -58,7 +58,7 @@ struct Args {
     action: Action,
     context_id: Option<String>,
     name: Option<String>,
-    /// Needed by create.
+    /// Required by create.
     system_prompt: Option<String>,
     personality: Option<String>,
     /// Default 0.7.
@@ -66,20 +66,20 @@ struct Args {
     temperature: Option<f64>,
     /// Default 1000.
     max_tokens: Option<u32>,
-    /// Default 15000: a window of 16K without room for the answer.
+    /// Default 15000: a 16K window less the answer.
     max_history_tokens: Option<u32>,
     /// Default 7; with extend, days to add.
     expiry_days: Option<u32>,
     tags: Option<Vec<String>>,
-    /// Whether its turns recall what else is known of the user; default true.
+    /// Whether its turns recall the user's other memory; default true.
     memory: Option<bool>,
-    /// Needed by create_from_preset.
+    /// Required by create_from_preset.
     preset_id: Option<String>,
     #[serde(default)]
     preset_overrides: PresetOverrides,
     /// With update and delete: only this version.
     version: Option<u64>,
-    /// With list: those with this tag.
+    /// With list: only those with this tag.
     tag: Option<String>,
     /// Default 1.
     page: Option<usize>,
@@ -89,10 +89,10 @@ struct Args {
     include_expired: bool,
     #[serde(default)]
     include_deleted: bool,
-    /// With delete: erased at once, with its conversation and backups, for good.
+    /// With delete: erase it now, with its conversation and backups.
     #[serde(default)]
     permanent: bool,
-    /// With restore: a backup of backups, as a new context; else what was deleted.
+    /// With restore: a backup from backups, as a new context; default the deleted one.
     backup_id: Option<String>,
     /// With export; default json.
     format: Option<Format>,
@@ -122,10 +122,10 @@ struct Answer {
     total_count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     backups: Option<Vec<BackupForm>>,
-    /// What an export wrote.
+    /// The exported text.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// What is to be said against its prompt, and of its expiry.
+    /// Problems of its prompt and warnings about its expiry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     message: String,
@@ -178,7 +178,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 [(&asked.system_prompt, "systemPrompt"), (&asked.personality, "personality")]
             {
                 if given.is_some() {
-                    let why = "is the preset's: change it afterwards, or use `create`";
+                    let why = "comes from the preset: change it afterwards, or use `create`";
                     return Err(Error::invalid(format!("{name}: {why}")));
                 }
             }
@@ -226,7 +226,8 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         | Action::Backups
         | Action::Export => {}
     }
-    let id = asked.context_id.ok_or_else(|| Error::invalid("contextId: this action needs it"))?;
+    let id =
+        asked.context_id.ok_or_else(|| Error::invalid("contextId: required for this action"))?;
     let id = personas.id_of(&scope, &id).await?;
     Ok(match action {
         Action::Update => {
@@ -242,7 +243,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         }
         Action::Delete if asked.permanent => {
             if asked.version.is_some() {
-                return Err(Error::invalid("version: what is erased has none: leave it out"));
+                return Err(Error::invalid("version: leave it out when erasing"));
             }
             let erased = personas.erase(&scope, id).await?;
             call.who.audit(&call.server.engine, "context.erase", id.to_string()).await;
@@ -252,7 +253,11 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         Action::Delete => {
             let gone = personas.delete(&scope, id, asked.version).await?;
             call.who.audit(&call.server.engine, "context.delete", id.to_string()).await;
-            shown(&gone, "Deleted, after a backup; `restore` brings it back until its grace ends")
+            shown(
+                &gone,
+                "Deleted, after a backup; `restore` brings it back until its grace period \
+                 ends",
+            )
         }
         Action::Extend => shown(&personas.extend(&scope, id, asked.expiry_days).await?, "Extended"),
         Action::Restore if asked.backup_id.is_some() => {

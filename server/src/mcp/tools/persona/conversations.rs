@@ -13,14 +13,15 @@ use super::{in_seeds_words, needed, page};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
-/// Messages of a page that names no size (seed 001).
+/// Default number of messages per page.
 const PAGE_SIZE: usize = 20;
 
 pub(super) fn tool() -> Tool {
     Tool::new::<Args, Answer, _>(
         ToolSet::Persona,
         "conversation-manage",
-        "List, search, tag, delete or clear the conversation of a context. What is deleted is erased.",
+        "List, search, tag, delete or clear the conversation of a context. Deleted messages are \
+         erased.",
         Effect::Removes,
         manage,
     )
@@ -44,19 +45,19 @@ struct Args {
     context_id: String,
     /// Default 1.
     page: Option<usize>,
-    /// Default 20; with search, how many are found.
+    /// Default 20; with search, most results.
     page_size: Option<usize>,
     /// Newest first; default true.
     reverse: Option<bool>,
-    /// With list: those with this tag.
+    /// With list: only those with this tag.
     tag: Option<String>,
     /// With search.
     query: Option<String>,
     /// With delete and tag.
     conversation_ids: Option<Vec<String>>,
-    /// With delete: ISO time; older ones go.
+    /// With delete: ISO time; deletes older ones.
     older_than: Option<String>,
-    /// With tag: in place of those they have.
+    /// With tag: replaces the current tags.
     tags: Option<Vec<String>>,
 }
 
@@ -128,7 +129,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         Action::Delete => {
             let deleted = match (&asked.older_than, &asked.conversation_ids) {
                 (Some(_), Some(_)) => {
-                    let one = "conversationIds: give these or olderThan, and not both";
+                    let one = "give either conversationIds or olderThan, not both";
                     return Err(Error::invalid(one));
                 }
                 (Some(before), None) => {
@@ -147,7 +148,7 @@ async fn erased(call: &Call, context: &str, deleted: u64) -> Answer {
     Answer {
         success: true,
         deleted_count: Some(deleted),
-        message: format!("Erased {deleted} messages and what was made from them"),
+        message: format!("Erased {deleted} messages and everything derived from them"),
         ..Answer::default()
     }
 }

@@ -1,4 +1,4 @@
-//! What personas, presets and conversations look like on the wire (seed 001, "Data Models").
+//! The wire types of personas, presets and conversations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub(crate) struct ContextForm {
     /// active, expiring, expired or deleted.
     status: &'static str,
     tags: Vec<String>,
-    /// Whether its turns recall what else is known of the user.
+    /// Whether its turns recall the user's other memory.
     memory: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     preset_id: Option<String>,
@@ -80,7 +80,7 @@ pub(crate) struct PresetForm {
     is_built_in: bool,
     version: u64,
     usage: UsageForm,
-    /// What is to be said against it.
+    /// Problems of its prompt.
     findings: Vec<String>,
 }
 
@@ -154,12 +154,12 @@ impl PresetForm {
     }
 }
 
-/// What is to be said against a prompt, in sentences.
+/// The problems of a prompt, in sentences.
 pub(super) fn said(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(|finding| format!("{}: {finding}", finding.code())).collect()
 }
 
-/// Settings that are said.
+/// The given settings.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SaidSettings {

@@ -1,6 +1,5 @@
-//! Personas under the names and shapes of seed 001, where one is a *context*: `context-manage`,
-//! `personality-preset-manage`, `context-chat` and `conversation-manage`. Actions that the seed plans for later
-//! (extension, restoring, search, tags, export and import) are actions of the same tools.
+//! Personas, which these tools call *contexts*: `context-manage`, `personality-preset-manage`, `context-chat` and
+//! `conversation-manage`.
 
 mod chat;
 mod contexts;
@@ -19,9 +18,9 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![contexts::tool(), presets::tool(), chat::tool(), conversations::tool()]
 }
 
-/// An argument that an action needs.
+/// An argument that an action requires.
 fn needed<T>(argument: Option<T>, name: &str, action: &str) -> Result<T> {
-    argument.ok_or_else(|| Error::invalid(format!("{name}: `{action}` needs it")))
+    argument.ok_or_else(|| Error::invalid(format!("{name}: required for `{action}`")))
 }
 
 /// A page by number.
@@ -29,7 +28,7 @@ fn page(page: Option<usize>, size: Option<usize>, usual: usize) -> Result<Slice>
     Slice::page(page.unwrap_or(1), size.unwrap_or(usual)).map_err(in_seeds_words)
 }
 
-/// An error of core that names arguments as the seed does.
+/// An error of core with the argument names of the tools.
 fn in_seeds_words(error: Error) -> Error {
     const NAMES: [(&str, &str); 9] = [
         ("system_prompt", "systemPrompt"),

@@ -13,15 +13,15 @@ use super::{in_seeds_words, needed, page};
 use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
-/// Presets of a page that names no size (seed 001).
+/// Default number of presets per page.
 const PAGE_SIZE: usize = 10;
 
 pub(super) fn tool() -> Tool {
     Tool::new::<Args, Answer, _>(
         ToolSet::Persona,
         "personality-preset-manage",
-        "Create, list, show, change and delete presets that contexts are made from. Six are built in and \
-         cannot be changed.",
+        "Create, list, show, change and delete presets for contexts. Six are built in and cannot \
+         be changed.",
         Effect::Removes,
         manage,
     )
@@ -51,7 +51,7 @@ struct Args {
     #[serde(default)]
     default_settings: SaidSettings,
     metadata: Option<Map<String, Value>>,
-    /// With update: whether contexts are made from it.
+    /// With update: whether it is active.
     is_active: Option<bool>,
     /// With update and delete: only this version.
     version: Option<u64>,
