@@ -4,7 +4,9 @@
 //! moves rows between pages: the space between a page's cell pointers and its cells keeps copies of rows
 //! that moved away, and are deleted elsewhere later. And the log holds pages as they were before.
 
-use rusqlite::{Connection, OptionalExtension};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
 use throughline_core::Result;
 
 use crate::connection::{SqliteOptions, open_unbound};
@@ -12,6 +14,8 @@ use crate::records::mapped;
 
 /// Pages that are looked at in one transaction: others write in between.
 const SLICE: i64 = 2_048;
+/// Between two tries to empty the log: a checkpoint takes about as long.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Zeroes the gaps of all pages and empties the log.
 pub(super) fn scrub(options: &SqliteOptions) -> Result<()> {
@@ -26,11 +30,24 @@ pub(super) fn scrub(options: &SqliteOptions) -> Result<()> {
             zero_gaps(&connection, from, (from + SLICE - 1).min(pages))?;
             from += SLICE;
         }
-        // Where a reader keeps the log in use, the next checkpoint overwrites it.
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).optional()?;
-        Ok(())
+        empty_log(&connection, options.busy_timeout)
     };
     mapped(work(), "purge")
+}
+
+/// Copies the log into the file and truncates it. While another checkpoint runs, such as that of a commit of
+/// the writing thread, SQLite refuses at once, whatever the busy timeout, so this tries again until then. Where
+/// a reader keeps the log in use for longer, the next checkpoint overwrites it.
+fn empty_log(connection: &Connection, timeout: Duration) -> rusqlite::Result<()> {
+    let started = Instant::now();
+    loop {
+        let is_busy: bool =
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if !is_busy || started.elapsed() >= timeout {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 fn zero_gaps(connection: &Connection, from: i64, to: i64) -> rusqlite::Result<()> {
@@ -89,7 +106,43 @@ fn gap(page: &[u8], header: usize) -> Option<std::ops::Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+
+    #[test]
+    fn empties_log_while_other_checkpoints_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("store.db");
+        let open = || {
+            let connection = Connection::open(&file).unwrap();
+            connection.busy_timeout(Duration::from_secs(5)).unwrap();
+            connection
+        };
+        let writer = open();
+        writer.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE kept (x)").unwrap();
+        let log = file.with_extension("db-wal");
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let other = open();
+                while !done.load(Ordering::Relaxed) {
+                    let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
+                    other.query_row(checkpoint, [], |_| Ok(())).unwrap();
+                }
+            });
+            let emptied = open();
+            let lengths: Vec<u64> = (0..200)
+                .map(|at| {
+                    writer.execute("INSERT INTO kept VALUES (?1)", [at]).unwrap();
+                    empty_log(&emptied, Duration::from_secs(60)).unwrap();
+                    log.metadata().unwrap().len()
+                })
+                .collect();
+            done.store(true, Ordering::Relaxed);
+            assert_eq!(lengths, vec![0; 200]);
+        });
+    }
 
     #[test]
     fn a_gap_lies_between_pointers_and_cells_of_a_tree_page_only() {
