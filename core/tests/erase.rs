@@ -12,8 +12,8 @@ use throughline_core::erase::{EraseService, FORGET_JOB, SCOPE_TAG, copy_ledger};
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::ports::{
-    Cache, Clock, DocumentRepo, Erasure, ErasureLedger, ErasureRepo, FactRepo, HeadLimits,
-    HotHeads, JobRepo, LedgerEntry, LedgerIdentity, Namespace, OutboxRepo, Recorded, ScopeEnd,
+    Cache, Clock, DocumentRepo, Erasure, ErasureLedger, ErasureRepo, FactRepo, HeadLimits, JobRepo,
+    LedgerEntry, LedgerIdentity, Namespace, OutboxRepo, Recorded, ScopeEnd, SessionCache,
     SessionHead, SessionRepo, Store, SummaryRepo, UnitKey, VectorIndex, VectorSpace, Write,
 };
 use throughline_core::session::{NewMessage, Role, SessionService};
@@ -304,7 +304,7 @@ struct Away {
 
 /// Heads that are away for the first calls.
 #[async_trait]
-impl HotHeads for Away {
+impl SessionCache for Away {
     async fn get(
         &self,
         _: &Scope,

@@ -3,6 +3,7 @@
 //! Only [`compose`] names an adapter of a store; everything else works on core's services.
 
 pub mod adapters;
+mod admission;
 pub mod cli;
 pub mod compose;
 pub mod config;
@@ -14,7 +15,6 @@ mod identity;
 pub mod import;
 pub mod mcp;
 pub mod metering;
-mod places;
 pub mod telemetry;
 pub mod wire;
 pub mod worker;

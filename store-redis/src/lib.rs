@@ -20,12 +20,12 @@
 
 mod cache;
 mod errors;
-mod heads;
 mod health;
 mod keys;
 mod link;
 mod options;
 mod rate_limiter;
+mod session_cache;
 
 pub use cache::RedisCache;
 pub use health::RedisHealth;

@@ -6,12 +6,12 @@ use std::collections::HashSet;
 use super::account::{
     AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
 };
+use super::entity_values::add_values;
 use super::header::{Header, ToolLine, full};
 use super::history::{Faded, fade, last_answer, tokens_of};
 use super::ledger::{add_facts, kept};
 use super::pack::{Pack, allot};
 use super::recall::{Candidates, RecallOptions, Recalled, select};
-use super::seen::add_values;
 use super::standing_instructions;
 use super::superseded::Superseded;
 use super::{Intent, Tier};

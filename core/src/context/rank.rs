@@ -8,9 +8,9 @@
 
 use std::borrow::Cow;
 
-use super::pages::{Pages, Scores};
 use super::question::asks_for_both_sides;
 use super::relevance::{SIGNALS, Weights};
+use super::score_accumulator::{ScoreAccumulator, Scores};
 use crate::ports::{Posting, PostingLists, UnitKey};
 use crate::text::{QUESTION_TERM, USER_TERM, asked_dates, query_terms, terms};
 
@@ -177,7 +177,7 @@ pub(super) struct Ranked {
 pub(super) struct Ranking<'b> {
     bm25: &'b Bm25,
     units: f32,
-    pages: Pages,
+    pages: ScoreAccumulator,
     /// Passages by the one speaker whom the question names.
     spoken: Vec<Posting>,
     /// Passages that ask something.
@@ -234,7 +234,7 @@ impl<'b> Ranking<'b> {
         let mut marks = lists.split_off(query.content);
         let content = lists;
         let kernel = kernel(bm25.neighbours, average);
-        let mut pages = Pages::of(&content, &kernel, average);
+        let mut pages = ScoreAccumulator::of(&content, &kernel, average);
         for list in content.iter().chain(&marks) {
             pages.learn_lengths(list);
         }

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::fact::Fact;
 use crate::ids::{MAX_NAME_BYTES, SessionId};
 use crate::ports::{
-    HeadLimits, HotHeads, Ledger, LedgerLimits, Namespace, PostingLists, SessionHead, Store,
+    HeadLimits, Ledger, LedgerLimits, Namespace, PostingLists, SessionCache, SessionHead, Store,
     TermId, Tokenizer, UnitKey, VectorHit,
 };
 use crate::scope::Scope;
@@ -134,7 +134,7 @@ pub struct ContextService {
     pub(super) store: Arc<dyn Store>,
     pub(super) tokenizer: Arc<dyn Tokenizer>,
     embeddings: Option<EmbeddingService>,
-    heads: Option<Arc<dyn HotHeads>>,
+    heads: Option<Arc<dyn SessionCache>>,
 }
 
 impl ContextService {
@@ -150,7 +150,7 @@ impl ContextService {
 
     /// The same, with the heads of sessions that are in use kept beside the store.
     #[must_use]
-    pub fn with_heads(self, heads: Option<Arc<dyn HotHeads>>) -> Self {
+    pub fn with_heads(self, heads: Option<Arc<dyn SessionCache>>) -> Self {
         Self { heads, ..self }
     }
 

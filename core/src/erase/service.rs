@@ -11,8 +11,9 @@ use crate::ids::{JobId, MemoryId, MessageId, SessionId, TenantId, UserId, VaultI
 use crate::job::{Job, NewJob, Outcome, backoff};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
-    Cache, Clock, Erased, Erasure, ErasureLedger, HotHeads, IdGen, LedgerEntry, NameHash,
-    Namespace, ScopeEnd, Store, TenantBatch, TenantWrite, UnitKey, VectorIndex, Write, WriteBatch,
+    Cache, Clock, Erased, Erasure, ErasureLedger, IdGen, LedgerEntry, NameHash, Namespace,
+    ScopeEnd, SessionCache, Store, TenantBatch, TenantWrite, UnitKey, VectorIndex, Write,
+    WriteBatch,
 };
 use crate::scope::Scope;
 use crate::session::SessionService;
@@ -47,7 +48,7 @@ pub struct EraseService {
     embeddings: Option<EmbeddingService>,
     pub(super) facts: Option<FactService>,
     index: Option<Arc<dyn VectorIndex>>,
-    heads: Option<Arc<dyn HotHeads>>,
+    heads: Option<Arc<dyn SessionCache>>,
     cache: Option<Arc<dyn Cache>>,
 }
 
@@ -77,7 +78,7 @@ impl EraseService {
     pub fn with_beside(
         self,
         index: Option<Arc<dyn VectorIndex>>,
-        heads: Option<Arc<dyn HotHeads>>,
+        heads: Option<Arc<dyn SessionCache>>,
         cache: Option<Arc<dyn Cache>>,
     ) -> Self {
         Self { index, heads, cache, ..self }

@@ -186,7 +186,7 @@ pub(super) struct Parts<'a> {
 }
 
 /// The history of a turn and what is left for recall.
-pub(super) struct Told<'a> {
+pub(super) struct PromptHistory<'a> {
     pub(super) messages: Vec<ContextMessage>,
     pub(super) shown: &'a [Message],
     pub(super) left_out: u64,
@@ -194,7 +194,11 @@ pub(super) struct Told<'a> {
 }
 
 /// Puts the summary and history of a turn in place. The summary comes where history does not show all.
-pub(super) fn tell<'a>(plan: &mut Plan, parts: &Parts<'a>, tokenizer: &dyn Tokenizer) -> Told<'a> {
+pub(super) fn tell<'a>(
+    plan: &mut Plan,
+    parts: &Parts<'a>,
+    tokenizer: &dyn Tokenizer,
+) -> PromptHistory<'a> {
     let trimmed = trim(parts.recent, plan.history);
     let left_out = parts.all.0.saturating_sub(trimmed.kept.len() as u64);
     let mut left = plan.room - trimmed.tokens;
@@ -215,7 +219,7 @@ pub(super) fn tell<'a>(plan: &mut Plan, parts: &Parts<'a>, tokenizer: &dyn Token
             .map(|message| ContextMessage { role: message.role, content: message.content.clone() }),
     );
     plan.tokens.history = trimmed.tokens;
-    Told { messages, shown: trimmed.kept, left_out, left }
+    PromptHistory { messages, shown: trimmed.kept, left_out, left }
 }
 
 /// The lines of a summary that fit, without the oldest ones.
@@ -235,7 +239,7 @@ fn summary_block(summary: &Summary, room: u32, tokenizer: &dyn Tokenizer) -> Opt
 pub(super) fn finish(
     (persona, request): (Persona, &ChatRequest),
     plan: Plan,
-    mut told: Told<'_>,
+    mut told: PromptHistory<'_>,
     (recalled, mut warnings): (String, Vec<String>),
     (turn, now, whole): (Uuid, Timestamp, u64),
     tokenizer: &dyn Tokenizer,

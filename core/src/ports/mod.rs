@@ -8,12 +8,12 @@ mod clock;
 mod counters;
 mod erasure;
 mod extract;
-mod heads;
 mod ledger;
 mod lexical;
 mod model;
 mod persona;
 mod repos;
+mod session_cache;
 mod store;
 mod tenant;
 mod tokenizer;
@@ -34,7 +34,6 @@ pub use clock::{Clock, IdGen, SecretGen};
 pub use counters::ScopeCounters;
 pub use erasure::{Erased, Erasure, ErasureRepo, ErasureState};
 pub use extract::FactExtractor;
-pub use heads::HotHeads;
 pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded, ScopeEnd};
 pub use lexical::{
     IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
@@ -46,6 +45,7 @@ pub use repos::{
     OutboxRepo, OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo,
     SummaryRepo, UsageRepo,
 };
+pub use session_cache::SessionCache;
 pub use store::{Health, Store};
 pub use tenant::{TenantBatch, TenantPrecondition, TenantRepo, TenantWrite};
 pub use tokenizer::Tokenizer;

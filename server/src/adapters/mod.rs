@@ -3,13 +3,13 @@
 mod clock;
 mod limiter;
 mod metered;
-mod patient;
 mod secrets;
+mod timeout_embedder;
 mod tokenizer;
 
 pub use clock::{Corrected, SystemClock, UuidV7};
 pub use limiter::InProcessLimiter;
 pub use metered::{metered, metered_index};
-pub use patient::Patient;
 pub use secrets::OsSecrets;
+pub use timeout_embedder::TimeoutEmbedder;
 pub use tokenizer::O200k;

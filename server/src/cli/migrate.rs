@@ -4,8 +4,8 @@ use serde::Serialize;
 use throughline_core::ports::Health;
 use throughline_core::{Error, ErrorKind, Result};
 
-use super::moving;
 use super::output::Output;
+use super::store_migration;
 use crate::compose::{self, Engine};
 use crate::config::{Config, StoreKind};
 
@@ -60,7 +60,7 @@ impl HealthJson {
 /// takes long is built here, while others work.
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
     if let (Some(from), Some(to)) = (args.from, args.to) {
-        return moving::run((from, to), config, output).await;
+        return store_migration::run((from, to), config, output).await;
     }
     let engine = match args.new_ledger {
         true => Engine::open_with_new_ledger(config).await?,

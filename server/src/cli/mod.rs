@@ -16,12 +16,12 @@ mod keys;
 mod mcp;
 mod migrate;
 mod model;
-mod moving;
 mod openapi;
 mod output;
 mod profile;
 mod serve;
 mod stop;
+mod store_migration;
 mod usage;
 mod worker;
 

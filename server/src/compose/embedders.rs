@@ -40,7 +40,7 @@ fn static_embedder(_: &Config) -> Result<Arc<dyn Embedder>> {
 fn minilm(config: &Config) -> Result<Arc<dyn Embedder>> {
     let model = throughline_provider_local::MiniLm::load(&config.minilm_path())?;
     let patience = std::time::Duration::from_millis(config.minilm.timeout_ms);
-    Ok(Arc::new(crate::adapters::Patient::new(Arc::new(model), patience)))
+    Ok(Arc::new(crate::adapters::TimeoutEmbedder::new(Arc::new(model), patience)))
 }
 
 #[cfg(not(feature = "local-model"))]

@@ -1,9 +1,7 @@
 //! Composition: the one module that names the adapters of stores.
 
 mod embedders;
-mod erasing;
-#[cfg(all(feature = "sqlite", feature = "postgres"))]
-mod moving;
+mod erasure_ledger;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "qdrant")]
@@ -12,6 +10,8 @@ mod qdrant;
 mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+mod store_migration;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use throughline_core::erase::{EraseService, Replayed, check};
 use throughline_core::fact::{FactService, Forms, Rejecting, Rejections};
 use throughline_core::persona::{PersonaLimits, PersonaPorts, PersonaService};
 use throughline_core::ports::{
-    Cache, Clock, Embedder, ErasureLedger, Health, HotHeads, IdGen, LedgerIdentity, Rate,
-    RateLimiter, SecretGen, Store, Tokenizer, VectorIndex,
+    Cache, Clock, Embedder, ErasureLedger, Health, IdGen, LedgerIdentity, Rate, RateLimiter,
+    SecretGen, SessionCache, Store, Tokenizer, VectorIndex,
 };
 use throughline_core::scope::{ProfileService, SettingsService};
 use throughline_core::session::{SessionService, ShareService};
@@ -80,7 +80,7 @@ pub struct Engine {
     /// The store itself, for operations.
     pub store: Arc<dyn Store>,
     /// The vector index and the cache, for operations.
-    pub beside: Beside,
+    pub beside: OptionalBackends,
     /// The tokenizer of budgets.
     pub tokenizer: Arc<dyn Tokenizer>,
     /// The clock.
@@ -90,17 +90,17 @@ pub struct Engine {
 }
 
 /// An embedder, and the index that keeps its vectors.
-pub type Meaning = (Arc<dyn Embedder>, Arc<dyn VectorIndex>, Placement);
+pub type SemanticIndex = (Arc<dyn Embedder>, Arc<dyn VectorIndex>, Placement);
 
 /// The optional backends of a combination.
 #[derive(Clone, Default)]
-pub struct Beside {
+pub struct OptionalBackends {
     /// A vector index on a server of its own.
     pub index: Option<Arc<dyn VectorIndex>>,
     /// A cache that replicas share.
     pub cache: Option<Arc<dyn Cache>>,
     /// Heads of sessions that are in use.
-    pub heads: Option<Arc<dyn HotHeads>>,
+    pub heads: Option<Arc<dyn SessionCache>>,
     /// A limiter that replicas share.
     pub limiter: Option<Arc<dyn RateLimiter>>,
 }
@@ -123,7 +123,7 @@ pub struct Ports {
     /// Whose ledger it is.
     pub names: LedgerIdentity,
     /// The embedder; without it, recall uses words only.
-    pub meaning: Option<Meaning>,
+    pub meaning: Option<SemanticIndex>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Ids of what is made.
@@ -143,10 +143,10 @@ pub struct Ports {
 impl Engine {
     /// Services over ports.
     #[must_use]
-    pub fn new(ports: Ports, beside: Beside) -> Self {
+    pub fn new(ports: Ports, beside: OptionalBackends) -> Self {
         let Ports { store, ledger, names, meaning, clock, ids, .. } = ports;
         let Ports { secrets, tokenizer, jobs, documents, personas, .. } = ports;
-        let Beside { index, cache, heads, limiter } = beside.clone();
+        let OptionalBackends { index, cache, heads, limiter } = beside.clone();
         let limiter =
             limiter.unwrap_or_else(|| Arc::new(InProcessLimiter::new(Arc::clone(&clock))));
         let quota = jobs.map(|rate| JobQuota { limiter: Arc::clone(&limiter), rate });
@@ -329,7 +329,7 @@ impl Engine {
         create_data_dir(&config.data_dir)?;
         let Opened { mut store, index, limiter, clock } = open_store(config, machine).await?;
         let state = store.erasure_state().await?;
-        let ledger = erasing::ledger(config, &state, how.new_ledger).await?;
+        let ledger = erasure_ledger::ledger(config, &state, how.new_ledger).await?;
         let mut beside = open_cache(config)?;
         // Redis before Postgres: it is the quicker of two that count for all replicas.
         beside.limiter = beside.limiter.or(limiter);
@@ -441,17 +441,17 @@ fn open_qdrant(_: &Config) -> Result<Arc<dyn VectorIndex>> {
 }
 
 #[cfg(feature = "redis")]
-fn open_cache(config: &Config) -> Result<Beside> {
+fn open_cache(config: &Config) -> Result<OptionalBackends> {
     match config.cache {
-        CacheKind::None => Ok(Beside::default()),
+        CacheKind::None => Ok(OptionalBackends::default()),
         CacheKind::Redis => redis::open(config),
     }
 }
 
 #[cfg(not(feature = "redis"))]
-fn open_cache(config: &Config) -> Result<Beside> {
+fn open_cache(config: &Config) -> Result<OptionalBackends> {
     match config.cache {
-        CacheKind::None => Ok(Beside::default()),
+        CacheKind::None => Ok(OptionalBackends::default()),
         CacheKind::Redis => Err(not_built("cache `redis`", "redis")),
     }
 }
@@ -472,7 +472,7 @@ pub async fn move_store(
     }
     config.require_postgres()?;
     #[cfg(all(feature = "sqlite", feature = "postgres"))]
-    return moving::sqlite_to_postgres(config, progress).await;
+    return store_migration::sqlite_to_postgres(config, progress).await;
     #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
     {
         let _ = progress;
@@ -558,7 +558,7 @@ pub async fn restore(
     #[cfg(feature = "sqlite")]
     {
         let state = sqlite::backup_state(from)?;
-        let ledger = erasing::ledger(config, &state, new_ledger).await?;
+        let ledger = erasure_ledger::ledger(config, &state, new_ledger).await?;
         if !new_ledger {
             check(&state, &ledger.identity().await?, ledger.last().await?)?;
         }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use throughline_core::Result;
 use throughline_store_redis::{RedisCache, RedisOptions};
 
-use super::Beside;
+use super::OptionalBackends;
 use crate::adapters::UuidV7;
 use crate::config::Config;
 
-pub(super) fn open(config: &Config) -> Result<Beside> {
+pub(super) fn open(config: &Config) -> Result<OptionalBackends> {
     let redis = &config.redis;
     let timeout = Duration::from_millis(redis.timeout_ms);
     let options = RedisOptions {
@@ -20,10 +20,10 @@ pub(super) fn open(config: &Config) -> Result<Beside> {
         ..RedisOptions::new(redis.url.expose())
     };
     let cache = Arc::new(RedisCache::open(options, Arc::new(UuidV7::default()))?);
-    Ok(Beside {
+    Ok(OptionalBackends {
         cache: Some(Arc::clone(&cache) as _),
         limiter: Some(Arc::clone(&cache) as _),
         heads: Some(cache),
-        ..Beside::default()
+        ..OptionalBackends::default()
     })
 }

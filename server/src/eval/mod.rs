@@ -43,7 +43,7 @@ const LARGER: [u32; 5] = [15, 20, 30, 40, 80];
 
 /// One question's outcome.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct QuestionResult {
     /// The sample's id.
     pub sample: String,
     /// The question.
@@ -77,7 +77,7 @@ pub async fn retrieval(
     config: &Config,
     progress: impl Fn(u64),
 ) -> Result<Vec<Report>> {
-    let mut asked: Vec<Vec<Asked>> = vec![Vec::new(); variants.len()];
+    let mut asked: Vec<Vec<QuestionResult>> = vec![Vec::new(); variants.len()];
     let mut done = 0;
     for sample in samples {
         let (engine, scope, _folder) = opened(sample, config).await?;
@@ -201,7 +201,7 @@ async fn ask(
     question: &Question,
     budget: u32,
     (variant, weights): (Variant, Weights),
-) -> Result<Asked> {
+) -> Result<QuestionResult> {
     let request = AssembleRequest {
         intent: Some(Intent::ContextLookup),
         token_budget: Some(budget),
@@ -225,7 +225,7 @@ async fn ask(
         }
     }
     let evidence = question.evidence.len();
-    Ok(Asked {
+    Ok(QuestionResult {
         sample: sample.id.clone(),
         question: question.clone(),
         recall: (evidence - missed.len()) as f64 / evidence.max(1) as f64,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Asked, Variant};
+use super::{QuestionResult, Variant};
 
 /// The outcome of one variant (its JSON is the contract of DESIGN, section 6).
 #[derive(Debug, Clone, Serialize)]
@@ -87,13 +87,13 @@ pub struct Worst {
 const WORST: usize = 20;
 
 impl Report {
-    pub(super) fn new(variant: Variant, budget: u32, asked: Vec<Asked>) -> Self {
-        let score = |select: &dyn Fn(&Asked) -> bool| {
+    pub(super) fn new(variant: Variant, budget: u32, asked: Vec<QuestionResult>) -> Self {
+        let score = |select: &dyn Fn(&QuestionResult) -> bool| {
             let selected: Vec<f64> =
                 asked.iter().filter(|one| select(one)).map(|one| one.recall).collect();
             Score { questions: selected.len(), evidence_recall: mean(&selected) }
         };
-        let names = |of: &dyn Fn(&Asked) -> String| {
+        let names = |of: &dyn Fn(&QuestionResult) -> String| {
             let mut names: Vec<String> = asked.iter().map(of).collect();
             names.sort_unstable();
             names.dedup();
@@ -111,11 +111,11 @@ impl Report {
         let baseline: Vec<f64> = asked.iter().map(|one| one.baseline as f64).collect();
         let mut milliseconds: Vec<f64> = asked.iter().map(|one| one.milliseconds).collect();
         milliseconds.sort_by(f64::total_cmp);
-        let mut worst: Vec<&Asked> = asked.iter().filter(|one| one.recall < 1.0).collect();
+        let mut worst: Vec<&QuestionResult> = asked.iter().filter(|one| one.recall < 1.0).collect();
         worst.sort_by(|a, b| {
             a.recall.total_cmp(&b.recall).then(b.missed.len().cmp(&a.missed.len()))
         });
-        let share = |of: &dyn Fn(&&Asked) -> bool| {
+        let share = |of: &dyn Fn(&&QuestionResult) -> bool| {
             asked.iter().filter(of).count() as f64 / asked.len().max(1) as f64
         };
         Self {

@@ -12,11 +12,11 @@ use throughline_core::{Result, Scope};
 use tokio_util::sync::CancellationToken;
 
 use super::caller::Caller;
+use crate::admission::AdmissionControl;
 use crate::compose::Engine;
 use crate::config::{Config, HttpConfig, McpConfig};
 use crate::identity::pseudonym;
 use crate::metering::UsageMeter;
-use crate::places::Places;
 
 /// The engine, and what the service knows of itself.
 #[derive(Clone)]
@@ -32,8 +32,8 @@ pub(super) struct Inner {
     pub mcp: McpConfig,
     /// Counts contexts without making them wait.
     pub usage: UsageMeter,
-    /// Places for requests.
-    pub places: Places,
+    /// AdmissionControl for requests.
+    pub places: AdmissionControl,
     /// What `/metrics` shows.
     pub metrics: PrometheusHandle,
     /// The address that it listens on.
@@ -70,7 +70,7 @@ impl App {
             config: config.http.clone(),
             mcp: config.mcp.clone(),
             usage,
-            places: Places::new(
+            places: AdmissionControl::new(
                 config.http.max_in_flight,
                 Duration::from_millis(config.http.timeout_ms),
             ),

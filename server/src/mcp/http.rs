@@ -56,7 +56,7 @@ pub(crate) fn routes(server: Server, options: Options) -> Router {
     let around = (running, server.records.clone(), server.leaving.clone());
     #[cfg(feature = "mcp-fixtures")]
     if options.fixtures {
-        let beside = fixtures::Beside::factory(server);
+        let beside = fixtures::FixtureServer::factory(server);
         return mount(beside, fixtures::Sessions::default(), config, around);
     }
     let mut sessions = LocalSessionManager::default();

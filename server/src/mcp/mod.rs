@@ -5,8 +5,7 @@
 //! and the server asks within it. rmcp speaks both; `ask` hides what differs. Who calls comes with each request over
 //! HTTP and is the configured user over standard input; a tool says which permission it needs (`tool`).
 
-mod ask;
-mod changes;
+mod elicitation;
 #[cfg(feature = "mcp-fixtures")]
 mod fixtures;
 mod http;
@@ -16,6 +15,7 @@ mod sampling;
 mod sessions;
 mod sets;
 mod stdio;
+mod subscriptions;
 mod tool;
 mod tools;
 
@@ -42,15 +42,15 @@ use throughline_core::{Error, ErrorKind, Result, Scope};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
+use crate::admission::AdmissionControl;
 use crate::compose::Engine;
 use crate::config::McpConfig;
 use crate::failure;
 use crate::identity::Identity;
 use crate::metering::UsageMeter;
-use crate::places::Places;
-use ask::{Sealed, shielded};
-use changes::{Changes, Listener, Lists, Watched};
+use elicitation::{Sealed, shielded};
 use sessions::{Records, Session};
+use subscriptions::{Changes, Listener, Lists, Watched};
 use tool::{Call, Outcome, Tool};
 
 pub(crate) use http::{Options, cors, routes};
@@ -109,7 +109,7 @@ pub(crate) struct Inner {
     /// Who calls, where the transport does not tell: the user of the process.
     local: Option<Identity>,
     /// See [`Around`].
-    places: Places,
+    places: AdmissionControl,
     /// See [`Around`].
     leaving: CancellationToken,
     /// Held while due work is done beside calls.
@@ -120,8 +120,8 @@ pub(crate) struct Inner {
 pub(crate) struct Around {
     /// The user of the process, where the transport does not tell who calls.
     pub local: Option<Scope>,
-    /// Places for calls.
-    pub places: Places,
+    /// AdmissionControl for calls.
+    pub places: AdmissionControl,
     /// Cancels waiting for a client, because it disconnected or the service stops.
     pub leaving: CancellationToken,
 }
@@ -251,7 +251,7 @@ impl Server {
         };
         match done {
             Ok(outcome) => Ok(outcome.into()),
-            Err(error) => match ask::protocol_error(&error) {
+            Err(error) => match elicitation::protocol_error(&error) {
                 Some(error) => Err(error),
                 None => Ok(refused(&error).into()),
             },
@@ -364,7 +364,7 @@ fn refused(error: &Error) -> CallToolResult {
 
 /// The error of a request other than a tool call.
 fn protocol(error: &Error) -> ErrorData {
-    if let Some(error) = ask::protocol_error(error) {
+    if let Some(error) = elicitation::protocol_error(error) {
         return error;
     }
     let data = Some(serde_json::json!({"code": error.kind().code()}));

@@ -14,8 +14,8 @@ use throughline_core::persona::{ConversationFilter, PersonaFilter, Slice};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
 use super::Server;
-use super::changes::Mark;
 use super::sets::ToolSet;
+use super::subscriptions::Mark;
 use super::tools::{ContextForm, ConversationForm, PresetForm};
 use crate::identity::Identity;
 

@@ -23,7 +23,7 @@ use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use uuid::Uuid;
 
-use super::ask::{self, ask, can_answer};
+use super::elicitation::{self, ask, can_answer};
 use super::tool::Call;
 
 /// The name of the question within a call.
@@ -57,13 +57,13 @@ impl ChatModel for ClientModel<'_> {
             }
         };
         match asked.map_err(declined)? {
-            ask::Asked::Answered(answers) => {
+            elicitation::Elicited::Answered(answers) => {
                 let answer = answers.get(ANSWER).cloned().unwrap_or_default();
                 let unread =
                     |_| Error::new(ErrorKind::Declined, "the client's answer is not a message");
                 told(serde_json::from_value(answer).map_err(unread)?)
             }
-            ask::Asked::Open(open) => {
+            elicitation::Elicited::Open(open) => {
                 *self.open.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
                 Err(Error::new(ErrorKind::Unavailable, "the client has not answered yet"))
             }
@@ -103,7 +103,7 @@ fn told(result: CreateMessageResult) -> Result<ChatAnswer> {
 }
 
 fn no_model(question: &InputRequest) -> Error {
-    let mut error = ask::missing(question);
+    let mut error = elicitation::missing(question);
     error.message = NO_MODEL.into();
     Error::new(ErrorKind::Unavailable, NO_MODEL).with_source(error)
 }

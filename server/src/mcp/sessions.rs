@@ -25,8 +25,8 @@ use throughline_core::{Error, ErrorKind, Scope};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::changes::Watched;
 use super::http::held;
+use super::subscriptions::Watched;
 use crate::identity::Identity;
 
 /// How long a session may be left alone.

@@ -7,10 +7,10 @@ use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 
 use super::{Around, Server};
+use crate::admission::AdmissionControl;
 use crate::compose::Engine;
 use crate::config::Config;
 use crate::metering::UsageMeter;
-use crate::places::Places;
 
 /// Serves the configured user over standard input and output, until the client hangs up. No worker runs: a little
 /// due work is done after calls, and what the client watches is looked at.
@@ -22,13 +22,13 @@ pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
     let leaving = CancellationToken::new();
     let around = Around {
         local: Some(config.scope()?),
-        places: Places::boundless(),
+        places: AdmissionControl::boundless(),
         leaving: leaving.clone(),
     };
     let server = Server::new(engine, usage, &config.mcp, around)?;
     #[cfg(feature = "mcp-fixtures")]
     if config.mcp.fixtures {
-        let ended = serve(super::fixtures::Beside::factory(server.clone())(), leaving).await;
+        let ended = serve(super::fixtures::FixtureServer::factory(server.clone())(), leaving).await;
         server.finish().await;
         return ended;
     }

@@ -41,7 +41,7 @@ const WITH_SCOPE: &[&str] =
     &["rejection", "idempotency", "preset_use", "job", "lex_stats", "vector_state"];
 
 /// A message that goes.
-struct Gone {
+struct Removed {
     id: MessageId,
     session_number: u32,
     seq: u64,
@@ -54,8 +54,8 @@ struct Gone {
     content: String,
 }
 
-fn read_gone(row: &PgRow) -> sqlx::Result<Gone> {
-    Ok(Gone {
+fn read_gone(row: &PgRow) -> sqlx::Result<Removed> {
+    Ok(Removed {
         id: MessageId::from_uuid(row.try_get(0)?),
         session_number: number(row.try_get(1)?)?,
         position: number(row.try_get(2)?)?,
@@ -69,7 +69,7 @@ fn read_gone(row: &PgRow) -> sqlx::Result<Gone> {
     })
 }
 
-impl Gone {
+impl Removed {
     /// What was indexed of it, under its keys.
     fn indexed(&self) -> impl Iterator<Item = (UnitKey, IndexUnit)> {
         let units = index_units(self.role, self.name.as_deref(), &self.content, self.created_at);
@@ -124,14 +124,14 @@ pub(crate) async fn erase(
         .await?;
     erased.entities = rest::entities(connection, key, &uuids).await?;
     erased.files = rest::files(connection, key, &uuids).await?;
-    let sessions: Vec<&[Gone]> =
+    let sessions: Vec<&[Removed]> =
         gone.chunk_by(|a, b| a.session_number == b.session_number).collect();
     for of_session in sessions {
         let touched = &mut erased.touched;
         erased.summaries += rest::session(connection, key, of_session, now, touched).await?;
     }
     erased.tokens = gone.iter().map(|message| u64::from(message.tokens)).sum();
-    let of_messages = gone.iter().flat_map(Gone::indexed).collect();
+    let of_messages = gone.iter().flat_map(Removed::indexed).collect();
     for (namespace, units) in [(Namespace::Message, of_messages), (Namespace::Fact, of_facts)] {
         lexical::remove(connection, key, namespace, &units).await?;
         let keys: Vec<UnitKey> = units.iter().map(|(key, _)| *key).collect();
@@ -154,7 +154,11 @@ pub(crate) async fn erase(
     Ok(erased)
 }
 
-async fn messages(connection: &mut Timed, key: Uuid, erasure: &Erasure) -> sqlx::Result<Vec<Gone>> {
+async fn messages(
+    connection: &mut Timed,
+    key: Uuid,
+    erasure: &Erasure,
+) -> sqlx::Result<Vec<Removed>> {
     const COLUMNS: &str =
         "SELECT id, session_number, position, units, tokens, created_at, role, name, content, seq
          FROM message WHERE scope = $1 AND";

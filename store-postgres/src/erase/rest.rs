@@ -6,7 +6,7 @@ use throughline_core::ports::Erased;
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
 
-use super::{Gone, named};
+use super::{Removed, named};
 use crate::personas;
 use crate::records::{bounded, stored_wrongly};
 use crate::timed::Timed;
@@ -62,7 +62,7 @@ pub(super) async fn files(connection: &mut Timed, scope: Uuid, gone: &[Uuid]) ->
 pub(super) async fn session(
     connection: &mut Timed,
     scope: Uuid,
-    gone: &[Gone],
+    gone: &[Removed],
     now: Timestamp,
     touched: &mut Vec<SessionId>,
 ) -> sqlx::Result<u64> {

@@ -39,7 +39,7 @@ const WITH_SCOPE: &[&str] =
     &["job", "lex_stats", "vector_state", "rejection", "idempotency", "preset_use"];
 
 /// A message that goes.
-struct Gone {
+struct Removed {
     rowid: i64,
     id: MessageId,
     session_number: u32,
@@ -56,8 +56,8 @@ struct Gone {
 const GONE_COLUMNS: &str =
     "rowid, id, session_number, position, units, tokens, created_at, role, name, content, seq";
 
-fn read_gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
-    Ok(Gone {
+fn read_gone(row: &Row<'_>) -> rusqlite::Result<Removed> {
+    Ok(Removed {
         rowid: row.get(0)?,
         id: row.get::<_, Id>(1)?.into(),
         session_number: row.get(2)?,
@@ -72,7 +72,7 @@ fn read_gone(row: &Row<'_>) -> rusqlite::Result<Gone> {
     })
 }
 
-impl Gone {
+impl Removed {
     /// What was indexed of it, under its keys.
     fn indexed(&self) -> Vec<(UnitKey, IndexUnit)> {
         let units = index_units(self.role, self.name.as_deref(), &self.content, self.created_at);
@@ -175,7 +175,7 @@ fn messages(
     connection: &Connection,
     scope_id: i64,
     erasure: &Erasure,
-) -> rusqlite::Result<Vec<Gone>> {
+) -> rusqlite::Result<Vec<Removed>> {
     let select = |clause: &str| {
         connection.prepare_cached(&format!(
             "SELECT {GONE_COLUMNS} FROM message WHERE scope_id = ?1 AND {clause}
@@ -223,7 +223,7 @@ fn told(connection: &Connection, scope_id: i64, through: u64) -> rusqlite::Resul
 }
 
 /// Messages in order of their sessions, one session at a time.
-fn by_session(gone: &[Gone]) -> impl Iterator<Item = &[Gone]> {
+fn by_session(gone: &[Removed]) -> impl Iterator<Item = &[Removed]> {
     gone.chunk_by(|a, b| a.session_number == b.session_number)
 }
 

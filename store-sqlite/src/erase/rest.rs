@@ -7,7 +7,7 @@ use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::ports::Erased;
 use throughline_core::time::Timestamp;
 
-use super::Gone;
+use super::Removed;
 use crate::personas;
 use crate::records::{At, Id, stored_wrongly};
 
@@ -49,7 +49,7 @@ pub(super) fn entities(
 pub(super) fn files(
     connection: &Connection,
     scope_id: i64,
-    gone: &[Gone],
+    gone: &[Removed],
 ) -> rusqlite::Result<u64> {
     let mut of_message = connection
         .prepare_cached("DELETE FROM file_ref WHERE scope_id = ?1 AND message_id = ?2")?;
@@ -66,7 +66,7 @@ pub(super) fn files(
 pub(super) fn session(
     connection: &Connection,
     scope_id: i64,
-    gone: &[Gone],
+    gone: &[Removed],
     now: Timestamp,
     touched: &mut Vec<SessionId>,
 ) -> rusqlite::Result<u64> {

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Asked, List, Paging};
+use super::{List, ListQuery, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Repeat};
@@ -259,7 +259,7 @@ async fn remember(
 async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
-    asked: Asked,
+    asked: ListQuery,
 ) -> Result<Json<List<FactJson>>, Failure> {
     let page = app.engine.facts.list(&caller.scope()?, &asked.page).await?;
     Ok(Json(asked.list(page, FactJson::of)))

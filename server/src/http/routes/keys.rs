@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Asked, List, Paging};
+use super::{List, ListQuery, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Admin, Caller, Known};
 use crate::http::extract::{Body, Named, Repeat};
@@ -318,7 +318,7 @@ async fn create(
 async fn list(
     State(app): State<App>,
     caller: Caller<Admin>,
-    asked: Asked,
+    asked: ListQuery,
 ) -> Result<Json<List<KeyJson>>, Failure> {
     let page = app.engine.access.list(&caller.principal.tenant, &asked.page).await?;
     Ok(Json(asked.list(page, KeyJson::of)))
@@ -408,7 +408,7 @@ async fn whoami(caller: Caller<Known>) -> Json<WhoAmI> {
 async fn audit(
     State(app): State<App>,
     caller: Caller<Admin>,
-    asked: Asked,
+    asked: ListQuery,
 ) -> Result<Json<List<AuditJson>>, Failure> {
     let page = app.engine.store.audit(&caller.principal.tenant, &asked.page).await?;
     Ok(Json(asked.list(page, AuditJson::of)))

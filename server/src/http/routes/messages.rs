@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::sessions::ErasedJson;
-use super::{Asked, List, Paging, cooked, raw};
+use super::{List, ListQuery, Paging, cooked, raw};
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat, objects};
@@ -270,7 +270,7 @@ async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
     Named(id): Named<String>,
-    asked: Asked,
+    asked: ListQuery,
 ) -> Result<Json<List<MessageJson>>, Failure> {
     let thread = Thread::to_read(&app.engine, &caller, &id).await?;
     let page = app.engine.sessions.messages(&thread.scope, &thread.session, &asked.page).await?;

@@ -65,12 +65,12 @@ impl Paging {
 }
 
 /// The part of a list that is asked for.
-pub(super) struct Asked {
+pub(super) struct ListQuery {
     page: PageRequest,
     cursors: Cursors,
 }
 
-impl FromRequestParts<App> for Asked {
+impl FromRequestParts<App> for ListQuery {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
@@ -82,7 +82,7 @@ impl FromRequestParts<App> for Asked {
     }
 }
 
-impl Asked {
+impl ListQuery {
     /// The page that was found.
     fn list<D, T>(&self, found: Page<D>, form: impl FnMut(D) -> T) -> List<T> {
         let Page { items, next_cursor } = found.sealed(|position| self.cursors.seal(position));

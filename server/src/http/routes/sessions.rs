@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Asked, List, Paging};
+use super::{List, ListQuery, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Repeat};
@@ -178,7 +178,7 @@ async fn open(
 async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
-    asked: Asked,
+    asked: ListQuery,
 ) -> Result<Json<List<SessionJson>>, Failure> {
     let page = app.engine.sessions.list(&caller.scope()?, &asked.page).await?;
     Ok(Json(asked.list(page, |session| SessionJson::of(&session, None))))

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Asked, List, Paging};
+use super::{List, ListQuery, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named};
@@ -146,7 +146,7 @@ async fn unshare(
 async fn shared(
     State(app): State<App>,
     caller: Caller<Read>,
-    asked: Asked,
+    asked: ListQuery,
 ) -> Result<Json<List<ShareJson>>, Failure> {
     let scope = caller.scope()?;
     let page = app.engine.shares.with_user(&scope.tenant, &scope.user, &asked.page).await?;

@@ -13,7 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::sessions::ErasedJson;
-use super::{Asked, List, Paging};
+use super::{List, ListQuery, Paging};
 use crate::http::app::App;
 use crate::http::caller::{Admin, Caller, Read};
 use crate::http::extract::{Named, Params};
@@ -155,7 +155,7 @@ async fn usage(
 async fn jobs(
     State(app): State<App>,
     caller: Caller<Read>,
-    asked: Asked,
+    asked: ListQuery,
 ) -> Result<Json<List<JobJson>>, Failure> {
     let page = app.engine.store.jobs(&caller.scope()?, &asked.page).await?;
     Ok(Json(asked.list(page, JobJson::of)))

@@ -9,11 +9,11 @@ use throughline_testkit::FakeClock;
 use throughline_testkit::memory::MemoryCache;
 
 use super::*;
+use crate::admission::AdmissionControl;
 use crate::compose::Engine;
 use crate::config::{Config, EmbedderKind, McpConfig};
 use crate::mcp::{Around, Options, Server, ToolSet, routes};
 use crate::metering::UsageMeter;
-use crate::places::Places;
 
 /// A cache that can be away.
 struct Remote {
@@ -284,7 +284,7 @@ impl Served {
         let usage = UsageMeter::new(&engine).await.unwrap();
         let leaving = CancellationToken::new();
         let local = Some(Scope::new("acme", "ana", None).unwrap());
-        let around = Around { local, places: Places::boundless(), leaving };
+        let around = Around { local, places: AdmissionControl::boundless(), leaving };
         let server = Server::new(engine, usage, &config.mcp, around).unwrap();
         let identity = server.local.clone().unwrap();
         let options = Options {

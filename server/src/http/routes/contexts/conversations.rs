@@ -76,7 +76,7 @@ struct Which {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Gone {
+struct RemovedMessages {
     /// Ids, separated by commas.
     #[param(min_length = 36)]
     ids: Option<String>,
@@ -172,14 +172,14 @@ async fn list(
     path = "/v1/contexts/{id}/conversations",
     operation_id = "delete_conversations",
     tag = "contexts",
-    params(("id" = String, Path, format = "uuid", description = "The context"), Gone),
+    params(("id" = String, Path, format = "uuid", description = "The context"), RemovedMessages),
     responses((status = 200, body = GoneJson, description = "What was removed"))
 )]
 async fn delete(
     State(app): State<App>,
     caller: Caller<Write>,
     Named(id): Named<String>,
-    Params(gone): Params<Gone>,
+    Params(gone): Params<RemovedMessages>,
 ) -> Result<Json<GoneJson>, Failure> {
     let (scope, personas) = (caller.scope()?, &app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;

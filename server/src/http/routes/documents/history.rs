@@ -17,7 +17,7 @@ use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Named, Params};
 use crate::http::problem::Failure;
-use crate::http::routes::{Asked, List, Paging};
+use crate::http::routes::{List, ListQuery, Paging};
 
 pub(super) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show)).routes(routes!(compare))
@@ -42,7 +42,7 @@ async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
     Named(of): Named<OfMemory>,
-    asked: Asked,
+    asked: ListQuery,
 ) -> Result<Json<List<SnapshotInfoJson>>, Failure> {
     let (vault, memory) = of.ids()?;
     let scope = caller.scope()?;

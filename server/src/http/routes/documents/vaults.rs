@@ -16,7 +16,7 @@ use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Named, Params};
 use crate::http::problem::Failure;
-use crate::http::routes::{Asked, List, Paging};
+use crate::http::routes::{List, ListQuery, Paging};
 
 /// Passages of a search that names no limit.
 const DEFAULT_FOUND: usize = 10;
@@ -89,7 +89,7 @@ impl From<Memory> for MemoryJson {
 async fn list(
     State(app): State<App>,
     caller: Caller<Read>,
-    asked: Asked,
+    asked: ListQuery,
 ) -> Result<Json<List<VaultJson>>, Failure> {
     let found = app.engine.documents.vaults(&caller.scope()?, &asked.page).await?;
     Ok(Json(asked.list(found, VaultJson::from)))
@@ -110,7 +110,7 @@ async fn memories(
     State(app): State<App>,
     caller: Caller<Read>,
     Named(vault): Named<String>,
-    asked: Asked,
+    asked: ListQuery,
 ) -> Result<Json<List<MemoryJson>>, Failure> {
     let vault = VaultId::new(vault)?;
     let found = app.engine.documents.memories(&caller.scope()?, &vault, &asked.page).await?;

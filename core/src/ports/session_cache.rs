@@ -11,7 +11,7 @@ use crate::scope::Scope;
 /// that version from the store, so that a head is the right one or none, whatever was written, lost or
 /// restored meanwhile. To a caller an error is a miss.
 #[async_trait]
-pub trait HotHeads: Send + Sync {
+pub trait SessionCache: Send + Sync {
     /// The head that was kept of exactly this scope, session, version and these limits.
     async fn get(
         &self,

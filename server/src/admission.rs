@@ -1,4 +1,4 @@
-//! Places for requests: so many are at work, as many again wait for a place, and more are turned away at once.
+//! AdmissionControl for requests: so many are at work, as many again wait for a place, and more are turned away at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tracing::Instrument;
 
 /// The places of a service, whatever the interface.
 #[derive(Clone)]
-pub(crate) struct Places {
+pub(crate) struct AdmissionControl {
     at_work: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     limit: Duration,
@@ -19,7 +19,7 @@ pub(crate) struct Places {
     begun: TaskTracker,
 }
 
-impl Places {
+impl AdmissionControl {
     /// `most` at work, each for no longer than the limit, its wait included.
     pub(crate) fn new(most: usize, limit: Duration) -> Self {
         Self {
@@ -134,7 +134,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_seen_through_needs_nobody_who_waits() {
         for leaves in [true, false] {
-            let places = Places::new(1, LIMIT);
+            let places = AdmissionControl::new(1, LIMIT);
             let (go, done, work) = work();
             let mut call = Box::pin(places.see_through(work));
             if leaves {
@@ -157,7 +157,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_only_reads_ends_with_its_caller() {
-        let places = Places::new(1, LIMIT);
+        let places = AdmissionControl::new(1, LIMIT);
         let (go, _, work) = work();
         let told = places.work(work).await.unwrap_err();
         assert!(told.message().contains("timed out"), "{told}");
@@ -167,7 +167,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_finds_no_place_does_not_begin() {
-        let places = Places::new(1, LIMIT);
+        let places = AdmissionControl::new(1, LIMIT);
         let (go, _, first) = work();
         let (_second_go, second_done, second) = work();
         let mut held = Box::pin(places.see_through(first));
@@ -178,12 +178,12 @@ mod tests {
         go.send(()).unwrap();
         drop(held);
         places.finish().await;
-        assert_eq!(Places::boundless().see_through(async { 7 }).await.unwrap(), 7);
+        assert_eq!(AdmissionControl::boundless().see_through(async { 7 }).await.unwrap(), 7);
     }
 
     #[tokio::test]
     async fn a_call_that_panics_is_told_so() {
-        let places = Places::boundless();
+        let places = AdmissionControl::boundless();
         let told: Result<()> = places.see_through(async { panic!("on purpose") }).await;
         assert_eq!(told.unwrap_err().kind(), ErrorKind::Internal);
         places.finish().await;
@@ -191,11 +191,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_may_come_again_waits_for_no_place() {
-        let places = Places::new(1, Duration::from_secs(60));
+        let places = AdmissionControl::new(1, Duration::from_secs(60));
         assert_eq!(places.spare(async { 7 }).await.unwrap(), Some(7));
         let within = async { places.spare(async { 7 }).await.unwrap() };
         assert_eq!(places.work(within).await.unwrap(), None);
-        let never = Places::new(1, Duration::ZERO).spare(std::future::pending::<()>()).await;
+        let never =
+            AdmissionControl::new(1, Duration::ZERO).spare(std::future::pending::<()>()).await;
         assert_eq!(never.unwrap_err().kind(), ErrorKind::Unavailable);
     }
 }

@@ -18,7 +18,7 @@ pub(super) async fn sqlite_to_postgres(
     bring_up_to_date(config).await?;
     let source = sqlite::archive(config)?;
     let target = postgres::store(config).await?;
-    let ledger = erasing::on_server(config, true).await?;
+    let ledger = erasure_ledger::on_server(config, true).await?;
     let erasures = copy_ledger(&*sqlite::ledger(config)?, &*ledger).await?;
     let mut tell = |step: MoveProgress| progress(step.done, step.total);
     let moved = move_all(&source, &target, &mut tell).await?;

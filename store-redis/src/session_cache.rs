@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use throughline_core::entity::Entity;
 use throughline_core::ids::{EntityId, ExternalId, MessageId, SessionId, SummaryId};
-use throughline_core::ports::{Cache, HeadLimits, HotHeads, SessionHead};
+use throughline_core::ports::{Cache, HeadLimits, SessionCache, SessionHead};
 use throughline_core::session::{Cuts, Message, Session};
 use throughline_core::summary::{Summary, SummaryLine};
 use throughline_core::time::Timestamp;
@@ -31,7 +31,7 @@ fn key(session: &SessionId, version: u64, limits: HeadLimits) -> String {
 }
 
 #[async_trait]
-impl HotHeads for RedisCache {
+impl SessionCache for RedisCache {
     async fn get(
         &self,
         scope: &Scope,

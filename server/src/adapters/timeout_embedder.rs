@@ -11,12 +11,12 @@ use throughline_core::{Error, ErrorKind, Result};
 ///
 /// A question is one text and gets `patience`; batches come from jobs and may take longer in
 /// proportion.
-pub struct Patient {
+pub struct TimeoutEmbedder {
     inner: Arc<dyn Embedder>,
     patience: Duration,
 }
 
-impl Patient {
+impl TimeoutEmbedder {
     /// `inner`, with `patience` for each text.
     #[must_use]
     pub fn new(inner: Arc<dyn Embedder>, patience: Duration) -> Self {
@@ -25,7 +25,7 @@ impl Patient {
 }
 
 #[async_trait]
-impl Embedder for Patient {
+impl Embedder for TimeoutEmbedder {
     fn space(&self) -> &VectorSpace {
         self.inner.space()
     }
@@ -76,7 +76,7 @@ mod tests {
     #[tokio::test]
     async fn what_never_answers_is_not_waited_for() {
         let silent = Silent(VectorSpace { id: "silent".to_owned(), dimensions: 2 });
-        let patient = Patient::new(Arc::new(silent), Duration::from_millis(5));
+        let patient = TimeoutEmbedder::new(Arc::new(silent), Duration::from_millis(5));
         let error = patient.embed(&["anyone?", "hello?"]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(error.message().contains("`silent` did not answer within 10 ms"), "{error}");

@@ -1,6 +1,6 @@
 //! A sparse array over passages, the accumulator of ranking.
 //!
-//! Pages of 32 neighbouring passages lie in order of key. Pages that follow each other in a session
+//! ScoreAccumulator of 32 neighbouring passages lie in order of key. ScoreAccumulator that follow each other in a session
 //! lie next to each other, so that a window is a slice; between others lies a margin that no window
 //! reaches over. Inner loops run over slices, so that the compiler can make vectors of them.
 
@@ -13,7 +13,7 @@ use crate::ports::{Posting, UnitKey};
 const PAGE: u64 = 32;
 
 /// Scores and lengths of every passage that a question touches.
-pub(super) struct Pages {
+pub(super) struct ScoreAccumulator {
     layout: Layout,
     /// Scores of windows.
     scores: Vec<f32>,
@@ -39,7 +39,7 @@ struct Layout {
     slots: usize,
 }
 
-impl Pages {
+impl ScoreAccumulator {
     /// Room for every passage that a posting touches or is a neighbour of.
     pub(super) fn of(lists: &[Vec<Posting>], neighbours: &[f32], average: f32) -> Self {
         let layout = Layout::of(lists, neighbours.len());

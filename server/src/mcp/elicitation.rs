@@ -43,7 +43,7 @@ pub(super) async fn shielded<T>(
 }
 
 /// The outcome of a question.
-pub(super) enum Asked {
+pub(super) enum Elicited {
     /// Each question has an answer of the right shape.
     Answered(InputResponses),
     /// These are open: the call ends with an `InputRequiredResult`.
@@ -85,7 +85,7 @@ pub(super) async fn ask(
     questions: InputRequests,
     given: Option<&InputResponses>,
     patience: Duration,
-) -> Result<Asked, ErrorData> {
+) -> Result<Elicited, ErrorData> {
     for question in questions.values() {
         require(context, question)?;
     }
@@ -101,7 +101,7 @@ pub(super) async fn ask(
 }
 
 /// The answers that were given, or the questions that are still open.
-fn match_answers(questions: InputRequests, given: Option<&InputResponses>) -> Asked {
+fn match_answers(questions: InputRequests, given: Option<&InputResponses>) -> Elicited {
     let mut answers = InputResponses::new();
     let mut open = InputRequests::new();
     for (key, question) in questions {
@@ -114,14 +114,14 @@ fn match_answers(questions: InputRequests, given: Option<&InputResponses>) -> As
             }
         }
     }
-    if open.is_empty() { Asked::Answered(answers) } else { Asked::Open(open) }
+    if open.is_empty() { Elicited::Answered(answers) } else { Elicited::Open(open) }
 }
 
 async fn ask_in_session(
     context: &RequestContext<RoleServer>,
     questions: InputRequests,
     patience: Duration,
-) -> Result<Asked, ErrorData> {
+) -> Result<Elicited, ErrorData> {
     let mut answers = InputResponses::new();
     for (key, question) in questions {
         let answer = send(context, question.clone(), patience).await?;
@@ -133,7 +133,7 @@ async fn ask_in_session(
         }
         answers.insert(key, answer);
     }
-    Ok(Asked::Answered(answers))
+    Ok(Elicited::Answered(answers))
 }
 
 /// Sends one question over the session and waits: no longer than the patience, nor than the call lasts.
