@@ -14,8 +14,8 @@ use crate::services::Lease;
 const LIVE: &str = "live-tests";
 
 /// The tests that this feature adds: those of the adapters of servers, and of engines on them.
-const LIVE_TESTS: &str = "(package(throughline-store-postgres) | package(throughline-store-qdrant) \
-    | package(throughline-store-redis) | test(/^(clocks|combinations|erasing|http::live|kills|mcp::live|moving|replicas)::/))";
+const LIVE_TESTS: &str = "((package(/^throughline-store-(postgres|qdrant|redis)$/) & kind(test) - \
+    binary(away)) | test(/^(clocks|combinations|erasing|http::live|kills|limits::live|mcp::live|moving|replicas)::/))";
 /// Modules of these tests that take too long for every change.
 const FULL_TESTS: &str = "test(/(^|::)full::/)";
 
@@ -43,18 +43,18 @@ enum Runner {
 struct Live {
     features: Vec<String>,
     variables: Vec<(String, String)>,
-    /// Which tests, where the runner can choose: all if it says none.
+    /// Which tests nextest runs; all where there is none.
     filter: Option<String>,
+    /// Whether documentation tests run as well.
+    doc: bool,
 }
 
 impl Live {
-    fn apply(&self, mut command: Command) -> Command {
+    fn apply(&self, mut command: Command, runner: Runner) -> Command {
         if !self.features.is_empty() {
             command.arg("--features").arg(self.features.join(","));
         }
-        if let Some(filter) = &self.filter
-            && has_cargo_command("nextest")
-        {
+        if let (Some(filter), Runner::Nextest) = (&self.filter, runner) {
             command.args(["--filterset", filter]);
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -62,32 +62,38 @@ impl Live {
     }
 }
 
-/// Runs the tests that need nothing but this repository.
+/// Runs the tests that need nothing but this repository. Where nextest can leave the live tests out, they are
+/// compiled as well: lints and live tests then need no other build.
 pub(crate) fn run() -> Result<bool> {
     println!("Runs every test of the workspace; none needs a network, a service or a key.");
-    run_with(&Live::default())
+    let mut live = Live { doc: true, ..Live::default() };
+    if has_cargo_command("nextest") {
+        live.features = live_features(&cargo_metadata()?);
+        live.filter = Some(format!("not ({LIVE_TESTS})"));
+    }
+    run_with(&live)
 }
 
 /// Runs these and the live tests, against servers that are brought up where none are.
 pub(crate) fn run_all() -> Result<bool> {
     println!("Runs every test of the workspace, the live ones too: servers are started for them.");
-    run_live(None, &[])
+    run_live(None, &[], true)
 }
 
 /// Runs the live tests after the others have been run.
 pub(crate) fn run_live_alone(breadth: Option<Breadth>) -> Result<bool> {
     match breadth {
-        None => run_live(Some(format!("{LIVE_TESTS} - {FULL_TESTS}")), &[]),
-        Some(Breadth::Full) => run_live(Some(LIVE_TESTS.to_owned()), &[WRITERS]),
+        None => run_live(Some(format!("{LIVE_TESTS} - {FULL_TESTS}")), &[], false),
+        Some(Breadth::Full) => run_live(Some(LIVE_TESTS.to_owned()), &[WRITERS], false),
     }
 }
 
-fn run_live(filter: Option<String>, more: &[(&str, &str)]) -> Result<bool> {
+fn run_live(filter: Option<String>, more: &[(&str, &str)], doc: bool) -> Result<bool> {
     let features = live_features(&cargo_metadata()?);
     let mut servers = Lease::take()?;
     let mut variables = std::mem::take(&mut servers.variables);
     variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-    run_with(&Live { features, variables, filter })
+    run_with(&Live { features, variables, filter, doc })
 }
 
 /// The feature of each crate that has live tests, as cargo's command line names it.
@@ -114,7 +120,7 @@ fn run_with(live: &Live) -> Result<bool> {
             (cargo(["test", "--workspace", "--doc", "--no-fail-fast"]), Runner::Libtest),
         ]
         .into_iter()
-        .filter(|(_, runner)| live.filter.is_none() || matches!(runner, Runner::Nextest))
+        .filter(|(_, runner)| live.doc || matches!(runner, Runner::Nextest))
         .collect()
     } else {
         println!("cargo-nextest is not installed; `cargo test` runs the same tests.\n");
@@ -123,7 +129,7 @@ fn run_with(live: &Live) -> Result<bool> {
     let mut tally = Tally::default();
     let mut content = true;
     for (command, runner) in runs {
-        let (ok, text) = succeeds_captured(&mut live.apply(command))?;
+        let (ok, text) = succeeds_captured(&mut live.apply(command, runner))?;
         content &= ok;
         tally.add(&text, runner);
         if !ok && tally == Tally::default() {
@@ -266,13 +272,17 @@ test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; 
         let live = Live {
             features: vec!["a/live-tests".to_owned(), "b/live-tests".to_owned()],
             variables: vec![("URL".to_owned(), "x".to_owned())],
-            filter: None,
+            filter: Some("all()".to_owned()),
+            doc: true,
         };
-        let command = live.apply(Command::new("cargo"));
+        let command = live.apply(Command::new("cargo"), Runner::Libtest);
         let arguments: Vec<_> = command.get_args().collect();
         assert_eq!(arguments, ["--features", "a/live-tests,b/live-tests"]);
         assert_eq!(command.get_envs().count(), 1);
-        assert_eq!(Live::default().apply(Command::new("cargo")).get_args().count(), 0);
+        assert_eq!(
+            Live::default().apply(Command::new("cargo"), Runner::Libtest).get_args().count(),
+            0
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The facts ledger (seed 002, 3.1): nuggets of at most 500 characters that a user stated.
+//! The facts ledger: what a user stated, in sentences of at most 500 characters.
 //!
 //! A fact with a *slot* (subject and attribute) holds one current value: a later statement of the
 //! same slot with another value supersedes it, an equal one strengthens it. Nothing else is ever
@@ -28,10 +28,10 @@ pub(crate) use resolve::place;
 pub use resolve::{Known, Said, resolve};
 pub use service::{Correction, FactService, Rejecting, Remember};
 
-/// Longest fact, in characters (seed 002, 3.1).
+/// Longest fact, in characters: a sentence. What is longer is recalled as the message that it is.
 pub const MAX_FACT_CHARS: usize = 500;
 
-/// What sort of nugget it is (seed 002, 3.1).
+/// The kind of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FactKind {
     /// Something was settled.
@@ -162,7 +162,7 @@ pub struct Reference {
     pub noun: Option<String>,
 }
 
-/// A nugget ready to be written.
+/// A fact ready to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewFact {
     /// Our id, unless the fact only strengthens one that is there.

@@ -11,8 +11,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::cooked;
+use super::entities::EntityJson;
+use super::files::FileJson;
 use super::messages::MessageJson;
-use super::tracked::{EntityJson, FileJson, SummaryJson};
+use super::summaries::SummaryJson;
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Body, Named, Params};

@@ -6,7 +6,9 @@
 pub(super) mod assemble;
 pub(super) mod contexts;
 pub(super) mod documents;
+pub(super) mod entities;
 pub(super) mod facts;
+pub(super) mod files;
 pub(super) mod keys;
 pub(super) mod messages;
 pub(super) mod operations;
@@ -15,7 +17,7 @@ pub(super) mod profile;
 pub(super) mod sessions;
 pub(super) mod settings;
 pub(super) mod shares;
-pub(super) mod tracked;
+pub(super) mod summaries;
 pub(super) mod users;
 
 use axum::extract::{FromRequestParts, MatchedPath};
@@ -33,6 +35,29 @@ use super::problem::Failure;
 
 /// Items of a page that names no limit.
 const DEFAULT_LIMIT: usize = 50;
+
+/// Items of a list that has no pages, where no limit is named, and the most.
+const MOST_ITEMS: usize = 500;
+
+/// How many items of a list that has no pages.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Limit {
+    /// Most items, 1 to 500; default 500.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+}
+
+impl Limit {
+    fn get(&self) -> Result<usize> {
+        let limit = self.limit.unwrap_or(MOST_ITEMS);
+        if (1..=MOST_ITEMS).contains(&limit) {
+            return Ok(limit);
+        }
+        Err(Error::invalid(format!("limit must be 1 to {MOST_ITEMS}")))
+    }
+}
 
 /// Which part of a list.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -1,118 +1,25 @@
-//! Entities, summaries and file references of a session.
+//! References of a session to files.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline_core::entity::Entity;
 use throughline_core::ids::MessageId;
 use throughline_core::session::{FileKind, FileRef, NewFileRef};
-use throughline_core::summary::Summary;
-use throughline_core::{Error, Result};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{List, cooked, raw};
+use super::{Limit, List, cooked, raw};
 use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
 use crate::http::problem::Failure;
 use crate::identity::thread::Thread;
 
-/// Items where no limit is named, and the most.
-const MOST: usize = 500;
-
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(entities))
-        .routes(routes!(summaries))
-        .routes(routes!(refer, files))
-}
-
-/// How many.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Limit {
-    /// Most items, 1 to 500; default 500.
-    #[param(minimum = 1, maximum = 500)]
-    limit: Option<usize>,
-}
-
-impl Limit {
-    fn get(&self) -> Result<usize> {
-        let limit = self.limit.unwrap_or(MOST);
-        if (1..=MOST).contains(&limit) {
-            return Ok(limit);
-        }
-        Err(Error::invalid(format!("limit must be 1 to {MOST}")))
-    }
-}
-
-/// A typed value found in a session.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({
-    "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c12", "type": "date", "value": "21 May",
-    "sources": ["msg:0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11"], "last_at": "2026-03-02T09:14:00Z"
-}))]
-pub(crate) struct EntityJson {
-    id: String,
-    /// `address`, `name`, `date`, `project`, `email`, `url`, `id`, `money` or `phone`.
-    r#type: &'static str,
-    value: String,
-    /// The latest messages that contain it.
-    sources: Vec<String>,
-    #[schema(format = DateTime)]
-    last_at: String,
-}
-
-impl EntityJson {
-    pub(super) fn of(entity: Entity) -> Self {
-        Self {
-            id: entity.id.to_string(),
-            r#type: entity.kind.as_str(),
-            value: entity.value,
-            sources: entity.sources.iter().map(|id| format!("msg:{id}")).collect(),
-            last_at: entity.last_at.to_rfc3339(),
-        }
-    }
-}
-
-/// A version of a session's summary.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({
-    "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c13", "version": 1, "message_count": 20,
-    "from": "2026-03-02T09:14:00Z", "to": "2026-03-02T10:02:00Z", "token_count": 96,
-    "text": "user: The Alfred cutover moved to 21 May."
-}))]
-pub(crate) struct SummaryJson {
-    id: String,
-    /// 1 for the first; each version is built on the one before.
-    version: u64,
-    /// Messages covered, from the session's first one.
-    message_count: u64,
-    #[schema(format = DateTime)]
-    from: String,
-    #[schema(format = DateTime)]
-    to: String,
-    token_count: u32,
-    text: String,
-}
-
-impl SummaryJson {
-    pub(super) fn of(summary: &Summary) -> Self {
-        Self {
-            id: summary.id.to_string(),
-            version: summary.version,
-            message_count: summary.covered,
-            from: summary.from_at.to_rfc3339(),
-            to: summary.to_at.to_rfc3339(),
-            token_count: summary.tokens,
-            text: summary.text(),
-        }
-    }
+    OpenApiRouter::new().routes(routes!(refer, files))
 }
 
 /// The location of a file.
@@ -202,50 +109,6 @@ impl FileJson {
             created_at: file.created_at.to_rfc3339(),
         }
     }
-}
-
-/// List the entities of a session
-///
-/// The most recently seen first.
-#[utoipa::path(
-    get,
-    path = "/v1/sessions/{id}/entities",
-    operation_id = "list_entities",
-    tag = "sessions",
-    params(("id" = String, Path, description = "The session"), Limit),
-    responses((status = 200, body = List<EntityJson>, description = "Entities"))
-)]
-async fn entities(
-    State(app): State<App>,
-    caller: Caller<Read>,
-    Named(id): Named<String>,
-    Params(limit): Params<Limit>,
-) -> Result<Json<List<EntityJson>>, Failure> {
-    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
-    let sessions = &app.engine.sessions;
-    let found = sessions.entities(&thread.scope, &thread.session, limit.get()?).await?;
-    Ok(Json(List { items: found.into_iter().map(EntityJson::of).collect(), next_cursor: None }))
-}
-
-/// List the summaries of a session
-///
-/// All versions, the oldest first.
-#[utoipa::path(
-    get,
-    path = "/v1/sessions/{id}/summaries",
-    operation_id = "list_summaries",
-    tag = "sessions",
-    params(("id" = String, Path, description = "The session")),
-    responses((status = 200, body = List<SummaryJson>, description = "Summaries"))
-)]
-async fn summaries(
-    State(app): State<App>,
-    caller: Caller<Read>,
-    Named(id): Named<String>,
-) -> Result<Json<List<SummaryJson>>, Failure> {
-    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
-    let found = app.engine.sessions.summaries(&thread.scope, &thread.session).await?;
-    Ok(Json(List { items: found.iter().map(SummaryJson::of).collect(), next_cursor: None }))
 }
 
 /// Refer to a file
