@@ -263,14 +263,14 @@ async fn messages_at(
     .await?;
     let mut found: Vec<(UnitKey, Arc<Message>)> = Vec::with_capacity(rows.len());
     for row in &rows {
-        let nth: usize = number(row.try_get::<i64, _>(14)? - 1)?;
+        let nth: usize = number(row.try_get::<i64, _>(15)? - 1)?;
         let Some(key) = keys.get(nth) else { continue };
         let shared = found.last().filter(|(_, last)| last.holds(*key)).map(|(_, m)| Arc::clone(m));
         let message = match shared {
             Some(message) => message,
             None => {
                 let session =
-                    SessionId::new(row.try_get::<String, _>(13)?).map_err(stored_wrongly)?;
+                    SessionId::new(row.try_get::<String, _>(14)?).map_err(stored_wrongly)?;
                 Arc::new(read_message(row, &session)?)
             }
         };

@@ -67,7 +67,7 @@ async fn what_is_said_later_counts_whatever_the_clocks_of_the_machines_show() {
     say(&fast, &scope, "I moved to Berlin.").await;
     say(&slow, &scope, "I moved to Oslo.").await;
     let facts = fast.facts.list(&scope, &PageRequest::first(50).unwrap()).await.unwrap().items;
-    let lives = facts.iter().filter(|fact| fact.attribute.as_deref() == Some("lives_in"));
+    let lives = facts.iter().filter(|fact| fact.attribute.as_deref() == Some("home"));
     let (holds, gone): (Vec<_>, Vec<_>) = lives.partition(|fact| fact.status == FactStatus::Active);
     let values = |facts: &[&throughline_core::fact::Fact]| {
         facts.iter().map(|fact| fact.value.clone().unwrap_or_default()).collect::<Vec<_>>()

@@ -250,12 +250,12 @@ fn an_index_that_lost_or_kept_too_much_is_mended() {
     let other = Throughline::new();
     other.file(
         "one.jsonl",
-        r#"{"role": "assistant", "session": "a", "content": "A tortoise lives in the garden."}"#,
+        r#"{"role": "assistant", "session": "a", "content": "The kitten that you adopted sleeps in the garden."}"#,
     );
     anew.json(&other, "ours", &["import", "one.jsonl"]);
     let worked = anew.json(&other, "ours", &["worker", "--once", "--reconcile"]);
     assert_eq!(worked["reconciled"]["read_anew"], 1, "{worked}");
-    assert!(anew.shown(&other, "ours", "Do they own any pets?").contains("tortoise"));
+    assert!(anew.shown(&other, "ours", "Do they own any pets?").contains("garden"));
 }
 
 /// How many jobs of all scopes ended so.

@@ -40,7 +40,7 @@ fn conversation() -> String {
             "role": "user",
             "session": session,
             "external_id": format!("m{n}"),
-            "content": format!("I live in {word}{n}. Mail {word}@example.org about the harbor of {word}."),
+            "content": format!("My email is {word}{n}@example.org. I live at the harbor of {word}."),
         })
         .to_string()
     };

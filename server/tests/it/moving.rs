@@ -256,7 +256,7 @@ fn a_move_that_is_cut_off_goes_on() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let proxy = runtime.block_on(async { Proxy::start(server) });
     let through = settings(Some(proxy.address()));
-    for bytes in [20_000, 200_000] {
+    for bytes in [20_000, 120_000] {
         proxy.set(Fault::CutAfter(bytes));
         throughline.fails(&with(&MOVE, &through), 7);
         assert_eq!(proxy.fault(), Fault::Pass, "it was cut");
