@@ -5,7 +5,7 @@ use throughline_core::archive::{MoveProgress, Moved, move_all};
 use throughline_core::erase::copy_ledger;
 use throughline_core::ports::ErasureRepo;
 
-use super::{Engine, erasing, must_exist, postgres, sqlite};
+use super::{Engine, erasure_ledger, must_exist, postgres, sqlite};
 use crate::config::{CacheKind, Config, EmbedderKind, StoreKind, VectorIndexKind};
 
 /// From the file of the data directory to the database of `postgres.url`. The ledger of erasures moves
