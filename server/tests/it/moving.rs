@@ -245,7 +245,7 @@ async fn keys_settings_grants_and_answers_work_after_a_move() {
 
     // The log has a refusal more by now: what is in use is not overwritten.
     let said = throughline.fails(&with(&MOVE, &direct), 5);
-    assert!(said.contains("tenant `moving-control`"), "{said}");
+    assert!(said.contains("data of `moving-control`"), "{said}");
 }
 
 #[test]
