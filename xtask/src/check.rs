@@ -15,15 +15,7 @@ use crate::proc::{cargo, cargo_metadata, has_cargo_command, human, output, root,
 pub(crate) fn run(since: Option<&str>) -> Result<bool> {
     let started = Instant::now();
     let files = changed_files(since)?;
-    let crates = match changed_crates(&cargo_metadata()?, root(), &files) {
-        Changed::Crates(crates) => crates,
-        Changed::Everything => {
-            println!(
-                "The workspace's manifest changed: that concerns every crate. `cargo xtask ci` checks all."
-            );
-            return Ok(false);
-        }
-    };
+    let crates = changed_crates(&cargo_metadata()?, root(), &files);
     println!("{} changed: {}", counted(files.len(), "file"), named(&crates));
     let ok = steps(&crates)
         .into_iter()
@@ -71,32 +63,23 @@ fn git(args: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(listed.split_terminator('\0').map(PathBuf::from).collect())
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Changed {
-    Crates(Vec<String>),
-    /// The manifest or the lock file of the workspace.
-    Everything,
-}
-
-/// The crates of files, by `cargo metadata`; a file outside of every crate is of none.
-fn changed_crates(metadata: &Value, root: &Path, files: &[PathBuf]) -> Changed {
+/// The crates of files, by `cargo metadata`: all of them where the manifest or the lock file of the workspace
+/// changed. A file outside of every crate is of none.
+fn changed_crates(metadata: &Value, root: &Path, files: &[PathBuf]) -> Vec<String> {
     let of_all = [Path::new("Cargo.toml"), Path::new("Cargo.lock")];
-    if files.iter().any(|file| of_all.contains(&file.as_path())) {
-        return Changed::Everything;
-    }
+    let all = files.iter().any(|file| of_all.contains(&file.as_path()));
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
-    let folder =
-        |package: &Value| Some(Path::new(package["manifest_path"].as_str()?).parent()?.to_owned());
-    let mut crates: Vec<String> = packages
-        .iter()
-        .filter(|package| {
-            folder(package)
-                .is_some_and(|folder| files.iter().any(|file| root.join(file).starts_with(&folder)))
+    let has_changed = |package: &&Value| {
+        let manifest = package["manifest_path"].as_str().map(Path::new);
+        manifest.and_then(Path::parent).is_some_and(|folder| {
+            all || files.iter().any(|file| root.join(file).starts_with(folder))
         })
-        .filter_map(|package| package["name"].as_str().map(str::to_owned))
-        .collect();
+    };
+    let changed = packages.iter().filter(has_changed);
+    let mut crates: Vec<String> =
+        changed.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect();
     crates.sort_unstable();
-    Changed::Crates(crates)
+    crates
 }
 
 fn counted(count: usize, what: &str) -> String {
@@ -124,12 +107,10 @@ mod tests {
             let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
             changed_crates(&metadata, Path::new("/r"), &files)
         };
-        let crates =
-            |names: &[&str]| Changed::Crates(names.iter().map(|&n| n.to_owned()).collect());
-        assert_eq!(of(&[]), crates(&[]));
-        assert_eq!(of(&["docs/a.md", "store/src/lib.rs"]), crates(&["a-store"]));
-        assert_eq!(of(&["core/src/b.rs", "store-other/x"]), crates(&["a-core", "a-store-other"]));
-        assert_eq!(of(&["core/src/b.rs", "Cargo.lock"]), Changed::Everything);
+        assert!(of(&[]).is_empty());
+        assert_eq!(of(&["docs/a.md", "store/src/lib.rs"]), ["a-store"]);
+        assert_eq!(of(&["core/src/b.rs", "store-other/x"]), ["a-core", "a-store-other"]);
+        assert_eq!(of(&["core/src/b.rs", "Cargo.lock"]), ["a-core", "a-store", "a-store-other"]);
     }
 
     #[test]
