@@ -27,8 +27,8 @@ use throughline_core::context::AssembleRequest;
 use throughline_core::ids::SessionId;
 use throughline_core::ports::{Namespace, UnitKey};
 use throughline_core::session::NewMessage;
-use throughline_server::compose::Engine;
-use throughline_server::config::{Config, Layers};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::{Config, Layers};
 
 use support::{BATCH, Quantiles, SESSION, append, ask, fill_scope, write};
 

@@ -7,7 +7,7 @@ use throughline_core::fact::{FactKind, Remember};
 use throughline_core::ids::ExternalId;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
-use throughline_server::import::read_bytes;
+use throughline_engine::import::read_bytes;
 
 /// Distinct words.
 const VOCABULARY: usize = 40_000;

@@ -14,8 +14,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Executor};
 use throughline_core::Scope;
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::session::NewMessage;
-use throughline_server::compose::{Engine, build_deferred, move_store};
-use throughline_server::config::{Config, Layers, StoreKind};
+use throughline_engine::compose::{Engine, build_deferred, move_store};
+use throughline_engine::config::{Config, Layers, StoreKind};
 
 use crate::corpus::Corpus;
 use crate::support::{Quantiles, ask, fill_scope, write};

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use throughline_core::session::NewMessage;
-use throughline_server::compose::Engine;
-use throughline_server::config::Layers;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Layers;
 
 use super::{Combination, other, scopes};
 use crate::corpus::Corpus;

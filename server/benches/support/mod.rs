@@ -7,7 +7,7 @@ use throughline_core::Scope;
 use throughline_core::context::{AssembleRequest, Intent};
 use throughline_core::ids::SessionId;
 use throughline_core::session::NewMessage;
-use throughline_server::compose::Engine;
+use throughline_engine::compose::Engine;
 
 use crate::corpus::Corpus;
 

@@ -2,15 +2,14 @@
 
 use std::io::Read;
 
-use throughline_core::context::{AssembleRequest, AssembledContext, Intent, Tier};
-use throughline_core::ids::SessionId;
-use throughline_core::ports::{Precondition, Write, WriteBatch};
-use throughline_core::usage::{UsageCounters, UsageDay};
+use throughline_core::context::{AssembledContext, Intent, Tier};
 use throughline_core::{Error, Result};
+use throughline_engine::app::{App, Turn};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::identity::Identity;
+use throughline_engine::terminal::{Output, grouped, saved, table};
 
-use super::output::{Output, grouped, saved, table};
-use crate::compose::Engine;
-use crate::config::Config;
 use crate::wire::AssembledContextJson;
 
 #[derive(Debug, clap::Args)]
@@ -42,31 +41,25 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         }
         turn => turn.to_owned(),
     };
-    let scope = config.scope()?;
-    let request = AssembleRequest {
+    let caller = Identity::local(config.scope()?);
+    let turn = Turn {
+        user_turn: turn,
         intent: args.intent.as_deref().map(str::parse::<Intent>).transpose()?,
         tier: args.tier.as_deref().map(str::parse::<Tier>).transpose()?,
         token_budget: args.budget,
-        ..AssembleRequest::new(SessionId::new(&args.session)?, turn)
+        ..Turn::default()
     };
-    let engine = Engine::open(config).await?;
-    if let Some(embeddings) = &engine.embeddings {
+    let app = App::new(Engine::open(config).await?).await?;
+    if let Some(embeddings) = &app.engine.embeddings {
         // Texts that cannot be indexed now are indexed later; until then words find them.
-        if let Err(error) = embeddings.catch_up_if_instant(&scope).await {
+        if let Err(error) = embeddings.catch_up_if_instant(&caller.scope()?).await {
             tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
         }
     }
-    let erasures = engine.store.erasures(&scope).await?;
-    let context = engine.contexts.assemble(&scope, &request).await?;
-    let now = engine.clock.now();
-    let spent = UsageCounters::of_context(&context);
-    let mut batch = WriteBatch::new(scope, now).with(Write::AddUsage(UsageDay::of(now), spent));
-    batch.preconditions.extend(erasures.map(Precondition::IfErasures));
+    let context = app.assemble(&caller, &args.session, turn).await?;
     // The context is ready; that it cannot be counted (a writer holds the store, the user was erased) does
     // not take it.
-    if let Err(error) = engine.store.apply(batch).await {
-        tracing::warn!(code = error.kind().code(), "the usage of this context was not counted");
-    }
+    app.meter.write().await;
     output.result(&AssembledContextJson::from(context.clone()), || human(&context))
 }
 

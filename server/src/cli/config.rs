@@ -1,9 +1,8 @@
 //! `throughline config`.
 
 use throughline_core::Result;
-
-use super::output::{Output, table};
-use crate::config::{self, Layers};
+use throughline_engine::config::{self, Layers};
+use throughline_engine::terminal::{Output, table};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {

@@ -8,12 +8,12 @@ use throughline_core::ids::{ExternalId, SessionId};
 use throughline_core::session::Role;
 use throughline_core::text::clip;
 use throughline_core::{Error, Result, Scope};
-
-use super::output::{Output, grouped, saved, table};
-use crate::compose::Engine;
-use crate::config::Config;
-use crate::eval::shows;
-use crate::import::{ImportFile, ImportSession, Reading, Sample, import, read_bytes, read_file};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::import::{
+    ImportFile, ImportSession, Reading, Sample, import, read_bytes, read_file, shows,
+};
+use throughline_engine::terminal::{Output, grouped, saved, table};
 
 /// The sample that ships with the program: nine weeks of one person and her assistant.
 const SAMPLE: &[u8] = include_bytes!("../../assets/demo-conversation.json");

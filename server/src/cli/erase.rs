@@ -2,14 +2,14 @@
 
 use clap::Subcommand;
 use serde::Serialize;
-use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::ports::Erased;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
-
-use super::output::{Output, grouped};
-use crate::compose::Engine;
-use crate::config::Config;
+use throughline_engine::app::{App, WhichMessages};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::identity::Identity;
+use throughline_engine::terminal::{Output, grouped};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -68,36 +68,28 @@ impl From<&Erased> for ErasedJson {
 }
 
 pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> Result<()> {
-    let scope = config.scope()?;
+    let caller = Identity::local(config.scope()?);
+    let open = async || App::new(Engine::open_existing(config).await?).await;
     let erased = match command {
         Command::Message { session, before: Some(before), .. } => {
-            let session = SessionId::new(session.as_str())?;
-            let before = Timestamp::parse(before)?;
-            let erase = Engine::open_existing(config).await?.erase;
-            erase.messages_before(&scope, &session, before).await?
+            let which = WhichMessages::Before(Timestamp::parse(before)?);
+            open().await?.erase_messages(&caller, session, which).await?
         }
         Command::Message { session, ids, .. } => {
-            let session = SessionId::new(session.as_str())?;
-            let ids: Vec<MessageId> = ids
-                .iter()
-                .map(|id| id.strip_prefix("msg:").unwrap_or(id).parse())
-                .collect::<Result<_>>()?;
-            let erase = Engine::open_existing(config).await?.erase;
-            erase.messages(&scope, &session, &ids).await?
+            let ids = ids.iter().map(|id| id.strip_prefix("msg:").unwrap_or(id).parse());
+            let which = WhichMessages::Ids(ids.collect::<Result<_>>()?);
+            open().await?.erase_messages(&caller, session, which).await?
         }
-        Command::Session { session } => {
-            let session = SessionId::new(session.as_str())?;
-            Engine::open_existing(config).await?.erase.session(&scope, &session).await?
-        }
+        Command::Session { session } => open().await?.erase_session(&caller, session).await?,
         Command::User { yes } => {
+            let user = caller.scope()?.user;
             if !yes {
                 return Err(Error::invalid(format!(
-                    "this erases everything of user `{}`, in every workspace, and cannot be \
-                     undone: pass --yes to confirm",
-                    scope.user
+                    "this erases everything of user `{user}`, in every workspace, and cannot be \
+                     undone: pass --yes to confirm"
                 )));
             }
-            Engine::open_existing(config).await?.erase.user(&scope.tenant, &scope.user).await?
+            open().await?.erase_user(&caller, &user).await?
         }
     };
     output.result(&ErasedJson::from(&erased), || told(&erased))

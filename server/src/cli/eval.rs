@@ -1,158 +1,39 @@
-//! `throughline eval`.
+//! `throughline eval`: the evaluation is a program of its own, so that what serves users carries none of it.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::process::{Command, ExitCode};
 
-use serde::Serialize;
-use throughline_core::context::Weights;
-use throughline_core::{Error, Result};
+use throughline_core::Error;
+use throughline_engine::terminal::{self, Options, Output};
 
-use super::eval_sets::{FactsArgs, InstructionsArgs};
-use super::output::{Output, grouped, percent, table};
-use crate::config::Config;
-use crate::eval::{Matrix, Report, Variant, matrix, retrieval};
-use crate::import::{Reading, Sample, read_file};
-
-#[derive(Debug, clap::Subcommand)]
-pub(super) enum Command {
-    /// Measure which share of the evidence of questions reaches their contexts
-    Retrieval(Args),
-    /// Compare extracted facts with labelled ones
-    Facts(FactsArgs),
-    /// Check that valid instructions and facts reach later contexts, and outdated ones do not
-    Instructions(InstructionsArgs),
-}
+const PROGRAM: &str = "throughline-eval";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A file of samples: `[{sample_id, sessions, qa}]`; with several files, the ranking is tested
-    /// on each after learning from the others
-    #[arg(long, required = true)]
-    data: Vec<PathBuf>,
-    /// Token budget of each context
-    #[arg(long, default_value_t = 3_000)]
-    budget: u32,
-    /// Skip the ablation, which is five times as fast
-    #[arg(long)]
-    no_ablation: bool,
+    /// What `throughline-eval` takes: `eval --help` shows it
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
-/// The report of what is shipped, with the ablation beside it.
-#[derive(Serialize)]
-struct Evaluation<'r> {
-    #[serde(flatten)]
-    shipped: &'r Report,
-    ablation: &'r [Report],
-}
-
-pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
-    let mut sets = Vec::new();
-    for path in &args.data {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        sets.push((name, samples(path)?));
-    }
-    match sets.as_slice() {
-        [(_, samples)] => run_one(samples, args, config, output).await,
-        sets => {
-            let bar = output.progress(0, "learning");
-            let found =
-                matrix(sets, args.budget, config, |set| bar.set_message(set.to_owned())).await?;
-            bar.finish_and_clear();
-            output.result(&found, || human_matrix(&found))
-        }
-    }
-}
-
-/// The samples of a file that has questions with evidence.
-fn samples(path: &Path) -> Result<Vec<Sample>> {
-    let samples = read_file(path, &Reading::default())?.samples;
-    let has_evidence = |sample: &Sample| sample.questions.iter().any(|q| !q.evidence.is_empty());
-    if samples.iter().any(has_evidence) {
-        return Ok(samples);
-    }
-    Err(Error::invalid(format!(
-        "{} has no questions with evidence: see docs/EVALUATION.md for the format",
-        path.display()
-    )))
-}
-
-async fn run_one(samples: &[Sample], args: &Args, config: &Config, output: &Output) -> Result<()> {
-    let asked: usize = samples
-        .iter()
-        .flat_map(|sample| &sample.questions)
-        .filter(|question| !question.evidence.is_empty())
-        .count();
-    let variants =
-        if args.no_ablation { &Variant::ALL[Variant::ALL.len() - 1..] } else { &Variant::ALL[..] };
-    let bar = output.progress((asked * variants.len()) as u64, "asking");
-    let reports = retrieval(samples, args.budget, variants, Weights::SHIPPED, config, |done| {
-        bar.set_position(done);
-    })
-    .await?;
-    bar.finish_and_clear();
-    let Some((shipped, ablation)) = reports.split_last() else {
-        return Err(Error::internal("an evaluation without a report"));
+/// Runs the program beside this one, or the one on the path, and ends as it does.
+pub(super) fn run(args: &Args, options: &Options) -> ExitCode {
+    let beside = std::env::current_exe()
+        .ok()
+        .map(|here| here.with_file_name(format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX)));
+    let program = match beside {
+        Some(beside) if beside.is_file() => beside,
+        _ => PROGRAM.into(),
     };
-    output.result(&Evaluation { shipped, ablation }, || human(shipped, &reports))
-}
-
-fn human_matrix(matrix: &Matrix) -> String {
-    let heading = ["set", "questions", "plain", "shipped", "learnt", "learnt without it"];
-    let rows = matrix.sets.iter().map(|set| {
-        let mut row = vec![set.set.clone(), set.questions.to_string()];
-        row.extend([set.plain, set.shipped, set.learnt, set.learnt_without].map(percent));
-        row
-    });
-    let weights = Weights::NAMES.iter().map(|name| {
-        let of = |table: &BTreeMap<&'static str, f32>| {
-            table.get(name).map_or(String::new(), |weight| format!("{weight:.2}"))
-        };
-        vec![(*name).to_owned(), of(&matrix.shipped), of(&matrix.learnt)]
-    });
-    format!(
-        "evidence recall at {} tokens, by where the weights of the ranking are from\n{}\n{}",
-        grouped(matrix.budget.into()),
-        table(&heading, rows),
-        table(&["weight", "shipped", "learnt"], weights),
-    )
-}
-
-fn human(shipped: &Report, reports: &[Report]) -> String {
-    let categories: Vec<&String> = shipped.by_category.keys().collect();
-    let mut heading = vec!["variant", "all", "without adversarial"];
-    heading.extend(categories.iter().map(|name| name.as_str()));
-    heading.push("tokens");
-    let rows = reports.iter().map(|report| {
-        let mut row = vec![
-            report.variant.to_owned(),
-            percent(report.evidence_recall),
-            percent(report.evidence_recall_without_adversarial),
-        ];
-        row.extend(categories.iter().map(|name| {
-            report
-                .by_category
-                .get(*name)
-                .map_or(String::new(), |score| percent(score.evidence_recall))
-        }));
-        row.push(format!("{:.0}", report.tokens.mean));
-        row
-    });
-    let tokens = &shipped.tokens;
-    format!(
-        "evidence recall at {} tokens, {} questions\n{}\n\
-         all evidence shown: {} · nothing recalled: {} · most tokens: {} of {} · saved against the whole history \
-         ({} tokens): {}\nassembly: p50 {:.2} ms, p90 {:.2} ms, p99 {:.2} ms",
-        grouped(tokens.budget.into()),
-        shipped.questions,
-        table(&heading, rows),
-        percent(shipped.all_evidence),
-        percent(shipped.false_empty),
-        grouped(tokens.max.into()),
-        grouped(tokens.budget.into()),
-        grouped(tokens.baseline_mean as u64),
-        percent(tokens.saved),
-        shipped.assembly_ms.p50,
-        shipped.assembly_ms.p90,
-        shipped.assembly_ms.p99,
-    )
+    match Command::new(program).args(options.arguments()).args(&args.arguments).status() {
+        Ok(status) => {
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            code.map_or(ExitCode::FAILURE, ExitCode::from)
+        }
+        Err(error) => terminal::run(Output::new(options.json), || {
+            Err(Error::not_found(format!(
+                "{PROGRAM} cannot be started ({error}): build it with `cargo build --release -p {PROGRAM}`, \
+                 and keep it beside `throughline` or on the path"
+            )))
+        }),
+    }
 }

@@ -9,13 +9,13 @@ use tempfile::NamedTempFile;
 use throughline_core::ids::SessionId;
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::{Error, ErrorKind, Result, Scope};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::export::MessageLine;
+use throughline_engine::terminal::{Output, grouped};
 
 use super::facts::FactJson;
-use super::output::{Output, grouped};
 use super::profile::ProfileJson;
-use crate::compose::Engine;
-use crate::config::Config;
-use crate::export::MessageLine;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -4,10 +4,9 @@ use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::fact::Fact;
 use throughline_core::page::PageRequest;
-
-use super::output::{Output, table};
-use crate::compose::Engine;
-use crate::config::Config;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::terminal::{Output, table};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -7,14 +7,13 @@ use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::ids::SessionId;
 use throughline_core::ports::Clock;
-
-use super::output::{Output, grouped};
-use crate::adapters::SystemClock;
-use crate::compose::Engine;
-use crate::config::Config;
-use crate::import::{
+use throughline_engine::adapters::SystemClock;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::import::{
     Format, ImportFile, ImportReport, Reading, Skipped, files_in, import, read_file,
 };
+use throughline_engine::terminal::{Output, grouped};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use throughline_core::{Error, ErrorKind, Result};
-
-use super::output::Output;
-use crate::config::{DEFAULT_FILE, ENV_PREFIX, Layers};
-use crate::mcp::ToolSet;
+use throughline_engine::config::ToolSet;
+use throughline_engine::config::{DEFAULT_FILE, ENV_PREFIX, Layers};
+use throughline_engine::terminal::Output;
 
 /// The name of the server in the client's configuration.
 const NAME: &str = "throughline";

@@ -10,10 +10,9 @@ use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::ports::Rate;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
-
-use super::output::{Output, table};
-use crate::compose::Engine;
-use crate::config::Config;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::terminal::{Output, table};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

@@ -1,11 +1,12 @@
 //! `throughline mcp`.
 
 use throughline_core::Result;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::config::ToolSet;
 
 use super::install;
-use crate::compose::Engine;
-use crate::config::Config;
-use crate::mcp::{ToolSet, serve_stdio};
+use crate::mcp::serve_stdio;
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use throughline_core::ports::Health;
 use throughline_core::{Error, ErrorKind, Result};
+use throughline_engine::compose::{self, Engine};
+use throughline_engine::config::{Config, StoreKind};
+use throughline_engine::terminal::Output;
 
-use super::output::Output;
 use super::store_migration;
-use crate::compose::{self, Engine};
-use crate::config::{Config, StoreKind};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -7,7 +7,6 @@ mod demo;
 mod doctor;
 mod erase;
 mod eval;
-mod eval_sets;
 mod export;
 mod facts;
 mod import;
@@ -17,7 +16,6 @@ mod mcp;
 mod migrate;
 mod model;
 mod openapi;
-mod output;
 mod profile;
 mod serve;
 mod stop;
@@ -25,15 +23,13 @@ mod store_migration;
 mod usage;
 mod worker;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use throughline_core::{Error, ErrorKind, Result};
-
-use crate::config::{Config, Layers};
-use crate::telemetry;
-use output::Output;
+use throughline_core::Result;
+use throughline_engine::config::Config;
+use throughline_engine::telemetry;
+use throughline_engine::terminal::{self, EXIT_CODES, Options, Output};
 
 /// Stores the conversations of an agent and assembles for every turn the smallest context that
 /// still gives the right answer, within a hard token budget.
@@ -41,30 +37,9 @@ use output::Output;
 #[command(name = "throughline", version, after_help = EXIT_CODES)]
 struct Cli {
     #[command(flatten)]
-    global: Global,
+    options: Options,
     #[command(subcommand)]
     command: Command,
-}
-
-const EXIT_CODES: &str = "\
-Exit codes: 0 done · 1 internal error · 2 usage · 3 invalid input · 4 not found · 5 conflict · \
-6 budget too small · 7 unavailable, try again · 8 read-only · 9 disk full · 10 newer schema · \
-11 damaged · 12 unauthenticated · 13 forbidden · 14 rate limited, try again later";
-
-#[derive(Debug, clap::Args)]
-struct Global {
-    /// Configuration file [default: throughline.toml, if there is one]
-    #[arg(long, global = true, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Directory of the embedded store
-    #[arg(long, global = true, value_name = "DIR")]
-    data_dir: Option<PathBuf>,
-    /// Any other setting; repeatable
-    #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = key_value)]
-    settings: Vec<(String, String)>,
-    /// Print JSON on standard output
-    #[arg(long, global = true)]
-    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -84,9 +59,9 @@ enum Command {
     Export(export::Args),
     /// Assemble the context of one turn
     Assemble(assemble::Args),
-    /// Measure quality on a file of labelled conversations
-    #[command(subcommand)]
-    Eval(eval::Command),
+    /// Measure quality on labelled conversations, with `throughline-eval`
+    #[command(disable_help_flag = true)]
+    Eval(eval::Args),
     /// Show or change the rules and the profile card of the user
     #[command(subcommand)]
     Profile(profile::Command),
@@ -117,57 +92,24 @@ enum Command {
     Config(config::Command),
 }
 
-fn key_value(text: &str) -> std::result::Result<(String, String), String> {
-    text.split_once('=')
-        .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
-        .ok_or_else(|| "must be KEY=VALUE, such as sqlite.readers=8".to_owned())
-}
-
 /// Runs the command line of the process.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let output = Output::new(cli.global.json);
-    match run(cli, &output) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            output.error(&error);
-            ExitCode::from(exit_code(error.kind()))
-        }
+    if let Command::Eval(args) = &cli.command {
+        return eval::run(args, &cli.options);
     }
-}
-
-/// The one table from kinds of errors to exit codes.
-fn exit_code(kind: ErrorKind) -> u8 {
-    match kind {
-        ErrorKind::InvalidInput => 3,
-        ErrorKind::NotFound => 4,
-        ErrorKind::Conflict => 5,
-        ErrorKind::BudgetTooSmall => 6,
-        ErrorKind::Unavailable => 7,
-        ErrorKind::ReadOnly => 8,
-        ErrorKind::StorageFull => 9,
-        ErrorKind::SchemaTooNew => 10,
-        ErrorKind::Corrupt => 11,
-        ErrorKind::Unauthenticated => 12,
-        ErrorKind::Forbidden => 13,
-        ErrorKind::RateLimited => 14,
-        ErrorKind::PreconditionFailed => 15,
-        _ => 1,
-    }
+    let output = Output::new(cli.options.json);
+    terminal::run(output, || run(cli, &output))
 }
 
 fn run(cli: Cli, output: &Output) -> Result<()> {
-    let mut flags = cli.global.settings;
-    if let Some(data_dir) = &cli.global.data_dir {
-        flags.push(("data_dir".to_owned(), data_dir.display().to_string()));
-    }
-    if let Command::Serve(serve::Args { listen: Some(listen), .. }) = &cli.command {
-        flags.push(("listen".to_owned(), listen.clone()));
-    }
-    if let Command::Worker(worker::Args { listen: Some(listen), .. }) = &cli.command {
-        flags.push(("jobs.listen".to_owned(), listen.clone()));
-    }
-    let layers = Layers { file: cli.global.config, flags };
+    let listen = match &cli.command {
+        Command::Serve(serve::Args { listen: Some(listen), .. }) => Some(("listen", listen)),
+        Command::Worker(worker::Args { listen: Some(listen), .. }) => Some(("jobs.listen", listen)),
+        _ => None,
+    };
+    let listen = listen.map(|(key, address)| (key.to_owned(), address.clone()));
+    let layers = cli.options.layers(listen);
     if let Command::Config(command) = &cli.command {
         return config::run(command, &layers, output);
     }
@@ -186,7 +128,7 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
     let config = with_fixtures(config, &cli.command);
     // Outlives the runtime, so that what its tasks end with is sent, too.
     let _telemetry = telemetry::start(&config)?;
-    runtime()?.block_on(dispatch(cli.command, &config, output))
+    terminal::runtime()?.block_on(dispatch(cli.command, &config, output))
 }
 
 /// With the fixtures of the conformance suite, where a flag asks for them.
@@ -200,13 +142,6 @@ fn with_fixtures(mut config: Config, command: &Command) -> Config {
     config
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::internal("the runtime cannot start its threads").with_source(error))
-}
-
 async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<()> {
     match command {
         Command::Serve(_) => serve::run(config, output).await,
@@ -216,11 +151,6 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Import(args) => import::run(&args, config, output).await,
         Command::Export(args) => export::run(&args, config, output).await,
         Command::Assemble(args) => assemble::run(&args, config, output).await,
-        Command::Eval(eval::Command::Retrieval(args)) => eval::run(&args, config, output).await,
-        Command::Eval(eval::Command::Facts(args)) => eval_sets::run_facts(&args, output),
-        Command::Eval(eval::Command::Instructions(args)) => {
-            eval_sets::run_instructions(&args, output).await
-        }
         Command::Profile(command) => profile::run(&command, config, output).await,
         Command::Facts(args) => facts::run(&args, config, output).await,
         Command::Usage(args) => usage::run(&args, config, output).await,
@@ -231,7 +161,7 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Restore(args) => backup::restore(&args, config, output).await,
         Command::Migrate(args) => migrate::run(&args, config, output).await,
         // Answered before the configuration was loaded.
-        Command::Config(_) | Command::Doctor(_) | Command::Openapi(_) => Ok(()),
+        Command::Config(_) | Command::Doctor(_) | Command::Eval(_) | Command::Openapi(_) => Ok(()),
     }
 }
 

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use throughline_core::Result;
-
-use super::output::Output;
-use crate::compose;
-use crate::config::Config;
+use throughline_engine::compose;
+use throughline_engine::config::Config;
+use throughline_engine::terminal::Output;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {

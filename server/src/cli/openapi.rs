@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use throughline_core::{Error, ErrorKind, Result};
+use throughline_engine::terminal::Output;
 
-use super::output::Output;
 use crate::http;
 
 #[derive(Debug, clap::Args)]

@@ -3,10 +3,9 @@
 use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::scope::{Profile, ProfileChange};
-
-use super::output::Output;
-use crate::compose::Engine;
-use crate::config::Config;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::terminal::Output;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {

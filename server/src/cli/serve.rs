@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use throughline_core::Result;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::terminal::Output;
 
-use super::output::Output;
 use super::stop::stop_signal;
-use crate::compose::Engine;
-use crate::config::Config;
 use crate::http;
 
 #[derive(Debug, clap::Args)]

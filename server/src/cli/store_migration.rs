@@ -5,11 +5,11 @@ use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::embedding::EmbeddingService;
 use throughline_core::page::{MAX_PAGE, PageRequest};
+use throughline_engine::compose::{self, Engine};
+use throughline_engine::config::{Config, StoreKind};
+use throughline_engine::terminal::{Output, grouped};
 
 use super::migrate::build_indexes;
-use super::output::{Output, grouped};
-use crate::compose::{self, Engine};
-use crate::config::{Config, StoreKind};
 
 /// Texts embedded between two looks at the progress bar.
 const SLICE: usize = 4_096;

@@ -1,15 +1,12 @@
 //! `throughline usage`.
 
-use std::time::Duration;
-
 use serde::Serialize;
 use throughline_core::Result;
-use throughline_core::time::Timestamp;
-use throughline_core::usage::UsageDay;
-
-use super::output::{Output, grouped, saved, table};
-use crate::compose::Engine;
-use crate::config::Config;
+use throughline_engine::app::App;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::identity::Identity;
+use throughline_engine::terminal::{Output, grouped, saved, table};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -29,15 +26,10 @@ struct DayJson {
 }
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
-    let scope = config.scope()?;
-    let engine = Engine::open_existing(config).await?;
-    let now = engine.clock.now();
-    let back = Duration::from_secs(86_400 * u64::from(args.days.saturating_sub(1)));
-    let micros = i64::try_from(back.as_micros()).unwrap_or(i64::MAX);
-    let from = Timestamp::from_micros(now.as_micros().saturating_sub(micros));
-    let days: Vec<DayJson> = engine
-        .store
-        .usage(&scope, UsageDay::of(from), UsageDay::of(now))
+    let caller = Identity::local(config.scope()?);
+    let app = App::new(Engine::open_existing(config).await?).await?;
+    let days: Vec<DayJson> = app
+        .usage_of_last(&caller, args.days)
         .await?
         .into_iter()
         .map(|(day, counters)| DayJson {

@@ -4,14 +4,15 @@ use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::embedding::{EmbeddingService, Worked};
 use throughline_core::page::{MAX_PAGE, PageRequest};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::terminal::{Output, grouped};
+use throughline_engine::worker;
 
 use tokio::sync::watch;
 
-use super::output::{Output, grouped};
 use super::stop::stop_signal;
-use crate::compose::Engine;
-use crate::config::Config;
-use crate::{http, worker};
+use crate::http;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

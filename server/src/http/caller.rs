@@ -10,10 +10,10 @@ use throughline_core::access::{Permission, unauthenticated};
 use throughline_core::ids::{UserId, WorkspaceId};
 use throughline_core::ports::{Admission, Rate};
 use throughline_core::{Error, ErrorKind, Result};
+use throughline_engine::identity::Identity;
 
-use super::app::App;
-use super::problem::Failure;
-use crate::identity::Identity;
+use super::service::Service;
+use crate::wire::problem::Failure;
 
 /// Header by which a key that acts for users names one.
 pub(super) const USER_HEADER: &str = "throughline-user";
@@ -59,30 +59,30 @@ impl<P> std::ops::Deref for Caller<P> {
     }
 }
 
-impl<P: Needs> FromRequestParts<App> for Caller<P> {
+impl<P: Needs> FromRequestParts<Service> for Caller<P> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let identity = identify(&parts.headers, app).await?;
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, Failure> {
+        let identity = identify(&parts.headers, service).await?;
         if let Some(permission) = P::PERMISSION {
             let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
             let action = format!("{} {path}", parts.method);
-            identity.require(&app.engine, permission, &action).await?;
+            identity.require(&service.app.engine, permission, &action).await?;
         }
-        admit(app, &identity).await?;
+        admit(service, &identity).await?;
         Ok(Self { identity, needs: PhantomData })
     }
 }
 
 /// Who calls, whatever it needs to be permitted; the call is counted.
-pub(super) async fn known(headers: &HeaderMap, app: &App) -> Result<Identity> {
-    let identity = identify(headers, app).await?;
-    admit(app, &identity).await?;
+pub(super) async fn known(headers: &HeaderMap, service: &Service) -> Result<Identity> {
+    let identity = identify(headers, service).await?;
+    admit(service, &identity).await?;
     Ok(identity)
 }
 
 /// The identity that the headers prove.
-async fn identify(headers: &HeaderMap, app: &App) -> Result<Identity> {
+async fn identify(headers: &HeaderMap, service: &Service) -> Result<Identity> {
     let names = || {
         let user = named(headers, USER_HEADER)?.map(UserId::new).transpose()?;
         let workspace = named(headers, WORKSPACE_HEADER)?.map(WorkspaceId::new).transpose()?;
@@ -90,12 +90,12 @@ async fn identify(headers: &HeaderMap, app: &App) -> Result<Identity> {
     };
     let Some(credential) = headers.get(header::AUTHORIZATION) else {
         // A missing key is reported before any other error.
-        let Some(mut local) = app.local_user().await? else {
+        let Some(mut local) = service.local_user().await? else {
             return Err(unauthenticated());
         };
         check_local(headers)?;
         let (user, workspace) = names()?;
-        if user.is_some_and(|user| Some(user) != local.user) {
+        if user.is_some_and(|user| Some(user) != local.principal.user) {
             return Err(Error::new(
                 ErrorKind::Forbidden,
                 "without a key only the local user can be used: create a key that acts for users \
@@ -103,9 +103,9 @@ async fn identify(headers: &HeaderMap, app: &App) -> Result<Identity> {
             ));
         }
         if let Some(workspace) = workspace {
-            local.workspace = Some(workspace);
+            local.principal.workspace = Some(workspace);
         }
-        return Ok(Identity { principal: local, key: None });
+        return Ok(local);
     };
     let credential = credential.to_str().ok().and_then(|text| {
         let (scheme, credential) = text.split_once(' ')?;
@@ -113,7 +113,7 @@ async fn identify(headers: &HeaderMap, app: &App) -> Result<Identity> {
     });
     let credential = credential.ok_or_else(unauthenticated)?;
     let (user, workspace) = names()?;
-    match app.engine.access.authenticate(credential, user, workspace).await? {
+    match service.app.engine.access.authenticate(credential, user, workspace).await? {
         Ok((principal, key)) => Ok(Identity { principal, key: Some(key) }),
         Err(refusal) => {
             metrics::counter!("throughline_unauthenticated_total", "reason" => refusal.as_str())
@@ -162,15 +162,20 @@ fn check_local(headers: &HeaderMap) -> Result<()> {
 }
 
 /// Counts the call against the rate of its key.
-async fn admit(app: &App, identity: &Identity) -> Result<()> {
+async fn admit(service: &Service, identity: &Identity) -> Result<()> {
     let Some(key) = &identity.key else { return Ok(()) };
-    let Some(rate) = key.rate.or_else(|| configured_rate(app)) else {
+    let Some(rate) = key.rate.or_else(|| configured_rate(service)) else {
         return Ok(());
     };
-    match app.engine.limiter.admit(&format!("key {}", key.id), rate).await {
+    match service.app.engine.limiter.admit(&format!("key {}", key.id), rate).await {
         Ok(Admission::Admitted { .. }) => Ok(()),
         Ok(Admission::Refused { retry_after }) => {
-            app.engine.access.note_refusal(key, "call", ErrorKind::RateLimited.code()).await;
+            service
+                .app
+                .engine
+                .access
+                .note_refusal(key, "call", ErrorKind::RateLimited.code())
+                .await;
             Err(Error::new(
                 ErrorKind::RateLimited,
                 format!(
@@ -192,8 +197,8 @@ async fn admit(app: &App, identity: &Identity) -> Result<()> {
     }
 }
 
-fn configured_rate(app: &App) -> Option<Rate> {
-    let most = app.config.requests_per_minute;
+fn configured_rate(service: &Service) -> Option<Rate> {
+    let most = service.config.requests_per_minute;
     (most > 0).then_some(Rate { most, per: std::time::Duration::from_secs(60) })
 }
 

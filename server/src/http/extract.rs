@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer};
 use throughline_core::ports::Idempotency;
 use throughline_core::{Error, ErrorKind, Result};
 
-use super::app::App;
-use super::problem::Failure;
+use super::service::Service;
+use crate::wire::problem::Failure;
 
 /// Longest `Idempotency-Key`, in bytes.
 const MAX_REPEAT_BYTES: usize = 255;
@@ -50,8 +50,8 @@ pub(super) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 /// The bytes of a body, up to the most that is allowed.
-pub(super) async fn read_body(request: Request, app: &App) -> Result<Bytes, Failure> {
-    let most = app.config.max_body_bytes();
+pub(super) async fn read_body(request: Request, service: &Service) -> Result<Bytes, Failure> {
+    let most = service.config.max_body_bytes();
     axum::body::to_bytes(request.into_body(), most).await.map_err(|error| {
         let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
         let mut too_large = false;
@@ -77,10 +77,10 @@ pub(super) struct Body<T> {
     hash: [u8; 32],
 }
 
-impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<Service> for Body<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
+    async fn from_request(request: Request, service: &Service) -> Result<Self, Failure> {
         let kind = request.headers().get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -90,7 +90,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
                 Error::invalid("the body must be JSON: send `Content-Type: application/json`"),
             ));
         }
-        let bytes = read_body(request, app).await?;
+        let bytes = read_body(request, service).await?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let Object(value) = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();
@@ -105,10 +105,10 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 /// Parameters of the query.
 pub(super) struct Params<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
+impl<T: DeserializeOwned> FromRequestParts<Service> for Params<T> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &Service) -> Result<Self, Failure> {
         let found = axum::extract::Query::<T>::try_from_uri(&parts.uri);
         found.map(|query| Self(query.0)).map_err(|error| {
             let said = error.body_text();
@@ -121,11 +121,11 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
 /// Parts of the path.
 pub(super) struct Named<T>(pub T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Service> for Named<T> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let found = Path::<T>::from_request_parts(parts, app).await;
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, Failure> {
+        let found = Path::<T>::from_request_parts(parts, service).await;
         found.map(|path| Self(path.0)).map_err(|error| {
             let what = error.body_text();
             Error::new(ErrorKind::InvalidInput, format!("path: {what}")).into()
@@ -139,10 +139,10 @@ pub(super) struct Repeat {
     target: String,
 }
 
-impl FromRequestParts<App> for Repeat {
+impl FromRequestParts<Service> for Repeat {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &Service) -> Result<Self, Failure> {
         let key = parts.headers.get("idempotency-key").map(|value| {
             let key = value.to_str().unwrap_or_default();
             let visible = key.bytes().all(|byte| byte.is_ascii_graphic());

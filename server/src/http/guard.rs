@@ -9,27 +9,23 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 
-use crate::telemetry;
+use throughline_engine::telemetry;
 
-use super::app::App;
-use super::problem::Failure;
+use super::service::Service;
+use crate::wire::problem::Failure;
+use crate::wire::request::{self, request_id};
 
 /// The header of a request's id.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id that a caller may give its request.
 const MAX_REQUEST_ID: usize = 128;
 
-tokio::task_local! {
-    static CURRENT: String;
-}
-
-/// The id of the request at work; empty outside of one.
-pub(super) fn request_id() -> String {
-    CURRENT.try_with(Clone::clone).unwrap_or_default()
-}
-
 /// Gives the request an id, a span, a line in the log and a place in the metrics.
-pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(super) async fn observe(
+    State(service): State<Service>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let given = request.headers().get(&REQUEST_ID).and_then(|id| id.to_str().ok());
     let safe = |id: &&str| {
         !id.is_empty()
@@ -38,7 +34,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
     };
     let id = match given.filter(safe) {
         Some(id) => id.to_owned(),
-        None => app.engine.ids.next().to_string(),
+        None => service.app.engine.ids.next().to_string(),
     };
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let path = path.unwrap_or_else(|| "unknown".to_owned());
@@ -56,7 +52,7 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         request.headers().get(name).and_then(|value| value.to_str().ok())
     });
     request.extensions_mut().insert(span.clone());
-    let work = CURRENT.scope(id.clone(), async {
+    let work = request::within(id.clone(), async {
         let response = next.run(request).await;
         let took = begun.elapsed();
         let status = response.status().as_u16();
@@ -73,13 +69,17 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
 }
 
 /// Works in one of the service's places. What erases or corrects does so to the end, with its entry in the audit log.
-pub(super) async fn bound(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn bound(
+    State(service): State<Service>,
+    request: Request,
+    next: Next,
+) -> Response {
     let worked = match *request.method() {
         Method::DELETE | Method::PATCH => {
             let work = async move { next.run(request).await };
-            app.places.see_through(CURRENT.scope(request_id(), work)).await
+            service.admission.see_through(request::within(request_id(), work)).await
         }
-        _ => app.places.work(next.run(request)).await,
+        _ => service.admission.work(next.run(request)).await,
     };
     worked.unwrap_or_else(|error| Failure::from(error).into_response())
 }

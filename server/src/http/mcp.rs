@@ -6,28 +6,32 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use throughline_core::Result;
 
-use super::app::App;
 use super::caller::known;
-use super::problem::Failure;
+use super::service::Service;
 use crate::mcp::{self, Server};
+use crate::wire::problem::Failure;
 
-/// `/mcp`. A stream may stay open for as long as its client wants, so calls take places, and not requests.
-pub(super) fn router(app: &App) -> Result<Router<App>> {
-    let around = mcp::Around { local: None, places: app.places.clone(), leaving: app.stopping() };
-    let server = Server::new(app.engine.clone(), app.usage.clone(), &app.mcp, around)?;
+/// `/mcp`. A stream may stay open for as long as its client wants, so calls are admitted, and not requests.
+pub(super) fn router(service: &Service) -> Result<Router<Service>> {
+    let around = mcp::Around {
+        local: None,
+        admission: service.admission.clone(),
+        leaving: service.stopping(),
+    };
+    let server = Server::new(service.app.clone(), &service.mcp, around)?;
     let options = mcp::Options {
-        max_body_bytes: app.config.max_body_bytes(),
-        allowed_origins: app.mcp.allowed_origins.clone(),
+        max_body_bytes: service.config.max_body_bytes(),
+        allowed_origins: service.mcp.allowed_origins.clone(),
         #[cfg(feature = "mcp-fixtures")]
-        fixtures: app.mcp.fixtures,
+        fixtures: service.mcp.fixtures,
     };
     let router = mcp::routes(server, options);
-    let router = router.layer(from_fn_with_state(app.clone(), prove));
-    Ok(router.layer(mcp::cors(&app.mcp.allowed_origins)).with_state(()))
+    let router = router.layer(from_fn_with_state(service.clone(), prove));
+    Ok(router.layer(mcp::cors(&service.mcp.allowed_origins)).with_state(()))
 }
 
-async fn prove(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    match known(request.headers(), &app).await {
+async fn prove(State(service): State<Service>, mut request: Request, next: Next) -> Response {
+    match known(request.headers(), &service).await {
         Ok(identity) => {
             request.extensions_mut().insert(identity);
             next.run(request).await

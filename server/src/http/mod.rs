@@ -3,17 +3,15 @@
 //! A request passes `guard` (id, log, metrics, time-out, places), then its handler: `caller` tells who
 //! calls and refuses, `extract` reads what is asked, core answers, `problem` tells what went wrong.
 
-mod app;
 mod caller;
 mod cursor;
 mod extract;
 mod guard;
 mod mcp;
-mod measures;
 mod openapi;
-mod problem;
 mod routes;
 mod serve;
+mod service;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -27,8 +25,8 @@ use tower_http::compression::CompressionLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_swagger_ui::SwaggerUi;
 
-use app::App;
-use problem::Failure;
+use crate::wire::problem::Failure;
+use service::Service;
 
 pub use serve::{Served, Shown, serve, show};
 
@@ -38,7 +36,7 @@ pub(crate) fn failed(error: Error) -> Response {
 }
 
 /// Operations that answer whatever the load is, and those that take a place.
-fn routers() -> (OpenApiRouter<App>, OpenApiRouter<App>) {
+fn routers() -> (OpenApiRouter<Service>, OpenApiRouter<Service>) {
     let working = OpenApiRouter::new()
         .merge(routes::sessions::router())
         .merge(routes::messages::router())
@@ -64,7 +62,7 @@ fn routers() -> (OpenApiRouter<App>, OpenApiRouter<App>) {
 /// `Internal` where it has no JSON form.
 pub fn document() -> Result<Value> {
     let (always, working) = routers();
-    let all = OpenApiRouter::<App>::with_openapi(openapi::base()).merge(always).merge(working);
+    let all = OpenApiRouter::<Service>::with_openapi(openapi::base()).merge(always).merge(working);
     let mut document = all.into_openapi();
     openapi::complete(&mut document);
     let broken = |error| Error::internal("the document has no JSON form").with_source(error);
@@ -82,13 +80,13 @@ pub fn document_text() -> Result<String> {
 }
 
 /// The service as one router.
-fn router(app: &App) -> Result<Router> {
+fn router(service: &Service) -> Result<Router> {
     let document = document()?;
     let (always, working) = routers();
-    let working = Router::from(working).layer(from_fn_with_state(app.clone(), guard::bound));
+    let working = Router::from(working).layer(from_fn_with_state(service.clone(), guard::bound));
     let router = Router::from(always)
         .merge(working)
-        .merge(mcp::router(app)?)
+        .merge(mcp::router(service)?)
         .merge(SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", document))
         .fallback(async || {
             Failure::from(Error::not_found(
@@ -100,22 +98,22 @@ fn router(app: &App) -> Result<Router> {
                 Error::invalid("this path does not support the method: /docs lists the operations");
             Failure::of_status(StatusCode::METHOD_NOT_ALLOWED, error)
         });
-    Ok(surrounded(router, app))
+    Ok(surrounded(router, service))
 }
 
 /// The router of a worker: health and metrics.
-fn operations(app: &App) -> Router {
-    surrounded(Router::from(routers().0), app)
+fn operations(service: &Service) -> Router {
+    surrounded(Router::from(routers().0), service)
 }
 
 /// Operations with what surrounds every request.
-fn surrounded(router: Router<App>, app: &App) -> Router {
+fn surrounded(router: Router<Service>, service: &Service) -> Router {
     router
-        .layer(DefaultBodyLimit::max(app.config.max_body_bytes()))
+        .layer(DefaultBodyLimit::max(service.config.max_body_bytes()))
         .layer(CompressionLayer::new())
         .layer(CatchPanicLayer::custom(|_| {
             failed(Error::new(ErrorKind::Internal, "a request panicked"))
         }))
-        .layer(from_fn_with_state(app.clone(), guard::observe))
-        .with_state(app.clone())
+        .layer(from_fn_with_state(service.clone(), guard::observe))
+        .with_state(service.clone())
 }

@@ -8,7 +8,7 @@ use utoipa::openapi::{
 };
 use utoipa::{Modify, OpenApi as _};
 
-use super::problem::Problem;
+use crate::wire::problem::Problem;
 
 /// Most characters of a name, and what it looks like: no white space around it, no control characters.
 const MAX_NAME: usize = 200;

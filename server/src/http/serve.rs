@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use throughline_core::{Error, ErrorKind, Result};
+use throughline_engine::app::App;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::worker;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::app::App;
-use crate::compose::Engine;
-use crate::config::Config;
-use crate::metering::UsageMeter;
-use crate::worker;
+use super::service::Service;
 
 /// Bounds of histograms of seconds.
 const SECONDS: &[f64] =
@@ -29,7 +29,7 @@ const UPKEEP: Duration = Duration::from_secs(5);
 /// A service that is bound, and can be served.
 pub struct Served {
     listener: TcpListener,
-    app: App,
+    service: Service,
     drain: Duration,
     with_worker: bool,
 }
@@ -41,10 +41,10 @@ pub struct Served {
 /// address is taken; those of the store.
 pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
     let listen = config.listen_address()?;
-    let (listener, app) = bind(engine, config, "listen", listen).await?;
+    let (listener, service) = bind(engine, config, "listen", listen).await?;
     Ok(Served {
         listener,
-        app,
+        service,
         drain: Duration::from_millis(config.http.drain_ms),
         with_worker: config.http.worker,
     })
@@ -53,7 +53,7 @@ pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
 /// The bound server of a worker's health and metrics.
 pub struct Shown {
     listener: TcpListener,
-    app: App,
+    service: Service,
 }
 
 /// Binds what a worker shows of itself, where the configuration has an address for it.
@@ -62,8 +62,8 @@ pub struct Shown {
 /// As [`serve`].
 pub async fn show(engine: Engine, config: &Config) -> Result<Option<Shown>> {
     let Some(listen) = config.jobs.address()? else { return Ok(None) };
-    let (listener, app) = bind(engine, config, "jobs.listen", listen).await?;
-    Ok(Some(Shown { listener, app }))
+    let (listener, service) = bind(engine, config, "jobs.listen", listen).await?;
+    Ok(Some(Shown { listener, service }))
 }
 
 /// Listens on an address, which is that of the setting `key`.
@@ -72,7 +72,7 @@ async fn bind(
     config: &Config,
     key: &str,
     listen: SocketAddr,
-) -> Result<(TcpListener, App)> {
+) -> Result<(TcpListener, Service)> {
     if !listen.ip().is_loopback() && !engine.store.has_keys().await? {
         return Err(Error::invalid(format!(
             "other machines can reach {listen}, and there are no keys: create one with \
@@ -97,9 +97,9 @@ async fn bind(
             ),
         )
     })?;
-    let usage = UsageMeter::new(&engine).await?;
-    let app = App::new(engine, config, usage, install_metrics()?, listen.ip(), config.scope()?);
-    Ok((listener, app))
+    let app = App::new(engine).await?;
+    let service = Service::new(app, config, install_metrics()?, listen.ip(), config.scope()?);
+    Ok((listener, service))
 }
 
 fn address(listener: &TcpListener) -> Result<SocketAddr> {
@@ -126,10 +126,10 @@ impl Shown {
     /// # Errors
     /// `Unavailable` when the listener fails.
     pub async fn run(self) -> Result<()> {
-        let router = super::operations(&self.app);
+        let router = super::operations(&self.service);
         tokio::select! {
             served = axum::serve(self.listener, router) => served.map_err(failed),
-            () = keep_metrics(&self.app.metrics) => Ok(()),
+            () = keep_metrics(&self.service.metrics) => Ok(()),
         }
     }
 }
@@ -169,15 +169,15 @@ impl Served {
     /// # Errors
     /// `Unavailable` when the listener fails.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
-        let Self { listener, app, drain, with_worker } = self;
+        let Self { listener, service, drain, with_worker } = self;
         let (stopping, stopped) = watch::channel(false);
-        let beside = tokio::spawn(run_beside(app.clone(), with_worker, stopped.clone()));
-        let router = super::router(&app)?;
+        let beside = tokio::spawn(run_beside(service.clone(), with_worker, stopped.clone()));
+        let router = super::router(&service)?;
         let signalled = {
-            let app = app.clone();
+            let service = service.clone();
             async move {
                 stop.await;
-                app.stop();
+                service.stop();
                 // Having no receivers is not an error.
                 let _ = stopping.send(true);
             }
@@ -191,7 +191,7 @@ impl Served {
         let finished = async {
             let served = axum::serve(listener, router).with_graceful_shutdown(signalled).await;
             // Wait for operations that continue in the background.
-            app.places.finish().await;
+            service.admission.finish().await;
             served
         };
         let served = tokio::select! {
@@ -205,18 +205,18 @@ impl Served {
             tracing::error!("background work panicked: {error}");
         }
         // Save the usage of requests that still ran when the meter stopped.
-        app.usage.write().await;
+        service.app.meter.write().await;
         served.map_err(failed)
     }
 }
 
 /// The background tasks of the service: usage counts, upkeep of metrics, and jobs.
-async fn run_beside(app: App, with_worker: bool, stopped: watch::Receiver<bool>) {
+async fn run_beside(service: Service, with_worker: bool, stopped: watch::Receiver<bool>) {
     let jobs = async {
         if !with_worker {
             return;
         }
-        let worked = worker::run(&app.engine, stopped.clone(), worker::measure).await;
+        let worked = worker::run(&service.app.engine, stopped.clone(), worker::measure).await;
         if let Err(error) = worked {
             tracing::error!(code = error.kind().code(), "jobs ended: {}", error.message());
         }
@@ -224,11 +224,11 @@ async fn run_beside(app: App, with_worker: bool, stopped: watch::Receiver<bool>)
     let upkeep = async {
         let mut stopped = stopped.clone();
         tokio::select! {
-            () = keep_metrics(&app.metrics) => {}
+            () = keep_metrics(&service.metrics) => {}
             _ = stopped.wait_for(|stopped| *stopped) => {}
         }
     };
-    tokio::join!(app.usage.run(stopped.clone()), upkeep, jobs);
+    tokio::join!(service.app.meter.run(stopped.clone()), upkeep, jobs);
 }
 
 /// Adds what was recorded to its histograms, which would hold every value by itself until someone reads them; it

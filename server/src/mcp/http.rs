@@ -41,7 +41,7 @@ pub(crate) struct Options {
 }
 
 /// The route of a server. Whoever mounts it proves who calls first: an
-/// [`Identity`](crate::identity::Identity) in the extensions of each request, its `Host` and `Origin` checked.
+/// [`Identity`](throughline_engine::identity::Identity) in the extensions of each request, its `Host` and `Origin` checked.
 pub(crate) fn routes(server: Server, options: Options) -> Router {
     let mut config = StreamableHttpServerConfig::default();
     config.session_store = Some(Arc::new(server.records.clone()));

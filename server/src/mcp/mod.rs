@@ -13,7 +13,6 @@ mod prompts;
 mod resources;
 mod sampling;
 mod sessions;
-mod sets;
 mod stdio;
 mod subscriptions;
 mod tool;
@@ -37,24 +36,21 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use throughline_core::access::{Permission, Permissions, Principal};
+use throughline_core::access::Permission;
 use throughline_core::{Error, ErrorKind, Result, Scope};
+use throughline_engine::admission::AdmissionControl;
+use throughline_engine::app::{App, failure};
+use throughline_engine::config::{McpConfig, ToolSet};
+use throughline_engine::identity::Identity;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
-use crate::admission::AdmissionControl;
-use crate::compose::Engine;
-use crate::config::McpConfig;
-use crate::failure;
-use crate::identity::Identity;
-use crate::metering::UsageMeter;
 use elicitation::{Sealed, shielded};
 use sessions::{Records, Session};
 use subscriptions::{Changes, Listener, Lists, Watched};
 use tool::{Call, Outcome, Tool};
 
 pub(crate) use http::{Options, cors, routes};
-pub use sets::ToolSet;
 pub use stdio::serve_stdio;
 
 /// How long a client may keep a list of what this version offers.
@@ -90,10 +86,8 @@ pub(crate) struct Server {
 
 /// The shared state of [`Server`].
 pub(crate) struct Inner {
-    /// Core's services.
-    engine: Engine,
-    /// Counts contexts without making them wait.
-    usage: UsageMeter,
+    /// What callers may do.
+    app: App,
     /// The chosen sets.
     sets: Vec<ToolSet>,
     /// Their tools.
@@ -109,7 +103,7 @@ pub(crate) struct Inner {
     /// Who calls, where the transport does not tell: the user of the process.
     local: Option<Identity>,
     /// See [`Around`].
-    places: AdmissionControl,
+    admission: AdmissionControl,
     /// See [`Around`].
     leaving: CancellationToken,
     /// Held while due work is done beside calls.
@@ -120,8 +114,8 @@ pub(crate) struct Inner {
 pub(crate) struct Around {
     /// The user of the process, where the transport does not tell who calls.
     pub local: Option<Scope>,
-    /// AdmissionControl for calls.
-    pub places: AdmissionControl,
+    /// How many calls are at work.
+    pub admission: AdmissionControl,
     /// Cancels waiting for a client, because it disconnected or the service stops.
     pub leaving: CancellationToken,
 }
@@ -140,30 +134,16 @@ impl Server {
     ///
     /// # Errors
     /// `Internal` where states cannot be signed.
-    pub(crate) fn new(
-        engine: Engine,
-        usage: UsageMeter,
-        config: &McpConfig,
-        around: Around,
-    ) -> Result<Self> {
-        let Around { local, places, leaving } = around;
-        let key = blake3::derive_key("throughline mcp request state", &engine.names.key);
+    pub(crate) fn new(app: App, config: &McpConfig, around: Around) -> Result<Self> {
+        let Around { local, admission, leaving } = around;
+        let key = blake3::derive_key("throughline mcp request state", &app.engine.names.key);
         let unsigned = |_| Error::internal("the states of calls cannot be signed");
-        let local = local.map(|scope| Identity {
-            principal: Principal {
-                key: None,
-                tenant: scope.tenant,
-                user: Some(scope.user),
-                workspace: scope.workspace,
-                permissions: Permissions::ALL,
-            },
-            key: None,
-        });
+        let local = local.map(Identity::local);
         let patience = Duration::from_millis(config.answer_timeout_ms);
-        let records = Records::new(engine.beside.cache.clone(), engine.clock.clone(), patience);
+        let records =
+            Records::new(app.engine.beside.cache.clone(), app.engine.clock.clone(), patience);
         let shared = Arc::new(Inner {
-            engine,
-            usage,
+            app,
             sets: config.tool_sets.clone(),
             tools: tools::of_sets(&config.tool_sets),
             sealed: Sealed::new(&key).map_err(unsigned)?,
@@ -171,7 +151,7 @@ impl Server {
             changes: Changes::new(),
             records,
             local,
-            places,
+            admission,
             leaving,
             slice: Arc::default(),
         });
@@ -211,7 +191,7 @@ impl Server {
         action: &str,
     ) -> Result<Identity> {
         let who = self.who(context)?;
-        who.require(&self.engine, permission, action).await?;
+        who.require(&self.app.engine, permission, action).await?;
         Ok(who)
     }
 
@@ -274,7 +254,7 @@ impl Server {
 
     /// Works in one of the places, and ends with its caller.
     async fn bounded<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        self.places.work(work).await?
+        self.admission.work(work).await?
     }
 
     /// Writes in one of the places: to the end, with its entry in the audit log, though its caller leaves. Those who
@@ -293,7 +273,7 @@ impl Server {
             server.after_a_call();
             done
         };
-        self.places.see_through(work).await?
+        self.admission.see_through(work).await?
     }
 
     /// Answers requests other than tool calls.
@@ -315,10 +295,10 @@ impl Server {
         let server = self.clone();
         tokio::spawn(async move {
             let _slice = slice;
-            server.usage.write().await;
+            server.app.meter.write().await;
             let worked = async {
-                server.engine.enqueue_behind().await?;
-                server.engine.work(SLICE).await
+                server.app.engine.enqueue_behind().await?;
+                server.app.engine.work(SLICE).await
             };
             if let Err(error) = worked.await {
                 tracing::warn!(
@@ -332,9 +312,9 @@ impl Server {
 
     /// Waits for work that has begun.
     async fn finish(&self) {
-        self.places.finish().await;
+        self.admission.finish().await;
         drop(self.slice.lock().await);
-        self.usage.write().await;
+        self.app.meter.write().await;
     }
 
     /// The session of a request, where records know it.

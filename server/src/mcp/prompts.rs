@@ -6,10 +6,10 @@ use rmcp::model::{
 use throughline_core::document::guidance;
 use throughline_core::ids::{MemoryId, VaultId};
 use throughline_core::{Error, ErrorKind, Result};
+use throughline_engine::config::ToolSet;
+use throughline_engine::identity::Identity;
 
 use super::Server;
-use super::sets::ToolSet;
-use crate::identity::Identity;
 
 const CREATOR: &str = "personality-creator";
 const SUMMARY: &str = "context-summary";
@@ -115,7 +115,7 @@ async fn document(
     memory: String,
 ) -> Result<Option<String>> {
     let (vault, memory) = (VaultId::new(vault)?, MemoryId::new(memory)?);
-    match server.engine.documents.latest(&who.scope()?, &vault, &memory).await {
+    match server.app.engine.documents.latest(&who.scope()?, &vault, &memory).await {
         Ok(latest) => Ok(Some(latest.text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -12,12 +12,12 @@ use throughline_core::ids::{MemoryId, VaultId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::persona::{ConversationFilter, PersonaFilter, Slice};
 use throughline_core::{Error, ErrorKind, Result, Scope};
+use throughline_engine::config::ToolSet;
+use throughline_engine::identity::Identity;
 
 use super::Server;
-use super::sets::ToolSet;
 use super::subscriptions::Mark;
 use super::tools::{ContextForm, ConversationForm, PresetForm};
-use crate::identity::Identity;
 
 /// The current scheme and the older one.
 const SCHEMES: [&str; 2] = ["throughline://", "mcp-llm-generator://"];
@@ -76,7 +76,7 @@ pub(super) async fn list(
         let slice = Slice::new(offset, PAGE)?;
         let scope = who.scope()?;
         let personas =
-            server.engine.personas.list(&scope, &PersonaFilter::default(), slice).await?;
+            server.app.engine.personas.list(&scope, &PersonaFilter::default(), slice).await?;
         found.extend(personas.items.iter().map(|persona| {
             Resource::new(uri(&format!("context/{}", persona.id)), persona.name.as_str())
                 .with_description("A context: its personality and recent conversation")
@@ -145,7 +145,7 @@ pub(super) async fn mark_of_list(server: &Server, who: &Identity) -> Result<Mark
     }
     let all = Slice::new(0, MAX_PAGE)?;
     let personas =
-        server.engine.personas.list(&who.scope()?, &PersonaFilter::default(), all).await?;
+        server.app.engine.personas.list(&who.scope()?, &PersonaFilter::default(), all).await?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(&personas.total.to_le_bytes());
     for persona in personas.items {
@@ -165,7 +165,7 @@ pub(super) async fn read(server: &Server, who: &Identity, uri: &str) -> Result<R
     let contents = match parts.as_slice() {
         ["vault", vault, "memory", memory] if server.has(ToolSet::Memory) => {
             let (vault, memory) = (VaultId::new(*vault)?, MemoryId::new(*memory)?);
-            let latest = server.engine.documents.latest(&scope, &vault, &memory).await?;
+            let latest = server.app.engine.documents.latest(&scope, &vault, &memory).await?;
             ResourceContents::text(latest.text, uri).with_mime_type("text/plain")
         }
         parts if server.has(ToolSet::Persona) => {
@@ -180,7 +180,7 @@ pub(super) async fn read(server: &Server, who: &Identity, uri: &str) -> Result<R
 }
 
 async fn persona_text(server: &Server, scope: &Scope, parts: &[&str]) -> Result<Option<String>> {
-    let personas = &server.engine.personas;
+    let personas = &server.app.engine.personas;
     let all = Slice::new(0, MAX_PAGE)?;
     let now = personas.now();
     Ok(Some(match parts {
@@ -244,7 +244,8 @@ pub(super) async fn complete(
     let all: Vec<String> = match name {
         "contextId" | "contextName" if server.has(ToolSet::Persona) => {
             let all = Slice::new(0, MAX_PAGE)?;
-            let found = server.engine.personas.list(&scope, &PersonaFilter::default(), all).await?;
+            let found =
+                server.app.engine.personas.list(&scope, &PersonaFilter::default(), all).await?;
             let by_id = of_template || name == "contextId";
             let value = |persona: throughline_core::persona::Persona| match by_id {
                 true => persona.id.to_string(),
@@ -254,12 +255,12 @@ pub(super) async fn complete(
         }
         "presetId" if server.has(ToolSet::Persona) => {
             let all = Slice::new(0, MAX_PAGE)?;
-            let found = server.engine.personas.presets().list(&scope, false, all).await?;
+            let found = server.app.engine.personas.presets().list(&scope, false, all).await?;
             found.items.into_iter().map(|view| view.preset.id.to_string()).collect()
         }
         "vaultId" if server.has(ToolSet::Memory) => {
             let page = PageRequest::first(MAX_PAGE)?;
-            let found = server.engine.documents.vaults(&scope, &page).await?;
+            let found = server.app.engine.documents.vaults(&scope, &page).await?;
             found.items.into_iter().map(|vault| vault.id.to_string()).collect()
         }
         "memoryId" if server.has(ToolSet::Memory) => match within("vaultId") {
@@ -267,7 +268,8 @@ pub(super) async fn complete(
                 let page = PageRequest::first(MAX_PAGE)?;
                 let vault = VaultId::new(vault)?;
                 // A vault that is not there has no memories.
-                let found = match server.engine.documents.memories(&scope, &vault, &page).await {
+                let found = match server.app.engine.documents.memories(&scope, &vault, &page).await
+                {
                     Err(error) if error.kind() == ErrorKind::NotFound => {
                         return completion(Vec::new());
                     }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crate::wire::problem::Failure;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
@@ -22,12 +23,12 @@ use throughline_core::ids::KeyId;
 use throughline_core::ports::{Cache, Clock};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Scope};
+use throughline_engine::identity::Identity;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::http::held;
 use super::subscriptions::Watched;
-use crate::identity::Identity;
 
 /// How long a session may be left alone.
 pub(super) const KEPT: Duration = Duration::from_secs(24 * 3_600);
@@ -448,7 +449,7 @@ pub(super) async fn guard(
         .and_then(Owner::of);
     let owner = match owner {
         Ok(owner) => owner,
-        Err(error) => return crate::http::failed(error),
+        Err(error) => return Failure::from(error).into_response(),
     };
     let id = request.headers().get(SESSION_ID).map(|id| id.to_str().unwrap_or_default().to_owned());
     let mut open = None;
@@ -458,7 +459,7 @@ pub(super) async fn guard(
             let error = Error::not_found(
                 "there is no session with this Mcp-Session-Id: send `initialize` again",
             );
-            return crate::http::failed(error).into_response();
+            return Failure::from(error).into_response();
         }
     }
     let ends = request.method() == Method::DELETE;

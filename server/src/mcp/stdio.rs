@@ -3,14 +3,14 @@
 use rmcp::service::ServerInitializeError;
 use rmcp::{ServerHandler, ServiceExt};
 use throughline_core::{Error, ErrorKind, Result};
+use throughline_engine::admission::AdmissionControl;
+use throughline_engine::app::App;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
 use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 
 use super::{Around, Server};
-use crate::admission::AdmissionControl;
-use crate::compose::Engine;
-use crate::config::Config;
-use crate::metering::UsageMeter;
 
 /// Serves the configured user over standard input and output, until the client hangs up. No worker runs: a little
 /// due work is done after calls, and what the client watches is looked at.
@@ -18,14 +18,13 @@ use crate::metering::UsageMeter;
 /// # Errors
 /// `InvalidInput` for a client that does not begin as the protocol says.
 pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
-    let usage = UsageMeter::new(&engine).await?;
     let leaving = CancellationToken::new();
     let around = Around {
         local: Some(config.scope()?),
-        places: AdmissionControl::boundless(),
+        admission: AdmissionControl::boundless(),
         leaving: leaving.clone(),
     };
-    let server = Server::new(engine, usage, &config.mcp, around)?;
+    let server = Server::new(App::new(engine).await?, &config.mcp, around)?;
     #[cfg(feature = "mcp-fixtures")]
     if config.mcp.fixtures {
         let ended = serve(super::fixtures::FixtureServer::factory(server.clone())(), leaving).await;

@@ -10,6 +10,7 @@ use rmcp::service::SubscriptionContext;
 use rmcp::{Peer, RoleServer};
 use throughline_core::access::{Permission, Usable, unauthenticated};
 use throughline_core::{Error, Result, Scope};
+use throughline_engine::identity::Identity;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
@@ -17,7 +18,6 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use super::Server;
 use super::resources::{self, path_of};
 use super::sessions::Session;
-use crate::identity::Identity;
 
 /// Calls that wait for a slow subscriber before it only gets a notice that there were some.
 const WAITING: usize = 256;
@@ -287,7 +287,7 @@ impl Listener {
 
     /// Whether its key is still in force, and permits what it did. Without one, whether there are none.
     async fn is_permitted(&self) -> Result<bool> {
-        let engine = &self.server.engine;
+        let engine = &self.server.app.engine;
         let Some(key) = &self.who.key else {
             return Ok(self.server.local.is_some() || !engine.store.has_keys().await?);
         };
@@ -302,7 +302,7 @@ impl Listener {
 
     /// Uses only free capacity; changes that are not seen now are seen later.
     async fn spared<T>(&self, work: impl Future<Output = Result<T>>) -> Spared<T> {
-        self.server.places.spare(work).await?.transpose()
+        self.server.admission.spare(work).await?.transpose()
     }
 
     /// Tells a session, until it has ended. Its streams end where the caller may hear no more.

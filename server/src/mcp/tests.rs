@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use throughline_core::ports::Tokenizer;
+use throughline_engine::adapters::O200k;
 
 use super::tools::of_sets;
 use super::*;
-use crate::adapters::O200k;
 
 /// Most tokens of the default set in `tools/list`.
 const MOST_TOKENS: u32 = 3_500;

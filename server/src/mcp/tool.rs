@@ -18,10 +18,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use throughline_core::access::Permission;
 use throughline_core::{Error, Result, Scope};
+use throughline_engine::config::ToolSet;
+use throughline_engine::identity::Identity;
 
 use super::Server;
-use super::sets::ToolSet;
-use crate::identity::Identity;
 
 /// A call of a tool.
 pub(super) struct Call {
@@ -47,7 +47,7 @@ impl Call {
 
     /// Demands that the caller may write, of a tool that also has actions which only read.
     pub(super) async fn may_write(&self) -> Result<()> {
-        self.who.require(&self.server.engine, Permission::Write, &self.action).await
+        self.who.require(&self.server.app.engine, Permission::Write, &self.action).await
     }
 
     /// Tells a client that asked to hear of it how far the call is. One who is gone hears nothing.

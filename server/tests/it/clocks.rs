@@ -11,9 +11,9 @@ use throughline_core::page::PageRequest;
 use throughline_core::ports::{Clock, IdGen, Write, WriteBatch};
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
-use throughline_server::adapters::{SystemClock, UuidV7};
-use throughline_server::compose::Engine;
-use throughline_server::config::{Config, EmbedderKind, Secret, StoreKind};
+use throughline_engine::adapters::{SystemClock, UuidV7};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::{Config, EmbedderKind, Secret, StoreKind};
 
 use crate::combinations::database;
 

@@ -8,8 +8,8 @@ use throughline_core::Scope;
 use throughline_core::document::{Expected, PutDocument};
 use throughline_core::ids::{ActorId, ExternalId, MemoryId, SessionId, VaultId};
 use throughline_core::session::{NewMessage, Role};
-use throughline_server::compose::Engine;
-use throughline_server::config::{Config, EmbedderKind};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::{Config, EmbedderKind};
 
 use crate::support::{Throughline, payload};
 

@@ -14,8 +14,8 @@ use throughline_core::ids::{ExternalId, SessionId};
 use throughline_core::ports::{Namespace, UnitKey};
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::{ErrorKind, Scope};
-use throughline_server::compose::Engine;
-use throughline_server::config::{CacheKind, Config, Secret, VectorIndexKind};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::{CacheKind, Config, Secret, VectorIndexKind};
 
 use crate::own::{Qdrant, Redis};
 

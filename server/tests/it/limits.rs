@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throughline_core::ports::Clock;
-use throughline_server::adapters::InProcessLimiter;
+use throughline_engine::adapters::InProcessLimiter;
 use throughline_testkit::FakeClock;
 use throughline_testkit::conformance::{self, Replicas, Time};
 
@@ -23,8 +23,8 @@ mod live {
     use std::time::Duration;
 
     use throughline_core::ports::{Admission, Rate};
-    use throughline_server::compose::Engine;
-    use throughline_server::config::{CacheKind, Config, EmbedderKind, Secret, StoreKind};
+    use throughline_engine::compose::Engine;
+    use throughline_engine::config::{CacheKind, Config, EmbedderKind, Secret, StoreKind};
 
     use crate::combinations::{database, server};
 

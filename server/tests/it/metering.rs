@@ -9,9 +9,9 @@ use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
 use throughline_core::usage::UsageDay;
 use throughline_core::{Result, Scope};
-use throughline_server::compose::Engine;
-use throughline_server::config::{Config, EmbedderKind};
-use throughline_server::metering::UsageMeter;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::{Config, EmbedderKind};
+use throughline_engine::metering::UsageMeter;
 use throughline_testkit::FakeClock;
 
 /// A server of several on one store.

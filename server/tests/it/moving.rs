@@ -14,8 +14,8 @@ use throughline_core::page::PageRequest;
 use throughline_core::ports::{Idempotency, Rate};
 use throughline_core::scope::{Flag, SettingsChange};
 use throughline_core::session::{AppendOptions, FileKind, NewFileRef, NewMessage, Role};
-use throughline_server::compose::Engine;
-use throughline_server::config::{Config, EmbedderKind, Secret, StoreKind};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::{Config, EmbedderKind, Secret, StoreKind};
 use throughline_testkit::proxy::{Fault, Proxy};
 
 use crate::combinations::database;

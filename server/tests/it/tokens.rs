@@ -9,8 +9,8 @@ use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::ports::Tokenizer;
 use throughline_core::session::{Cuts, Message, Role};
 use throughline_core::time::Timestamp;
-use throughline_server::adapters::O200k;
-use throughline_server::import::read_bytes;
+use throughline_engine::adapters::O200k;
+use throughline_engine::import::read_bytes;
 
 #[test]
 fn counts_agree_with_another_implementation() {

@@ -4,10 +4,10 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use throughline_core::{ErrorKind, Result};
+use throughline_engine::compose::STORE_FILE;
+use throughline_engine::config::{Config, Layers, StoreKind};
 
 use super::Checks;
-use crate::compose::STORE_FILE;
-use crate::config::{Config, Layers, StoreKind};
 
 /// Free space under which writes are about to fail, and under which somebody should look.
 const LEAST_FREE: u64 = 64 << 20;

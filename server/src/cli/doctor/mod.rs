@@ -6,11 +6,10 @@ mod store;
 
 use serde::Serialize;
 use throughline_core::{Error, ErrorKind, Result};
-
-use super::output::{Output, table};
-use super::runtime;
-use crate::config::Layers;
-use crate::telemetry;
+use throughline_engine::config::Layers;
+use throughline_engine::telemetry;
+use throughline_engine::terminal::runtime;
+use throughline_engine::terminal::{Output, table};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

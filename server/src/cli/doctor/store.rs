@@ -8,12 +8,12 @@ use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::ports::{Clock, Health};
 use throughline_core::time::Timestamp;
 use throughline_core::{ErrorKind, Result, Scope};
+use throughline_engine::adapters::SystemClock;
+use throughline_engine::compose::{self, Engine};
+use throughline_engine::config::{Config, StoreKind};
+use throughline_engine::terminal::grouped;
 
-use super::super::output::grouped;
 use super::Checks;
-use crate::adapters::SystemClock;
-use crate::compose::{self, Engine};
-use crate::config::{Config, StoreKind};
 
 /// Scopes that are looked at one by one: enough for an installation of one machine.
 const SCOPES: usize = 2 * MAX_PAGE;

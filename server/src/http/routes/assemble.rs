@@ -4,8 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline_core::context::{AssembleRequest, Intent, Tier};
+use throughline_core::context::{Intent, Tier};
 use throughline_core::scope::TenantSettings;
+use throughline_engine::app::{SessionWindow, Turn};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -15,73 +16,14 @@ use super::entities::EntityJson;
 use super::files::FileJson;
 use super::messages::MessageJson;
 use super::summaries::SummaryJson;
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Body, Named, Params};
-use crate::http::measures;
-use crate::http::problem::Failure;
-use crate::identity::thread::Thread;
-use crate::wire::AssembledContextJson;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
+use crate::wire::{AssembledContextJson, IntentJson, TierJson};
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(assemble)).routes(routes!(window))
-}
-
-/// The intent of a turn.
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum IntentJson {
-    /// Something is told, little is asked.
-    QuickCapture,
-    /// Something that was said is looked for.
-    ContextLookup,
-    /// Much is to be weighed.
-    DeepAnalysis,
-    /// Something is to be planned.
-    Planning,
-}
-
-impl From<IntentJson> for Intent {
-    fn from(intent: IntentJson) -> Self {
-        match intent {
-            IntentJson::QuickCapture => Self::QuickCapture,
-            IntentJson::ContextLookup => Self::ContextLookup,
-            IntentJson::DeepAnalysis => Self::DeepAnalysis,
-            IntentJson::Planning => Self::Planning,
-        }
-    }
-}
-
-/// The size of a context.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum TierJson {
-    /// 10 messages, 800 tokens.
-    Light,
-    /// 15 messages, 1,500 tokens.
-    Standard,
-    /// 25 messages, 3,000 tokens.
-    Full,
-}
-
-impl From<TierJson> for Tier {
-    fn from(tier: TierJson) -> Self {
-        match tier {
-            TierJson::Light => Self::Light,
-            TierJson::Standard => Self::Standard,
-            TierJson::Full => Self::Full,
-        }
-    }
-}
-
-impl From<Tier> for TierJson {
-    fn from(tier: Tier) -> Self {
-        match tier {
-            Tier::Light => Self::Light,
-            Tier::Standard => Self::Standard,
-            Tier::Full => Self::Full,
-        }
-    }
 }
 
 /// A turn to assemble the context of.
@@ -156,27 +98,21 @@ pub(crate) struct WindowJson {
     responses((status = 200, body = AssembledContextJson, description = "The context"))
 )]
 async fn assemble(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
     body: Body<Assemble>,
 ) -> Result<Json<AssembledContextJson>, Failure> {
-    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
-    let settings = app.engine.settings.get(&caller.principal.tenant).await?;
     let asked = body.value;
-    let request = AssembleRequest {
+    let turn = Turn {
+        user_turn: asked.user_turn,
         intent: asked.intent.map(Intent::from),
-        tier: asked.tier.map(Tier::from).or(settings.tier),
-        // A tier that is asked for brings its own budget.
-        token_budget: asked.token_budget.or(settings.token_budget.filter(|_| asked.tier.is_none())),
+        tier: asked.tier.map(Tier::from),
+        token_budget: asked.token_budget,
         topic_tags: asked.topic_tags,
         force_refresh: asked.force_refresh,
-        recall: settings.recall(),
-        guest: thread.share.is_some().then(|| caller.scope()).transpose()?,
-        ..AssembleRequest::new(thread.session, asked.user_turn)
     };
-    let context = measures::assembly(app.engine.contexts.assemble(&thread.scope, &request)).await?;
-    app.usage.count(caller.scope()?, &context);
+    let context = service.app.assemble(&caller, &id, turn).await?;
     Ok(Json(AssembledContextJson::from(context)))
 }
 
@@ -193,16 +129,13 @@ async fn assemble(
     responses((status = 200, body = WindowJson, description = "The window"))
 )]
 async fn window(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
     Params(which): Params<WhichWindow>,
 ) -> Result<Json<WindowJson>, Failure> {
-    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
-    let settings = app.engine.settings.get(&caller.principal.tenant).await?;
-    let tier = which.tier.map(Tier::from).or(settings.tier).unwrap_or(Tier::Full);
-    let window = app.engine.contexts.window(&thread.scope, &thread.session, tier).await?;
-    let own = thread.share.is_none();
+    let tier = which.tier.map(Tier::from);
+    let SessionWindow { tier, window, settings } = service.app.window(&caller, &id, tier).await?;
     Ok(Json(WindowJson {
         tier: tier.into(),
         recent_history: window.recent.into_iter().map(MessageJson::of).collect(),
@@ -211,7 +144,7 @@ async fn window(
         files: window.files.into_iter().map(FileJson::of).collect(),
         token_count: window.tokens,
         token_budget: tier.budget(),
-        client_config: own.then(|| client_config(&settings)).flatten(),
+        client_config: settings.as_ref().and_then(client_config),
     }))
 }
 

@@ -4,18 +4,18 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use throughline_core::entity::Entity;
+use throughline_engine::app::Thread;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Limit, List};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Named, Params};
-use crate::http::problem::Failure;
-use crate::identity::thread::Thread;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(entities))
 }
 
@@ -60,13 +60,13 @@ impl EntityJson {
     responses((status = 200, body = List<EntityJson>, description = "Entities"))
 )]
 async fn entities(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
     Params(limit): Params<Limit>,
 ) -> Result<Json<List<EntityJson>>, Failure> {
-    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
-    let sessions = &app.engine.sessions;
+    let thread = Thread::to_read(&service.app.engine, &caller, &id).await?;
+    let sessions = &service.app.engine.sessions;
     let found = sessions.entities(&thread.scope, &thread.session, limit.get()?).await?;
     Ok(Json(List { items: found.into_iter().map(EntityJson::of).collect(), next_cursor: None }))
 }

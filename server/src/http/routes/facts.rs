@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use throughline_core::Error;
 use throughline_core::fact::{Correction, Fact, FactKind, FactStatus, Remember};
 use throughline_core::ids::FactId;
 use utoipa::ToSchema;
@@ -12,79 +11,20 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{List, ListQuery, Paging};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Repeat};
-use crate::http::problem::Failure;
+use crate::http::service::Service;
+use crate::wire::FactKindJson;
+use crate::wire::problem::Failure;
 
 /// Facts of a search that names no limit.
 const DEFAULT_FOUND: usize = 10;
-/// Most facts of a search.
-const MOST_FOUND: usize = 24;
-/// Most characters of a search.
-const MOST_ASKED: usize = 10_000;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
         .routes(routes!(remember, list))
         .routes(routes!(search))
         .routes(routes!(show, correct, retract))
-}
-
-/// The kind of fact.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum FactKindJson {
-    /// Something was settled.
-    Decision,
-    /// A named thing and what it is.
-    Entity,
-    /// Something is to be done.
-    Task,
-    /// A measured or counted value.
-    Metric,
-    /// A URL and what it stands for.
-    Link,
-    /// Any other statement of the user about their world.
-    Fact,
-    /// How the assistant should act from now on.
-    Instruction,
-    /// What the user likes better.
-    Preference,
-    /// Takes back another one.
-    Retraction,
-}
-
-impl From<FactKindJson> for FactKind {
-    fn from(kind: FactKindJson) -> Self {
-        match kind {
-            FactKindJson::Decision => Self::Decision,
-            FactKindJson::Entity => Self::Entity,
-            FactKindJson::Task => Self::Task,
-            FactKindJson::Metric => Self::Metric,
-            FactKindJson::Link => Self::Link,
-            FactKindJson::Fact => Self::Fact,
-            FactKindJson::Instruction => Self::Instruction,
-            FactKindJson::Preference => Self::Preference,
-            FactKindJson::Retraction => Self::Retraction,
-        }
-    }
-}
-
-impl From<FactKind> for FactKindJson {
-    fn from(kind: FactKind) -> Self {
-        match kind {
-            FactKind::Decision => Self::Decision,
-            FactKind::Entity => Self::Entity,
-            FactKind::Task => Self::Task,
-            FactKind::Metric => Self::Metric,
-            FactKind::Link => Self::Link,
-            FactKind::Fact => Self::Fact,
-            FactKind::Instruction => Self::Instruction,
-            FactKind::Preference => Self::Preference,
-            FactKind::Retraction => Self::Retraction,
-        }
-    }
 }
 
 /// A fact to remember.
@@ -226,7 +166,7 @@ pub(crate) struct FoundFactJson {
     responses((status = 201, body = FactJson, description = "The fact"))
 )]
 async fn remember(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     repeat: Repeat,
     body: Body<RememberJson>,
@@ -241,7 +181,7 @@ async fn remember(
         value: new.value,
         tags: new.tags,
     };
-    let fact = app.engine.facts.remember(&caller.scope()?, remember, idempotency).await?;
+    let fact = service.app.remember(&caller, remember, idempotency).await?;
     Ok((StatusCode::CREATED, Json(FactJson::of(fact))))
 }
 
@@ -257,11 +197,11 @@ async fn remember(
     responses((status = 200, body = List<FactJson>, description = "Facts"))
 )]
 async fn list(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     asked: ListQuery,
 ) -> Result<Json<List<FactJson>>, Failure> {
-    let page = app.engine.facts.list(&caller.scope()?, &asked.page).await?;
+    let page = service.app.engine.facts.list(&caller.scope()?, &asked.page).await?;
     Ok(Json(asked.list(page, FactJson::of)))
 }
 
@@ -277,20 +217,12 @@ async fn list(
     responses((status = 200, body = List<FoundFactJson>, description = "Facts, ordered by relevance"))
 )]
 async fn search(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     body: Body<SearchJson>,
 ) -> Result<Json<List<FoundFactJson>>, Failure> {
     let limit = body.value.limit.unwrap_or(DEFAULT_FOUND);
-    if !(1..=MOST_FOUND).contains(&limit) {
-        return Err(Error::invalid(format!("limit must be 1 to {MOST_FOUND}")).into());
-    }
-    let length = body.value.query.chars().count();
-    if !(1..=MOST_ASKED).contains(&length) {
-        return Err(Error::invalid(format!("query: 1 to {MOST_ASKED} characters")).into());
-    }
-    let contexts = &app.engine.contexts;
-    let found = contexts.recall_facts(&caller.scope()?, &body.value.query, limit).await?;
+    let found = service.app.search_facts(&caller, &body.value.query, limit).await?;
     let items = found
         .into_iter()
         .map(|found| FoundFactJson { fact: FactJson::of(found.fact), score: found.score });
@@ -307,12 +239,12 @@ async fn search(
     responses((status = 200, body = FactJson, description = "The fact"))
 )]
 async fn show(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<FactJson>, Failure> {
     let id: FactId = id.parse()?;
-    Ok(Json(FactJson::of(app.engine.facts.get(&caller.scope()?, id).await?)))
+    Ok(Json(FactJson::of(service.app.engine.facts.get(&caller.scope()?, id).await?)))
 }
 
 /// Correct a fact
@@ -328,15 +260,14 @@ async fn show(
     responses((status = 200, body = FactJson, description = "The fact that is valid now"))
 )]
 async fn correct(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     body: Body<CorrectJson>,
 ) -> Result<Json<FactJson>, Failure> {
     let id: FactId = id.parse()?;
     let correction = Correction { text: body.value.text, value: body.value.value };
-    let fact = app.engine.facts.correct(&caller.scope()?, id, correction).await?;
-    app.audit(&caller, "fact.correct", id.to_string()).await;
+    let fact = service.app.correct(&caller, id, correction).await?;
     Ok(Json(FactJson::of(fact)))
 }
 
@@ -353,12 +284,11 @@ async fn correct(
     responses((status = 200, body = FactJson, description = "The fact, which is no longer valid"))
 )]
 async fn retract(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
 ) -> Result<Json<FactJson>, Failure> {
     let id: FactId = id.parse()?;
-    let fact = app.engine.facts.retract(&caller.scope()?, id).await?;
-    app.audit(&caller, "fact.retract", id.to_string()).await;
+    let fact = service.app.retract(&caller, id).await?;
     Ok(Json(FactJson::of(fact)))
 }

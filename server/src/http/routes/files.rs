@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_core::ids::MessageId;
 use throughline_core::session::{FileKind, FileRef, NewFileRef};
+use throughline_engine::app::Thread;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Limit, List, cooked, raw};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
-use crate::http::problem::Failure;
-use crate::identity::thread::Thread;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(refer, files))
 }
 
@@ -124,7 +124,7 @@ impl FileJson {
     responses((status = 201, body = FileJson, description = "The reference"))
 )]
 async fn refer(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     repeat: Repeat,
@@ -141,7 +141,7 @@ async fn refer(
         reference: file.reference,
         metadata: metadata.as_ref().map(raw).transpose()?,
     };
-    let file = app.engine.sessions.put_file(&scope, &session, new, idempotency).await?;
+    let file = service.app.engine.sessions.put_file(&scope, &session, new, idempotency).await?;
     Ok((StatusCode::CREATED, Json(FileJson::of(file))))
 }
 
@@ -157,13 +157,13 @@ async fn refer(
     responses((status = 200, body = List<FileJson>, description = "References"))
 )]
 async fn files(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
     Params(limit): Params<Limit>,
 ) -> Result<Json<List<FileJson>>, Failure> {
-    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
-    let sessions = &app.engine.sessions;
+    let thread = Thread::to_read(&service.app.engine, &caller, &id).await?;
+    let sessions = &service.app.engine.sessions;
     let found = sessions.files(&thread.scope, &thread.session, limit.get()?).await?;
     Ok(Json(List { items: found.into_iter().map(FileJson::of).collect(), next_cursor: None }))
 }

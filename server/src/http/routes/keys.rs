@@ -13,18 +13,18 @@ use throughline_core::ids::{KeyId, UserId, WorkspaceId};
 use throughline_core::ports::Rate;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Result};
+use throughline_engine::identity::Identity;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{List, ListQuery, Paging};
-use crate::http::app::App;
 use crate::http::caller::{Admin, Caller, Known};
 use crate::http::extract::{Body, Named, Repeat};
-use crate::http::problem::Failure;
-use crate::identity::Identity;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
         .routes(routes!(create, list))
         .routes(routes!(rotate))
@@ -272,7 +272,7 @@ impl AuditJson {
     responses((status = 201, body = CreatedKeyJson, description = "The key"))
 )]
 async fn create(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Admin>,
     repeat: Repeat,
     body: Body<NewKeyJson>,
@@ -282,7 +282,7 @@ async fn create(
     if let Some(beyond) = new.permissions.iter().find(|one| !principal.permissions.has(*one)) {
         let kind = ErrorKind::Forbidden;
         if let Some(key) = &caller.key {
-            app.engine.access.note_refusal(key, "key.create", kind.code()).await;
+            service.app.engine.access.note_refusal(key, "key.create", kind.code()).await;
         }
         let why = format!(
             "this key does not have the permission `{beyond}`, so it cannot create a key that has \
@@ -299,7 +299,7 @@ async fn create(
         own.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         own
     });
-    let access = &app.engine.access;
+    let access = &service.app.engine.access;
     let created = access.create(principal.key, &principal.tenant, new, repeat).await?;
     Ok((StatusCode::CREATED, Json(created.into())))
 }
@@ -316,11 +316,11 @@ async fn create(
     responses((status = 200, body = List<KeyJson>, description = "Keys"))
 )]
 async fn list(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Admin>,
     asked: ListQuery,
 ) -> Result<Json<List<KeyJson>>, Failure> {
-    let page = app.engine.access.list(&caller.principal.tenant, &asked.page).await?;
+    let page = service.app.engine.access.list(&caller.principal.tenant, &asked.page).await?;
     Ok(Json(asked.list(page, KeyJson::of)))
 }
 
@@ -337,7 +337,7 @@ async fn list(
     responses((status = 200, body = CreatedKeyJson, description = "The key"))
 )]
 async fn rotate(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Admin>,
     Named(id): Named<String>,
     body: Body<RotateJson>,
@@ -345,7 +345,7 @@ async fn rotate(
     let id: KeyId = id.parse()?;
     let grace = Duration::from_secs(body.value.grace_seconds);
     let principal = &caller.principal;
-    let access = &app.engine.access;
+    let access = &service.app.engine.access;
     Ok(Json(access.rotate(principal.key, &principal.tenant, id, grace).await?.into()))
 }
 
@@ -361,13 +361,13 @@ async fn rotate(
     responses((status = 200, body = KeyJson, description = "The key"))
 )]
 async fn revoke(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Admin>,
     Named(id): Named<String>,
 ) -> Result<Json<KeyJson>, Failure> {
     let id: KeyId = id.parse()?;
     let principal = &caller.principal;
-    let revoked = app.engine.access.revoke(principal.key, &principal.tenant, id).await?;
+    let revoked = service.app.engine.access.revoke(principal.key, &principal.tenant, id).await?;
     Ok(Json(KeyJson::of(revoked)))
 }
 
@@ -406,10 +406,10 @@ async fn whoami(caller: Caller<Known>) -> Json<WhoAmI> {
     responses((status = 200, body = List<AuditJson>, description = "Entries"))
 )]
 async fn audit(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Admin>,
     asked: ListQuery,
 ) -> Result<Json<List<AuditJson>>, Failure> {
-    let page = app.engine.store.audit(&caller.principal.tenant, &asked.page).await?;
+    let page = service.app.engine.store.audit(&caller.principal.tenant, &asked.page).await?;
     Ok(Json(asked.list(page, AuditJson::of)))
 }

@@ -4,61 +4,25 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline_core::ids::{ExternalId, MessageId};
-use throughline_core::session::{AppendOptions, Message, NewMessage, Role};
+use throughline_core::ids::ExternalId;
+use throughline_core::session::{Message, NewMessage};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
+use throughline_engine::app::{Thread, WhichMessages};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::sessions::ErasedJson;
 use super::{List, ListQuery, Paging, cooked, raw};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat, objects};
-use crate::http::problem::Failure;
-use crate::identity::thread::Thread;
-use crate::wire::MAX_ERASED_IDS;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
+use crate::wire::{RoleJson, indexed};
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(append, list, erase))
-}
-
-/// The speaker.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RoleJson {
-    /// Instructions of the application.
-    System,
-    /// The end user, whose words become facts.
-    User,
-    /// The model.
-    Assistant,
-    /// The result of a tool.
-    Tool,
-}
-
-impl From<RoleJson> for Role {
-    fn from(role: RoleJson) -> Self {
-        match role {
-            RoleJson::System => Self::System,
-            RoleJson::User => Self::User,
-            RoleJson::Assistant => Self::Assistant,
-            RoleJson::Tool => Self::Tool,
-        }
-    }
-}
-
-impl From<Role> for RoleJson {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::System => Self::System,
-            Role::User => Self::User,
-            Role::Assistant => Self::Assistant,
-            Role::Tool => Self::Tool,
-        }
-    }
 }
 
 /// Messages to append.
@@ -217,33 +181,19 @@ pub(crate) struct Which {
     responses((status = 200, body = AppendedJson, description = "Their ids, in order"))
 )]
 async fn append(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     repeat: Repeat,
     body: Body<Append>,
 ) -> Result<Json<AppendedJson>, Failure> {
-    let thread = Thread::to_append(&app.engine, &caller, &id).await?;
-    let options =
-        AppendOptions { idempotency: repeat.of(&body), of_a_guest: thread.share.is_some() };
-    let mut messages = Vec::with_capacity(body.value.messages.len());
-    for (at, message) in body.value.messages.into_iter().enumerate() {
-        let mut message = message.message().map_err(|error| {
-            Error::new(error.kind(), format!("messages[{at}]: {}", error.message()))
-        })?;
-        if options.of_a_guest {
-            message.name = Some(caller.scope()?.user.to_string());
-        }
-        messages.push(message);
-    }
+    let idempotency = repeat.of(&body);
+    let messages = indexed("messages", body.value.messages, NewMessageJson::message)?;
     let external: Vec<Option<String>> = messages
         .iter()
         .map(|message| message.external_id.as_ref().map(ToString::to_string))
         .collect();
-    let sessions = &app.engine.sessions;
-    let appended = sessions.append_with(&thread.scope, &thread.session, messages, options).await?;
-    metrics::counter!("throughline_messages_appended_total")
-        .increment(appended.iter().filter(|message| !message.replayed).count() as u64);
+    let appended = service.app.append(&caller, &id, messages, idempotency).await?;
     let messages =
         appended.into_iter().zip(external).map(|(message, external_id)| AppendedMessageJson {
             id: message.id.to_string(),
@@ -267,13 +217,14 @@ async fn append(
     responses((status = 200, body = List<MessageJson>, description = "Messages"))
 )]
 async fn list(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
     asked: ListQuery,
 ) -> Result<Json<List<MessageJson>>, Failure> {
-    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
-    let page = app.engine.sessions.messages(&thread.scope, &thread.session, &asked.page).await?;
+    let thread = Thread::to_read(&service.app.engine, &caller, &id).await?;
+    let page =
+        service.app.engine.sessions.messages(&thread.scope, &thread.session, &asked.page).await?;
     Ok(Json(asked.list(page, MessageJson::of)))
 }
 
@@ -290,30 +241,19 @@ async fn list(
     responses((status = 200, body = ErasedJson, description = "What was removed"))
 )]
 async fn erase(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     Params(which): Params<Which>,
 ) -> Result<Json<ErasedJson>, Failure> {
-    let (scope, session) = Thread::own(&caller, &id)?;
-    app.engine.sessions.get(&scope, &session).await?;
-    let erased = match (which.ids, which.before) {
+    let which = match (which.ids, which.before) {
         (Some(ids), None) => {
-            let ids =
-                ids.split(',').map(|id| id.trim().parse()).collect::<Result<Vec<MessageId>>>()?;
-            if ids.len() > MAX_ERASED_IDS {
-                return Err(Error::invalid(format!("ids: at most {MAX_ERASED_IDS} at once")).into());
-            }
-            app.engine.erase.messages(&scope, &session, &ids).await?
+            let ids = ids.split(',').map(|id| id.trim().parse());
+            WhichMessages::Ids(ids.collect::<Result<_>>()?)
         }
-        (None, Some(before)) => {
-            let before = Timestamp::parse(&before)?;
-            app.engine.erase.messages_before(&scope, &session, before).await?
-        }
-        _ => {
-            return Err(Error::invalid("give exactly one of `ids` and `before`").into());
-        }
+        (None, Some(before)) => WhichMessages::Before(Timestamp::parse(&before)?),
+        _ => return Err(Error::invalid("give exactly one of `ids` and `before`").into()),
     };
-    app.audit(&caller, "messages.erase", app.pseudonym(&scope, &session)).await;
+    let erased = service.app.erase_messages(&caller, &id, which).await?;
     Ok(Json(ErasedJson::from(&erased)))
 }

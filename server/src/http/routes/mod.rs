@@ -28,10 +28,10 @@ use throughline_core::persona::{Listed, Slice};
 use throughline_core::{Error, Result};
 use utoipa::{IntoParams, ToSchema};
 
-use super::app::App;
 use super::cursor::Cursors;
 use super::extract::Params;
-use super::problem::Failure;
+use super::service::Service;
+use crate::wire::problem::Failure;
 
 /// Items of a page that names no limit.
 const DEFAULT_LIMIT: usize = 50;
@@ -95,13 +95,13 @@ pub(super) struct ListQuery {
     cursors: Cursors,
 }
 
-impl FromRequestParts<App> for ListQuery {
+impl FromRequestParts<Service> for ListQuery {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
-        let Params(paging) = Params::<Paging>::from_request_parts(parts, app).await?;
+    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, Failure> {
+        let Params(paging) = Params::<Paging>::from_request_parts(parts, service).await?;
         let list = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
-        let cursors = Cursors::new(&app.engine.names, list);
+        let cursors = Cursors::new(&service.app.engine.names, list);
         let page = paging.request()?;
         Ok(Self { page: page.opened(|cursor| cursors.open(cursor)), cursors })
     }

@@ -10,11 +10,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::http::app::App;
 use crate::http::caller::{Admin, Caller};
-use crate::http::problem::Failure;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz)).routes(routes!(metrics))
 }
 
@@ -82,8 +82,8 @@ async fn healthz() -> Json<Alive> {
         (status = 503, body = Ready, description = "The service is not ready")
     )
 )]
-async fn readyz(State(app): State<App>) -> Response {
-    let (store_ok, backends) = match app.engine.health(false).await {
+async fn readyz(State(service): State<Service>) -> Response {
+    let (store_ok, backends) = match service.app.engine.health(false).await {
         Ok(found) => (
             found.first().is_some_and(|store| store.problems.is_empty()),
             found.into_iter().map(BackendJson::from).collect(),
@@ -93,7 +93,7 @@ async fn readyz(State(app): State<App>) -> Response {
             (false, vec![BackendJson { backend: "store".into(), schema_version: 0, problems }])
         }
     };
-    let ready = store_ok && !app.is_stopping();
+    let ready = store_ok && !service.is_stopping();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(Ready { ready, backends })).into_response()
 }
@@ -111,12 +111,12 @@ async fn readyz(State(app): State<App>) -> Response {
     responses((status = 200, body = String, content_type = "text/plain", description = "Metrics"))
 )]
 async fn metrics(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Result<Caller<Admin>, Failure>,
 ) -> Result<Response, Failure> {
-    if !app.listen.is_loopback() && !app.config.public_metrics {
+    if !service.listen.is_loopback() && !service.config.public_metrics {
         caller?;
     }
-    let text = app.metrics.render();
+    let text = service.metrics.render();
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }

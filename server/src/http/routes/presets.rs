@@ -16,12 +16,12 @@ use utoipa_axum::routes;
 
 use super::contexts::forms::FindingJson;
 use super::{List, Paging, cooked, raw};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
-use crate::http::problem::Failure;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(create, list)).routes(routes!(show, change, delete))
 }
 
@@ -264,13 +264,13 @@ fn metadata(own: Option<Map<String, Value>>) -> Result<Option<String>> {
     responses((status = 201, body = PresetJson, description = "The preset"))
 )]
 async fn create(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     repeat: Repeat,
     body: Body<NewPresetJson>,
 ) -> Result<(StatusCode, Json<PresetJson>), Failure> {
     let idempotency = repeat.of(&body);
-    let (scope, presets) = (caller.scope()?, app.engine.personas.presets());
+    let (scope, presets) = (caller.scope()?, service.app.engine.personas.presets());
     let new = body.value;
     let new = NewPreset {
         id: new.id.map(PresetId::new).transpose()?,
@@ -298,12 +298,12 @@ async fn create(
     responses((status = 200, body = List<PresetJson>, description = "Presets"))
 )]
 async fn list(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Params(which): Params<Which>,
 ) -> Result<Json<List<PresetJson>>, Failure> {
     let slice = Paging { limit: which.limit, cursor: which.cursor }.slice()?;
-    let presets = app.engine.personas.presets();
+    let presets = service.app.engine.personas.presets();
     let found = presets.list(&caller.scope()?, which.include_inactive, slice).await?;
     Ok(Json(List::of_slice(found, PresetJson::from)))
 }
@@ -318,12 +318,12 @@ async fn list(
     responses((status = 200, body = PresetJson, description = "The preset"))
 )]
 async fn show(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<PresetJson>, Failure> {
     let id: PresetId = id.parse()?;
-    Ok(Json(app.engine.personas.presets().get(&caller.scope()?, &id).await?.into()))
+    Ok(Json(service.app.engine.personas.presets().get(&caller.scope()?, &id).await?.into()))
 }
 
 /// Change a preset
@@ -339,13 +339,13 @@ async fn show(
     responses((status = 200, body = PresetJson, description = "The preset"))
 )]
 async fn change(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     body: Body<PresetChangeJson>,
 ) -> Result<Json<PresetJson>, Failure> {
     let id: PresetId = id.parse()?;
-    let (scope, presets) = (caller.scope()?, app.engine.personas.presets());
+    let (scope, presets) = (caller.scope()?, service.app.engine.personas.presets());
     let change = body.value;
     let expected = change.expected_version;
     let change = PresetChange {
@@ -373,14 +373,12 @@ async fn change(
     responses((status = 200, body = PresetGoneJson, description = "What was done"))
 )]
 async fn delete(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     Params(version): Params<Version>,
 ) -> Result<Json<PresetGoneJson>, Failure> {
     let id: PresetId = id.parse()?;
-    let presets = app.engine.personas.presets();
-    let held = presets.delete(&caller.scope()?, &id, version.version).await?;
-    app.audit(&caller, "preset.delete", id.to_string()).await;
+    let held = service.app.delete_preset(&caller, &id, version.version).await?;
     Ok(Json(PresetGoneJson { id: id.to_string(), removed: !held }))
 }

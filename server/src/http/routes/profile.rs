@@ -8,12 +8,12 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::Body;
-use crate::http::problem::Failure;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(show, change))
 }
 
@@ -70,8 +70,11 @@ pub(crate) struct ProfileChangeJson {
     tag = "profile",
     responses((status = 200, body = ProfileJson, description = "The profile"))
 )]
-async fn show(State(app): State<App>, caller: Caller<Read>) -> Result<Json<ProfileJson>, Failure> {
-    Ok(Json(app.engine.profiles.get(&caller.scope()?).await?.into()))
+async fn show(
+    State(service): State<Service>,
+    caller: Caller<Read>,
+) -> Result<Json<ProfileJson>, Failure> {
+    Ok(Json(service.app.engine.profiles.get(&caller.scope()?).await?.into()))
 }
 
 /// Change rules and profile card
@@ -84,10 +87,10 @@ async fn show(State(app): State<App>, caller: Caller<Read>) -> Result<Json<Profi
     responses((status = 200, body = ProfileJson, description = "The profile"))
 )]
 async fn change(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     body: Body<ProfileChangeJson>,
 ) -> Result<Json<ProfileJson>, Failure> {
     let change = ProfileChange { rules: body.value.rules, card: body.value.card };
-    Ok(Json(app.engine.profiles.change(&caller.scope()?, change).await?.into()))
+    Ok(Json(service.app.engine.profiles.change(&caller.scope()?, change).await?.into()))
 }

@@ -8,18 +8,18 @@ use throughline_core::Error;
 use throughline_core::ids::SessionId;
 use throughline_core::ports::Erased;
 use throughline_core::session::{Session, Share};
+use throughline_engine::app::{Thread, is_reserved};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{List, ListQuery, Paging};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Repeat};
-use crate::http::problem::Failure;
-use crate::identity::thread::{Thread, is_reserved};
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(open, list)).routes(routes!(show, erase))
 }
 
@@ -140,7 +140,7 @@ impl From<&Erased> for ErasedJson {
     responses((status = 201, body = SessionJson, description = "The session"))
 )]
 async fn open(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     repeat: Repeat,
     body: Body<OpenSession>,
@@ -158,9 +158,9 @@ async fn open(
         (None, Some(repeat)) => {
             SessionId::new(uuid::Builder::from_custom_bytes(repeat.key).into_uuid().to_string())?
         }
-        (None, None) => SessionId::new(app.engine.ids.next().to_string())?,
+        (None, None) => SessionId::new(service.app.engine.ids.next().to_string())?,
     };
-    let session = app.engine.sessions.open(&caller.scope()?, &id, idempotency).await?;
+    let session = service.app.engine.sessions.open(&caller.scope()?, &id, idempotency).await?;
     Ok((StatusCode::CREATED, Json(SessionJson::of(&session, None))))
 }
 
@@ -176,11 +176,11 @@ async fn open(
     responses((status = 200, body = List<SessionJson>, description = "Sessions"))
 )]
 async fn list(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     asked: ListQuery,
 ) -> Result<Json<List<SessionJson>>, Failure> {
-    let page = app.engine.sessions.list(&caller.scope()?, &asked.page).await?;
+    let page = service.app.engine.sessions.list(&caller.scope()?, &asked.page).await?;
     Ok(Json(asked.list(page, |session| SessionJson::of(&session, None))))
 }
 
@@ -194,12 +194,12 @@ async fn list(
     responses((status = 200, body = SessionJson, description = "The session"))
 )]
 async fn show(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<SessionJson>, Failure> {
-    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
-    let session = app.engine.sessions.get(&thread.scope, &thread.session).await?;
+    let thread = Thread::to_read(&service.app.engine, &caller, &id).await?;
+    let session = service.app.engine.sessions.get(&thread.scope, &thread.session).await?;
     Ok(Json(SessionJson::of(&session, thread.share.as_ref())))
 }
 
@@ -216,12 +216,10 @@ async fn show(
     responses((status = 200, body = ErasedJson, description = "What was removed"))
 )]
 async fn erase(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
 ) -> Result<Json<ErasedJson>, Failure> {
-    let (scope, session) = Thread::own(&caller, &id)?;
-    let erased = app.engine.erase.session(&scope, &session).await?;
-    app.audit(&caller, "session.erase", app.pseudonym(&scope, &session)).await;
+    let erased = service.app.erase_session(&caller, &id).await?;
     Ok(Json(ErasedJson::from(&erased)))
 }

@@ -13,14 +13,14 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::assemble::TierJson;
 use super::{cooked, raw};
-use crate::http::app::App;
 use crate::http::caller::{Admin, Caller, Read};
 use crate::http::extract::Body;
-use crate::http::problem::Failure;
+use crate::http::service::Service;
+use crate::wire::TierJson;
+use crate::wire::problem::Failure;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(show, change))
 }
 
@@ -105,8 +105,11 @@ pub(crate) struct SettingsChangeJson {
     tag = "tenant",
     responses((status = 200, body = SettingsJson, description = "The settings"))
 )]
-async fn show(State(app): State<App>, caller: Caller<Read>) -> Result<Json<SettingsJson>, Failure> {
-    Ok(Json(app.engine.settings.get(&caller.principal.tenant).await?.into()))
+async fn show(
+    State(service): State<Service>,
+    caller: Caller<Read>,
+) -> Result<Json<SettingsJson>, Failure> {
+    Ok(Json(service.app.engine.settings.get(&caller.principal.tenant).await?.into()))
 }
 
 /// Change the settings of the tenant
@@ -119,7 +122,7 @@ async fn show(State(app): State<App>, caller: Caller<Read>) -> Result<Json<Setti
     responses((status = 200, body = SettingsJson, description = "The settings"))
 )]
 async fn change(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Admin>,
     body: Body<SettingsChangeJson>,
 ) -> Result<Json<SettingsJson>, Failure> {
@@ -133,6 +136,7 @@ async fn change(
         client_config: change.client_config.map(|own| raw(&Value::Object(own))).transpose()?,
     };
     let principal = &caller.principal;
-    let settings = app.engine.settings.change(principal.key, &principal.tenant, change).await?;
+    let settings =
+        service.app.engine.settings.change(principal.key, &principal.tenant, change).await?;
     Ok(Json(settings.into()))
 }

@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use throughline_core::ids::UserId;
 use throughline_core::session::Share;
 use throughline_core::{Error, Result};
+use throughline_engine::app::Thread;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{List, ListQuery, Paging};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named};
-use crate::http::problem::Failure;
-use crate::identity::thread::Thread;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(show, share, unshare)).routes(routes!(shared))
 }
 
@@ -78,12 +78,12 @@ pub(crate) struct ShareWith {
     responses((status = 200, body = ShareJson, description = "The grant"))
 )]
 async fn show(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<ShareJson>, Failure> {
     let (scope, session) = Thread::own(&caller, &id)?;
-    let share = app.engine.shares.of(&scope, &session).await?;
+    let share = service.app.engine.shares.of(&scope, &session).await?;
     let share = share.ok_or_else(|| Error::not_found("the session is not shared"))?;
     Ok(Json(ShareJson::of(share)))
 }
@@ -102,7 +102,7 @@ async fn show(
     responses((status = 200, body = ShareJson, description = "The grant"))
 )]
 async fn share(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     body: Body<ShareWith>,
@@ -111,7 +111,8 @@ async fn share(
     let members = body.value.members.into_iter().map(UserId::new);
     let members = members.collect::<Result<BTreeSet<UserId>>>()?;
     let by = caller.principal.key;
-    let share = app.engine.shares.share(by, &scope, &session, members, body.value.writable).await?;
+    let share =
+        service.app.engine.shares.share(by, &scope, &session, members, body.value.writable).await?;
     Ok(Json(ShareJson::of(share)))
 }
 
@@ -125,12 +126,12 @@ async fn share(
     responses((status = 204, description = "The session is no longer shared"))
 )]
 async fn unshare(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
 ) -> Result<StatusCode, Failure> {
     let (scope, session) = Thread::own(&caller, &id)?;
-    app.engine.shares.unshare(caller.principal.key, &scope, &session).await?;
+    service.app.engine.shares.unshare(caller.principal.key, &scope, &session).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -144,12 +145,12 @@ async fn unshare(
     responses((status = 200, body = List<ShareJson>, description = "Grants"))
 )]
 async fn shared(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     asked: ListQuery,
 ) -> Result<Json<List<ShareJson>>, Failure> {
     let scope = caller.scope()?;
-    let page = app.engine.shares.with_user(&scope.tenant, &scope.user, &asked.page).await?;
+    let page = service.app.engine.shares.with_user(&scope.tenant, &scope.user, &asked.page).await?;
     Ok(Json(asked.list(page, |mut share| {
         share.members.retain(|member| *member == scope.user);
         ShareJson::of(share)

@@ -4,18 +4,18 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use throughline_core::summary::Summary;
+use throughline_engine::app::Thread;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::List;
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::Named;
-use crate::http::problem::Failure;
-use crate::identity::thread::Thread;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(summaries))
 }
 
@@ -66,11 +66,11 @@ impl SummaryJson {
     responses((status = 200, body = List<SummaryJson>, description = "Summaries"))
 )]
 async fn summaries(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<List<SummaryJson>>, Failure> {
-    let thread = Thread::to_read(&app.engine, &caller, &id).await?;
-    let found = app.engine.sessions.summaries(&thread.scope, &thread.session).await?;
+    let thread = Thread::to_read(&service.app.engine, &caller, &id).await?;
+    let found = service.app.engine.sessions.summaries(&thread.scope, &thread.session).await?;
     Ok(Json(List { items: found.iter().map(SummaryJson::of).collect(), next_cursor: None }))
 }

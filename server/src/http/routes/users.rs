@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use throughline_core::Error;
 use throughline_core::ids::UserId;
 use throughline_core::job::Job;
 use throughline_core::time::Timestamp;
@@ -14,17 +13,12 @@ use utoipa_axum::routes;
 
 use super::sessions::ErasedJson;
 use super::{List, ListQuery, Paging};
-use crate::http::app::App;
 use crate::http::caller::{Admin, Caller, Read};
 use crate::http::extract::{Named, Params};
-use crate::http::problem::Failure;
-use crate::identity::hex;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-/// Days of use where none are named, and the most.
-const DEFAULT_DAYS: i64 = 30;
-const MOST_DAYS: i64 = 366;
-
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(usage)).routes(routes!(jobs)).routes(routes!(erase))
 }
 
@@ -122,22 +116,14 @@ impl JobJson {
     responses((status = 200, body = List<UsageJson>, description = "Days with usage"))
 )]
 async fn usage(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Params(days): Params<Days>,
 ) -> Result<Json<List<UsageJson>>, Failure> {
     let day = |text: &String| Timestamp::parse(text).map(UsageDay::of);
     let to = days.to.as_ref().map(day).transpose()?;
-    let to = to.unwrap_or_else(|| UsageDay::of(app.engine.clock.now()));
     let from = days.from.as_ref().map(day).transpose()?;
-    let from = from.unwrap_or_else(|| UsageDay::from_days(to.days() - DEFAULT_DAYS));
-    if from > to || to.days() - from.days() > MOST_DAYS {
-        return Err(Error::invalid(format!(
-            "from and to: at most {MOST_DAYS} days, and `from` must not be after `to`"
-        ))
-        .into());
-    }
-    let found = app.engine.store.usage(&caller.scope()?, from, to).await?;
+    let found = service.app.usage(&caller, from, to).await?;
     Ok(Json(List { items: found.into_iter().map(UsageJson::of).collect(), next_cursor: None }))
 }
 
@@ -153,11 +139,11 @@ async fn usage(
     responses((status = 200, body = List<JobJson>, description = "Jobs"))
 )]
 async fn jobs(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     asked: ListQuery,
 ) -> Result<Json<List<JobJson>>, Failure> {
-    let page = app.engine.store.jobs(&caller.scope()?, &asked.page).await?;
+    let page = service.app.engine.store.jobs(&caller.scope()?, &asked.page).await?;
     Ok(Json(asked.list(page, JobJson::of)))
 }
 
@@ -174,13 +160,11 @@ async fn jobs(
     responses((status = 200, body = ErasedJson, description = "What was removed"))
 )]
 async fn erase(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Admin>,
     Named(user): Named<String>,
 ) -> Result<Json<ErasedJson>, Failure> {
     let user = UserId::new(user)?;
-    let erased = app.engine.erase.user(&caller.principal.tenant, &user).await?;
-    let whom = hex(&app.engine.names.user(&caller.principal.tenant, &user));
-    app.audit(&caller, "user.erase", whom).await;
+    let erased = service.app.erase_user(&caller, &user).await?;
     Ok(Json(ErasedJson::from(&erased)))
 }

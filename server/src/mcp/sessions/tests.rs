@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rmcp::model::{ClientCapabilities, Implementation};
 use serde_json::json;
 use throughline_core::ports::Health;
+use throughline_engine::admission::AdmissionControl;
+use throughline_engine::app::App;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::{Config, EmbedderKind, McpConfig};
 use throughline_testkit::FakeClock;
 use throughline_testkit::memory::MemoryCache;
 
 use super::*;
-use crate::admission::AdmissionControl;
-use crate::compose::Engine;
-use crate::config::{Config, EmbedderKind, McpConfig};
 use crate::mcp::{Around, Options, Server, ToolSet, routes};
-use crate::metering::UsageMeter;
 
 /// A cache that can be away.
 struct Remote {
@@ -281,11 +281,10 @@ impl Served {
             ..Config::default()
         };
         let engine = Engine::open_by(&config, Arc::clone(clock) as _).await.unwrap();
-        let usage = UsageMeter::new(&engine).await.unwrap();
         let leaving = CancellationToken::new();
         let local = Some(Scope::new("acme", "ana", None).unwrap());
-        let around = Around { local, places: AdmissionControl::boundless(), leaving };
-        let server = Server::new(engine, usage, &config.mcp, around).unwrap();
+        let around = Around { local, admission: AdmissionControl::boundless(), leaving };
+        let server = Server::new(App::new(engine).await.unwrap(), &config.mcp, around).unwrap();
         let identity = server.local.clone().unwrap();
         let options = Options {
             max_body_bytes: 1 << 20,

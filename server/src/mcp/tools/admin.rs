@@ -1,23 +1,17 @@
 //! Use, rules and the state of the service.
 
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throughline_core::Result;
 use throughline_core::access::Permission;
 use throughline_core::scope::ProfileChange;
-use throughline_core::time::Timestamp;
 use throughline_core::usage::UsageDay;
-use throughline_core::{Error, Result};
+use throughline_engine::config::ToolSet;
 
-use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
-const DAY: Duration = Duration::from_secs(86_400);
 /// Default number of days.
 const DEFAULT_DAYS: u32 = 30;
-/// Largest number of days.
-const MOST_DAYS: u32 = 366;
 
 pub(super) fn tools() -> Vec<Tool> {
     let set = ToolSet::Admin;
@@ -110,13 +104,7 @@ struct Day {
 
 async fn usage(call: Call, asked: UsageArgs) -> Result<Outcome> {
     let days = asked.days.unwrap_or(DEFAULT_DAYS);
-    if !(1..=MOST_DAYS).contains(&days) {
-        return Err(Error::invalid(format!("days: 1 to {MOST_DAYS}")));
-    }
-    let now = call.server.engine.clock.now();
-    let back = i64::try_from((DAY * (days - 1)).as_micros()).unwrap_or(i64::MAX);
-    let from = UsageDay::of(Timestamp::from_micros(now.as_micros().saturating_sub(back)));
-    let used = call.server.engine.store.usage(&call.scope()?, from, UsageDay::of(now)).await?;
+    let used = call.server.app.usage_of_last(&call.who, days).await?;
     let day = |(day, counters): (UsageDay, throughline_core::usage::UsageCounters)| Day {
         day: day.start().to_rfc3339().chars().take(10).collect(),
         messages: counters.messages,
@@ -143,13 +131,13 @@ struct Profile {
 }
 
 async fn profile(call: Call, _: Nothing) -> Result<Outcome> {
-    let held = call.server.engine.profiles.get(&call.scope()?).await?;
+    let held = call.server.app.engine.profiles.get(&call.scope()?).await?;
     Outcome::data(&Profile { rules: held.rules, card: held.card })
 }
 
 async fn set_profile(call: Call, asked: ProfileArgs) -> Result<Outcome> {
     let change = ProfileChange { rules: asked.rules, card: asked.card };
-    let held = call.server.engine.profiles.change(&call.scope()?, change).await?;
+    let held = call.server.app.engine.profiles.change(&call.scope()?, change).await?;
     Outcome::data(&Profile { rules: held.rules, card: held.card })
 }
 
@@ -165,7 +153,7 @@ struct Part {
 }
 
 async fn health(call: Call, _: Nothing) -> Result<Outcome> {
-    let told = call.server.engine.health(false).await?;
+    let told = call.server.app.engine.health(false).await?;
     let parts = told
         .into_iter()
         .map(|health| Part { backend: health.backend, problems: health.problems })

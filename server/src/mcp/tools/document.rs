@@ -8,8 +8,8 @@ use throughline_core::document::{Expected, PutDocument, PutOutcome};
 use throughline_core::ids::{ActorId, ContextId, MemoryId, VaultId};
 use throughline_core::text::guarded;
 use throughline_core::{Error, Result};
+use throughline_engine::config::ToolSet;
 
-use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// Default number of passages of a search.
@@ -85,7 +85,7 @@ async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
             }
         },
     };
-    let done = call.server.engine.documents.put(&scope, put).await?;
+    let done = call.server.app.engine.documents.put(&scope, put).await?;
     let changed = matches!(done.outcome, PutOutcome::Created | PutOutcome::Added);
     let text = if changed {
         "Stored."
@@ -118,7 +118,7 @@ struct Latest {
 async fn latest(call: Call, asked: LatestArgs) -> Result<Outcome> {
     let scope = call.scope()?;
     let (vault, memory) = (VaultId::new(asked.vault)?, MemoryId::new(asked.memory)?);
-    let documents = &call.server.engine.documents;
+    let documents = &call.server.app.engine.documents;
     let (info, text) = match asked.section {
         Some(section) => {
             let found = documents.section(&scope, &vault, &memory, &section).await?;
@@ -166,7 +166,7 @@ async fn search(call: Call, asked: SearchArgs) -> Result<Outcome> {
     if !(1..=MOST_FOUND).contains(&limit) {
         return Err(Error::invalid(format!("limit: 1 to {MOST_FOUND}")));
     }
-    let documents = &call.server.engine.documents;
+    let documents = &call.server.app.engine.documents;
     let found = documents.search(&call.scope()?, vault.as_ref(), &asked.query, limit).await?;
     let items: Vec<FoundPassage> = found
         .iter()

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use throughline_core::Result;
 use throughline_core::ids::MessageId;
 use throughline_core::session::{FileKind, FileRef, NewFileRef};
+use throughline_engine::app::Thread;
+use throughline_engine::config::ToolSet;
 
-use crate::identity::thread::Thread;
-use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// Most files in a list.
@@ -78,7 +78,7 @@ async fn refer(call: Call, asked: ReferArgs) -> Result<Outcome> {
         reference: asked.reference,
         metadata: None,
     };
-    let file = call.server.engine.sessions.put_file(&scope, &session, new, None).await?;
+    let file = call.server.app.engine.sessions.put_file(&scope, &session, new, None).await?;
     let id = file.id.to_string();
     Outcome::done(format!("Noted as {id}."), &Referred { id })
 }
@@ -115,7 +115,7 @@ impl File {
 }
 
 async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {
-    let engine = &call.server.engine;
+    let engine = &call.server.app.engine;
     let thread = Thread::to_read(engine, &call.who, &asked.session).await?;
     let found = engine.sessions.files(&thread.scope, &thread.session, MOST).await?;
     Outcome::data(&Files { files: found.into_iter().map(File::of).collect() })

@@ -5,23 +5,20 @@ use std::fmt::Write;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::context::{
-    AssembleRequest, AssembledContext, ContextMessage, Intent, Outcome as Became, Section, Tier,
+    AssembledContext, ContextMessage, Intent, Outcome as Became, Section, Tier,
 };
+use throughline_core::document::Expected;
 use throughline_core::fact::{FactKind, Remember};
-use throughline_core::ids::{FactId, MemoryId, MessageId, SessionId, VaultId};
-use throughline_core::ports::Erased;
+use throughline_core::ids::{FactId, MemoryId, VaultId};
 use throughline_core::{Error, Result};
+use throughline_engine::app::{Thread, Turn, WhichMessages};
+use throughline_engine::config::ToolSet;
 
-use crate::identity::thread::Thread;
-use crate::identity::{hex, pseudonym};
-use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
-use crate::wire::MAX_ERASED_IDS;
+use crate::wire::{FactKindJson, IntentJson, TierJson};
 
 /// Tokens of a recall without a limit.
 const RECALL_TOKENS: u32 = 1_500;
-/// The session of a question that names none.
-const NO_SESSION: &str = "-";
 
 pub(super) fn tools() -> Vec<Tool> {
     let set = ToolSet::Memory;
@@ -61,42 +58,13 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// The kind of fact.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Decision,
-    Entity,
-    Task,
-    Metric,
-    Link,
-    Fact,
-    Instruction,
-    Preference,
-}
-
-impl From<Kind> for FactKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Decision => Self::Decision,
-            Kind::Entity => Self::Entity,
-            Kind::Task => Self::Task,
-            Kind::Metric => Self::Metric,
-            Kind::Link => Self::Link,
-            Kind::Fact => Self::Fact,
-            Kind::Instruction => Self::Instruction,
-            Kind::Preference => Self::Preference,
-        }
-    }
-}
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RememberArgs {
     /// One self-contained sentence.
     #[schemars(length(min = 1, max = 500))]
     text: String,
-    kind: Option<Kind>,
+    kind: Option<FactKindJson>,
     /// With attribute: a later value replaces this one.
     subject: Option<String>,
     attribute: Option<String>,
@@ -120,7 +88,7 @@ async fn remember(call: Call, asked: RememberArgs) -> Result<Outcome> {
         value: asked.value,
         tags: asked.tags,
     };
-    let fact = call.server.engine.facts.remember(&call.scope()?, new, None).await?;
+    let fact = call.server.app.remember(&call.who, new, None).await?;
     let id = fact.id.to_string();
     Outcome::done(format!("Remembered as {id}."), &Remembered { id })
 }
@@ -151,18 +119,9 @@ struct RecalledItem {
 }
 
 async fn recall(call: Call, asked: RecallArgs) -> Result<Outcome> {
-    let session = asked.session.as_deref().unwrap_or(NO_SESSION);
-    let thread = Thread::to_read(&call.server.engine, &call.who, session).await?;
-    let settings = call.server.engine.settings.get(&call.who.principal.tenant).await?;
-    let request = AssembleRequest {
-        intent: Some(Intent::ContextLookup),
-        token_budget: Some(asked.max_tokens.unwrap_or(RECALL_TOKENS)),
-        recall: settings.recall(),
-        guest: thread.share.is_some().then(|| call.scope()).transpose()?,
-        ..AssembleRequest::new(thread.session, asked.query)
-    };
-    let context = call.server.engine.contexts.assemble(&thread.scope, &request).await?;
-    call.server.usage.count(call.scope()?, &context);
+    let max_tokens = asked.max_tokens.unwrap_or(RECALL_TOKENS);
+    let app = &call.server.app;
+    let context = app.recall(&call.who, asked.session.as_deref(), asked.query, max_tokens).await?;
     let items = shown(&context);
     let text = match items.is_empty() {
         true => "No message or fact answers this.".to_owned(),
@@ -195,46 +154,6 @@ fn shown(context: &AssembledContext) -> Vec<RecalledItem> {
         .collect()
 }
 
-/// The intent of a turn.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Wanted {
-    QuickCapture,
-    ContextLookup,
-    DeepAnalysis,
-    Planning,
-}
-
-impl From<Wanted> for Intent {
-    fn from(wanted: Wanted) -> Self {
-        match wanted {
-            Wanted::QuickCapture => Self::QuickCapture,
-            Wanted::ContextLookup => Self::ContextLookup,
-            Wanted::DeepAnalysis => Self::DeepAnalysis,
-            Wanted::Planning => Self::Planning,
-        }
-    }
-}
-
-/// The size of a context: `light`, `standard` or `full`.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Size {
-    Light,
-    Standard,
-    Full,
-}
-
-impl From<Size> for Tier {
-    fn from(size: Size) -> Self {
-        match size {
-            Size::Light => Self::Light,
-            Size::Standard => Self::Standard,
-            Size::Full => Self::Full,
-        }
-    }
-}
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AssembleArgs {
@@ -242,8 +161,8 @@ struct AssembleArgs {
     /// The user's message.
     #[schemars(length(min = 1))]
     user_turn: String,
-    intent: Option<Wanted>,
-    tier: Option<Size>,
+    intent: Option<IntentJson>,
+    tier: Option<TierJson>,
     /// Default 3000, including the turn.
     token_budget: Option<u32>,
     #[serde(default)]
@@ -269,21 +188,15 @@ struct Line {
 }
 
 async fn assemble(call: Call, asked: AssembleArgs) -> Result<Outcome> {
-    let thread = Thread::to_read(&call.server.engine, &call.who, &asked.session).await?;
-    let settings = call.server.engine.settings.get(&call.who.principal.tenant).await?;
-    let tier = asked.tier.map(Tier::from);
-    let request = AssembleRequest {
+    let turn = Turn {
+        user_turn: asked.user_turn,
         intent: asked.intent.map(Intent::from),
-        tier: tier.or(settings.tier),
-        // A tier that is asked for brings its own budget.
-        token_budget: asked.token_budget.or(settings.token_budget.filter(|_| tier.is_none())),
+        tier: asked.tier.map(Tier::from),
+        token_budget: asked.token_budget,
         topic_tags: asked.topic_tags,
-        recall: settings.recall(),
-        guest: thread.share.is_some().then(|| call.scope()).transpose()?,
-        ..AssembleRequest::new(thread.session, asked.user_turn)
+        force_refresh: false,
     };
-    let context = call.server.engine.contexts.assemble(&thread.scope, &request).await?;
-    call.server.usage.count(call.scope()?, &context);
+    let context = call.server.app.assemble(&call.who, &asked.session, turn).await?;
     let text = context.payload().fold(String::new(), |mut text, message| {
         // Writing to a `String` does not fail.
         let _ = writeln!(text, "<{}>\n{}", message.role.as_str(), message.content);
@@ -327,22 +240,30 @@ struct Forgotten {
 }
 
 async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
-    let engine = &call.server.engine;
+    let app = &call.server.app;
     let ForgetArgs { fact, session, message_ids, vault, memory } = asked;
     // All are looked at: one that is named beside may be what is meant.
     match (fact, session, message_ids, vault, memory) {
         (Some(fact), None, None, None, None) => {
             let id: FactId = fact.strip_prefix("fact:").unwrap_or(&fact).parse()?;
-            engine.facts.retract(&call.scope()?, id).await?;
-            call.who.audit(engine, "fact.retract", id.to_string()).await;
+            app.retract(&call.who, id).await?;
             let forgotten = Forgotten { facts: 1, ..Forgotten::default() };
             Outcome::done("The fact is retracted; its value stays rejected.", &forgotten)
         }
         (None, Some(session), ids, None, None) => {
-            let (scope, session) = Thread::own(&call.who, &session)?;
-            engine.sessions.get(&scope, &session).await?;
             call.progress(0, 1, "erasing").await;
-            let erased = erase(&call, &scope, &session, ids).await?;
+            let erased = match ids {
+                Some(ids) => {
+                    let ids = ids.iter().map(|id| id.strip_prefix("msg:").unwrap_or(id).parse());
+                    let which = WhichMessages::Ids(ids.collect::<Result<_>>()?);
+                    app.erase_messages(&call.who, &session, which).await?
+                }
+                None => {
+                    let (scope, id) = Thread::own(&call.who, &session)?;
+                    app.engine.sessions.get(&scope, &id).await?;
+                    app.erase_session(&call.who, &session).await?
+                }
+            };
             call.progress(1, 1, "erased").await;
             let forgotten = Forgotten {
                 sessions: erased.sessions,
@@ -357,11 +278,8 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
             Outcome::done(text, &forgotten)
         }
         (None, None, None, Some(vault), Some(memory)) => {
-            let (scope, vault, memory) =
-                (call.scope()?, VaultId::new(vault)?, MemoryId::new(memory)?);
-            engine.erase.document(&scope, &vault, &memory).await?;
-            let what = hex(&engine.names.document(&scope, &vault, &memory));
-            call.who.audit(engine, "document.erase", what).await;
+            let (vault, memory) = (VaultId::new(vault)?, MemoryId::new(memory)?);
+            app.erase_document(&call.who, &vault, &memory, &Expected::Anything).await?;
             let forgotten = Forgotten { documents: 1, ..Forgotten::default() };
             Outcome::done("Erased the document, with its history.", &forgotten)
         }
@@ -369,27 +287,4 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
             "name a `fact`, or a `session` with or without `message_ids`, or `vault` and `memory`",
         )),
     }
-}
-
-async fn erase(
-    call: &Call,
-    scope: &throughline_core::Scope,
-    session: &SessionId,
-    ids: Option<Vec<String>>,
-) -> Result<Erased> {
-    let engine = &call.server.engine;
-    let (action, erased) = match ids {
-        Some(ids) => {
-            if ids.len() > MAX_ERASED_IDS {
-                let most = format!("message_ids: at most {MAX_ERASED_IDS} at once");
-                return Err(Error::invalid(most));
-            }
-            let ids = ids.iter().map(|id| id.strip_prefix("msg:").unwrap_or(id).parse());
-            let ids = ids.collect::<Result<Vec<MessageId>>>()?;
-            ("messages.erase", engine.erase.messages(scope, session, &ids).await?)
-        }
-        None => ("session.erase", engine.erase.session(scope, session).await?),
-    };
-    call.who.audit(engine, action, pseudonym(engine, scope, session)).await;
-    Ok(erased)
 }

@@ -2,16 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throughline_core::Result;
 use throughline_core::context::Tier;
 use throughline_core::ids::ExternalId;
 use throughline_core::page::PageRequest;
-use throughline_core::session::{AppendOptions, Message, NewMessage, Role, Session};
-use throughline_core::{Error, Result};
+use throughline_core::session::{Message, NewMessage, Session};
+use throughline_engine::app::Thread;
+use throughline_engine::config::ToolSet;
 
-use super::memory::Size;
-use crate::identity::thread::Thread;
-use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+use crate::wire::{RoleJson, TierJson, indexed};
 
 /// Default number of sessions per page.
 const DEFAULT_LIMIT: usize = 20;
@@ -54,27 +54,6 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// The speaker.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Speaker {
-    System,
-    User,
-    Assistant,
-    Tool,
-}
-
-impl From<Speaker> for Role {
-    fn from(speaker: Speaker) -> Self {
-        match speaker {
-            Speaker::System => Self::System,
-            Speaker::User => Self::User,
-            Speaker::Assistant => Self::Assistant,
-            Speaker::Tool => Self::Tool,
-        }
-    }
-}
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AppendArgs {
@@ -87,7 +66,7 @@ struct AppendArgs {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct New {
-    role: Speaker,
+    role: RoleJson,
     #[schemars(length(min = 1))]
     content: String,
     name: Option<String>,
@@ -107,29 +86,19 @@ struct Stored {
 }
 
 async fn append(call: Call, asked: AppendArgs) -> Result<Outcome> {
-    let engine = &call.server.engine;
-    let thread = Thread::to_append(engine, &call.who, &asked.session).await?;
-    let options = AppendOptions { idempotency: None, of_a_guest: thread.share.is_some() };
-    let guest = options.of_a_guest.then(|| call.scope()).transpose()?;
-    let message = |(at, new): (usize, New)| {
-        let external_id = new.external_id.map(ExternalId::new).transpose().map_err(|error| {
-            Error::new(error.kind(), format!("messages[{at}]: {}", error.message()))
-        })?;
+    let message = |new: New| {
         Ok(NewMessage {
             role: new.role.into(),
-            name: guest.as_ref().map(|scope| scope.user.to_string()).or(new.name),
+            name: new.name,
             content: new.content,
-            external_id,
+            external_id: new.external_id.map(ExternalId::new).transpose()?,
             created_at: None,
             parts: None,
             attachments: None,
         })
     };
-    let messages = asked.messages.into_iter().enumerate().map(message).collect::<Result<_>>()?;
-    let stored =
-        engine.sessions.append_with(&thread.scope, &thread.session, messages, options).await?;
-    metrics::counter!("throughline_messages_appended_total")
-        .increment(stored.iter().filter(|message| !message.replayed).count() as u64);
+    let messages = indexed("messages", asked.messages, message)?;
+    let stored = call.server.app.append(&call.who, &asked.session, messages, None).await?;
     let text = format!("Stored {} messages.", stored.len());
     let messages = stored.into_iter().map(|message| Stored {
         id: message.id.to_string(),
@@ -143,7 +112,7 @@ async fn append(call: Call, asked: AppendArgs) -> Result<Outcome> {
 #[serde(deny_unknown_fields)]
 struct WindowArgs {
     session: String,
-    tier: Option<Size>,
+    tier: Option<TierJson>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -190,11 +159,8 @@ impl Value {
 }
 
 async fn window(call: Call, asked: WindowArgs) -> Result<Outcome> {
-    let engine = &call.server.engine;
-    let thread = Thread::to_read(engine, &call.who, &asked.session).await?;
-    let settings = engine.settings.get(&call.who.principal.tenant).await?;
-    let tier = asked.tier.map(Tier::from).or(settings.tier).unwrap_or(Tier::Full);
-    let window = engine.contexts.window(&thread.scope, &thread.session, tier).await?;
+    let tier = asked.tier.map(Tier::from);
+    let window = call.server.app.window(&call.who, &asked.session, tier).await?.window;
     Outcome::data(&Window {
         messages: window.recent.into_iter().map(Said::of).collect(),
         entities: window.entities.into_iter().map(Value::of).collect(),
@@ -247,7 +213,7 @@ async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {
         Some(cursor) => page.after(cursor)?,
         None => page,
     };
-    let found = call.server.engine.sessions.list(&call.scope()?, &page).await?;
+    let found = call.server.app.engine.sessions.list(&call.scope()?, &page).await?;
     Outcome::data(&Sessions {
         sessions: found.items.iter().map(SessionLine::of).collect(),
         next_cursor: found.next_cursor,
@@ -272,8 +238,8 @@ struct Described {
 }
 
 async fn describe(call: Call, asked: DescribeArgs) -> Result<Outcome> {
-    let sessions = &call.server.engine.sessions;
-    let thread = Thread::to_read(&call.server.engine, &call.who, &asked.session).await?;
+    let sessions = &call.server.app.engine.sessions;
+    let thread = Thread::to_read(&call.server.app.engine, &call.who, &asked.session).await?;
     let session = sessions.get(&thread.scope, &thread.session).await?;
     let entities = sessions.entities(&thread.scope, &thread.session, DESCRIBED_ENTITIES).await?;
     let summaries = sessions.summaries(&thread.scope, &thread.session).await?;

@@ -7,8 +7,8 @@ mod memory;
 mod messages;
 mod persona;
 
-use super::sets::ToolSet;
 use super::tool::Tool;
+use throughline_engine::config::ToolSet;
 
 pub(super) use persona::{ContextForm, ConversationForm, PresetForm};
 

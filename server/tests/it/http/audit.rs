@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use throughline_core::ports::Clock;
-use throughline_server::adapters::SystemClock;
+use throughline_engine::adapters::SystemClock;
 
 use super::service::{Answer, Service, key};
 use crate::support::Throughline;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, Once};
 
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
-use throughline_server::compose::Engine;
-use throughline_server::config::Config;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
 
 use crate::support::Throughline;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use throughline_server::compose::Engine;
-use throughline_server::config::{Config, EmbedderKind, McpConfig};
-use throughline_server::mcp::ToolSet;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::ToolSet;
+use throughline_engine::config::{Config, EmbedderKind, McpConfig};
 use throughline_testkit::FakeClock;
 
 use super::client::{Caller, is_done, text};

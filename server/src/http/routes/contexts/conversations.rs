@@ -7,22 +7,23 @@ use throughline_core::ids::MessageId;
 use throughline_core::persona::{Conversation, ConversationFilter, Hit};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
+use throughline_engine::app::WhichConversations;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params};
-use crate::http::problem::Failure;
 use crate::http::routes::contexts::checked_tag;
-use crate::http::routes::messages::RoleJson;
 use crate::http::routes::{List, Paging};
+use crate::http::service::Service;
+use crate::wire::RoleJson;
+use crate::wire::problem::Failure;
 
 /// Messages of a search that names no limit.
 const DEFAULT_FOUND: usize = 10;
 
-pub(super) fn router() -> OpenApiRouter<App> {
+pub(super) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(list, delete)).routes(routes!(search)).routes(routes!(tag))
 }
 
@@ -149,12 +150,12 @@ pub(crate) struct TagsJson {
     responses((status = 200, body = List<ConversationJson>, description = "Messages"))
 )]
 async fn list(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
     Params(which): Params<Which>,
 ) -> Result<Json<List<ConversationJson>>, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let slice = Paging { limit: which.limit, cursor: which.cursor }.slice()?;
     let filter =
@@ -176,28 +177,25 @@ async fn list(
     responses((status = 200, body = GoneJson, description = "What was removed"))
 )]
 async fn delete(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     Params(gone): Params<RemovedMessages>,
 ) -> Result<Json<GoneJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
-    let deleted = match (gone.ids, gone.older_than, gone.all) {
+    let which = match (gone.ids, gone.older_than, gone.all) {
         (Some(ids), None, false) => {
             let ids = ids.split(',').map(|id| id.trim().parse());
-            let ids = ids.collect::<Result<Vec<MessageId>>>()?;
-            personas.delete_messages(&scope, id, &ids).await?
+            WhichConversations::Ids(ids.collect::<Result<_>>()?)
         }
-        (None, Some(before), false) => {
-            personas.delete_older_than(&scope, id, Timestamp::parse(&before)?).await?
-        }
-        (None, None, true) => personas.clear(&scope, id).await?,
+        (None, Some(before), false) => WhichConversations::Before(Timestamp::parse(&before)?),
+        (None, None, true) => WhichConversations::All,
         _ => {
             return Err(Error::invalid("give exactly one of `ids`, `older_than` and `all`").into());
         }
     };
-    app.audit(&caller, "conversations.erase", id.to_string()).await;
+    let deleted = service.app.erase_conversations(&caller, id, which).await?;
     Ok(Json(GoneJson { deleted }))
 }
 
@@ -214,12 +212,12 @@ async fn delete(
     responses((status = 200, body = List<HitJson>, description = "Messages, ordered by relevance"))
 )]
 async fn search(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
     body: Body<LookForJson>,
 ) -> Result<Json<List<HitJson>>, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let limit = body.value.limit.unwrap_or(DEFAULT_FOUND);
     let found = personas.search(&scope, id, &body.value.query, limit).await?;
@@ -241,12 +239,12 @@ async fn search(
     responses((status = 200, body = TagsJson, description = "Its tags"))
 )]
 async fn tag(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named((id, message)): Named<(String, String)>,
     body: Body<TagsJson>,
 ) -> Result<Json<TagsJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let message: MessageId = message.parse()?;
     let tags = personas.tag_message(&scope, id, message, &body.value.tags).await?;

@@ -5,7 +5,7 @@ use throughline_core::persona::{Finding, Overrides, Persona, PersonaChange};
 use throughline_core::time::Timestamp;
 use utoipa::ToSchema;
 
-use crate::http::app::App;
+use crate::http::service::Service;
 
 /// A problem of a prompt.
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,8 +86,8 @@ pub(crate) struct ContextJson {
 }
 
 impl ContextJson {
-    pub(super) fn of(app: &App, persona: Persona) -> Self {
-        let personas = &app.engine.personas;
+    pub(super) fn of(service: &Service, persona: Persona) -> Self {
+        let personas = &service.app.engine.personas;
         let grace = personas.limits().grace_days;
         Self {
             id: persona.id.to_string(),

@@ -10,19 +10,20 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use throughline_core::persona::{FromPreset, NewPersona, PersonaFilter};
 use throughline_core::{Error, Result};
+use throughline_engine::app::DeletedPersona;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::sessions::ErasedJson;
 use super::{List, Paging};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
-use crate::http::problem::Failure;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 use forms::{ContextChangeJson, ContextJson, NewContextJson};
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
         .routes(routes!(create, list))
         .routes(routes!(show, change, delete))
@@ -104,13 +105,13 @@ pub(crate) struct ExtendJson {
     responses((status = 201, body = ContextJson, description = "The context"))
 )]
 async fn create(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     repeat: Repeat,
     body: Body<NewContextJson>,
 ) -> Result<(StatusCode, Json<ContextJson>), Failure> {
     let idempotency = repeat.of(&body);
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let new = body.value;
     let settings = new.settings();
     let made = match new.preset_id {
@@ -145,7 +146,7 @@ async fn create(
             personas.create(&scope, new, idempotency).await?
         }
     };
-    Ok((StatusCode::CREATED, Json(ContextJson::of(&app, made.value))))
+    Ok((StatusCode::CREATED, Json(ContextJson::of(&service, made.value))))
 }
 
 /// The tag that a list is asked for by.
@@ -170,7 +171,7 @@ fn checked_tag(tag: Option<String>) -> Result<Option<String>> {
     responses((status = 200, body = List<ContextJson>, description = "Contexts"))
 )]
 async fn list(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Params(which): Params<Which>,
 ) -> Result<Json<List<ContextJson>>, Failure> {
@@ -180,8 +181,8 @@ async fn list(
         include_expired: which.include_expired,
         include_deleted: which.include_deleted,
     };
-    let found = app.engine.personas.list(&caller.scope()?, &filter, slice).await?;
-    Ok(Json(List::of_slice(found, |persona| ContextJson::of(&app, persona))))
+    let found = service.app.engine.personas.list(&caller.scope()?, &filter, slice).await?;
+    Ok(Json(List::of_slice(found, |persona| ContextJson::of(&service, persona))))
 }
 
 /// Show a context
@@ -194,13 +195,13 @@ async fn list(
     responses((status = 200, body = ContextJson, description = "The context"))
 )]
 async fn show(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<ContextJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
-    Ok(Json(ContextJson::of(&app, personas.get(&scope, id).await?)))
+    Ok(Json(ContextJson::of(&service, personas.get(&scope, id).await?)))
 }
 
 /// Change a context
@@ -216,16 +217,16 @@ async fn show(
     responses((status = 200, body = ContextJson, description = "The context"))
 )]
 async fn change(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     body: Body<ContextChangeJson>,
 ) -> Result<Json<ContextJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let (change, expected) = body.value.change();
     let changed = personas.update(&scope, id, &change, expected).await?;
-    Ok(Json(ContextJson::of(&app, changed.value)))
+    Ok(Json(ContextJson::of(&service, changed.value)))
 }
 
 /// Delete a context
@@ -241,26 +242,22 @@ async fn change(
     responses((status = 200, body = DeletedJson, description = "What was done"))
 )]
 async fn delete(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     Params(how): Params<How>,
 ) -> Result<Json<DeletedJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
-    let deleted = if how.permanent {
-        if how.version.is_some() {
-            return Err(Error::invalid("version: leave it out when erasing").into());
+    let deleted = service.app.delete_persona(&caller, id, how.version, how.permanent).await?;
+    Ok(Json(match deleted {
+        DeletedPersona::Erased(erased) => {
+            DeletedJson { context: None, erased: Some(ErasedJson::from(&erased)) }
         }
-        let erased = personas.erase(&scope, id).await?;
-        app.audit(&caller, "context.erase", id.to_string()).await;
-        DeletedJson { context: None, erased: Some(ErasedJson::from(&erased)) }
-    } else {
-        let deleted = personas.delete(&scope, id, how.version).await?;
-        app.audit(&caller, "context.delete", id.to_string()).await;
-        DeletedJson { context: Some(ContextJson::of(&app, deleted)), erased: None }
-    };
-    Ok(Json(deleted))
+        DeletedPersona::Hidden(persona) => {
+            DeletedJson { context: Some(ContextJson::of(&service, *persona)), erased: None }
+        }
+    }))
 }
 
 /// Extend a context
@@ -276,17 +273,17 @@ async fn delete(
     responses((status = 200, body = ContextJson, description = "The context"))
 )]
 async fn extend(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     repeat: Repeat,
     body: Body<ExtendJson>,
 ) -> Result<Json<ContextJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let idempotency = repeat.of(&body);
     let extended = personas.extend_once(&scope, id, body.value.days, idempotency).await?;
-    Ok(Json(ContextJson::of(&app, extended)))
+    Ok(Json(ContextJson::of(&service, extended)))
 }
 
 /// Restore a context
@@ -301,11 +298,11 @@ async fn extend(
     responses((status = 200, body = ContextJson, description = "The context"))
 )]
 async fn restore(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
 ) -> Result<Json<ContextJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
-    Ok(Json(ContextJson::of(&app, personas.restore(&scope, id).await?)))
+    Ok(Json(ContextJson::of(&service, personas.restore(&scope, id).await?)))
 }

@@ -14,13 +14,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::forms::ContextJson;
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
-use crate::http::problem::Failure;
 use crate::http::routes::{List, raw};
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(super) fn router() -> OpenApiRouter<App> {
+pub(super) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
         .routes(routes!(export))
         .routes(routes!(import))
@@ -106,12 +106,12 @@ impl From<BackupHead> for BackupJson {
     )))
 )]
 async fn export(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
     Params(which): Params<Which>,
 ) -> Result<Response, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let (format, kind) = match which.format {
         FormJson::Json => (ExportFormat::Json, "application/json"),
@@ -133,7 +133,7 @@ async fn export(
     responses((status = 201, body = ContextJson, description = "The context"))
 )]
 async fn import(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     repeat: Repeat,
     body: Body<ImportJson>,
@@ -146,8 +146,8 @@ async fn import(
             return Err(Error::invalid("give exactly one of `export` and `text`").into());
         }
     };
-    let made = app.engine.personas.import(&caller.scope()?, &text, idempotency).await?;
-    Ok((StatusCode::CREATED, Json(ContextJson::of(&app, made.value))))
+    let made = service.app.engine.personas.import(&caller.scope()?, &text, idempotency).await?;
+    Ok((StatusCode::CREATED, Json(ContextJson::of(&service, made.value))))
 }
 
 /// List the backups of a context
@@ -162,11 +162,11 @@ async fn import(
     responses((status = 200, body = List<BackupJson>, description = "Backups"))
 )]
 async fn backups(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<List<BackupJson>>, Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let items = personas.backups(&scope, id).await?.into_iter().map(BackupJson::from).collect();
     Ok(Json(List { items, next_cursor: None }))
@@ -187,13 +187,13 @@ async fn backups(
     responses((status = 201, body = ContextJson, description = "The context"))
 )]
 async fn restore_backup(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named((id, backup)): Named<(String, String)>,
 ) -> Result<(StatusCode, Json<ContextJson>), Failure> {
-    let (scope, personas) = (caller.scope()?, &app.engine.personas);
+    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let backup: BackupId = backup.parse()?;
     let made = personas.restore_backup(&scope, id, backup, None).await?;
-    Ok((StatusCode::CREATED, Json(ContextJson::of(&app, made.value))))
+    Ok((StatusCode::CREATED, Json(ContextJson::of(&service, made.value))))
 }

@@ -12,9 +12,9 @@ use utoipa::ToSchema;
 
 use super::conditions::{etag, wants_json};
 use super::facets;
-use crate::http::app::App;
 use crate::http::extract::read_body;
-use crate::http::problem::Failure;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
 /// Header of the id of the snapshot that is answered.
 const CONTEXT_ID: HeaderName = HeaderName::from_static("throughline-context-id");
@@ -142,10 +142,10 @@ pub(super) enum DocumentBody {
     Facets(Vec<(String, Facet)>),
 }
 
-impl FromRequest<App> for DocumentBody {
+impl FromRequest<Service> for DocumentBody {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
+    async fn from_request(request: Request, service: &Service) -> Result<Self, Failure> {
         let kind = request.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let mut parts = kind.split(';').map(|part| part.trim().to_ascii_lowercase());
@@ -165,7 +165,7 @@ impl FromRequest<App> for DocumentBody {
                 ),
             ));
         }
-        let bytes = read_body(request, app).await?;
+        let bytes = read_body(request, service).await?;
         if is_text {
             return Ok(Self::Text(text_of_bytes(bytes.into())?));
         }

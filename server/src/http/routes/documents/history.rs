@@ -13,13 +13,13 @@ use utoipa_axum::routes;
 
 use super::OfMemory;
 use super::forms::{SnapshotInfoJson, SnapshotJson, answer};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Named, Params};
-use crate::http::problem::Failure;
 use crate::http::routes::{List, ListQuery, Paging};
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(super) fn router() -> OpenApiRouter<App> {
+pub(super) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show)).routes(routes!(compare))
 }
 
@@ -39,14 +39,14 @@ pub(super) fn router() -> OpenApiRouter<App> {
     responses((status = 200, body = List<SnapshotInfoJson>, description = "Snapshots"))
 )]
 async fn list(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(of): Named<OfMemory>,
     asked: ListQuery,
 ) -> Result<Json<List<SnapshotInfoJson>>, Failure> {
     let (vault, memory) = of.ids()?;
     let scope = caller.scope()?;
-    let found = app.engine.documents.history(&scope, &vault, &memory, &asked.page).await?;
+    let found = service.app.engine.documents.history(&scope, &vault, &memory, &asked.page).await?;
     Ok(Json(asked.list(found, SnapshotInfoJson::from)))
 }
 
@@ -76,14 +76,14 @@ struct OfSnapshot {
     )))
 )]
 async fn show(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(OfSnapshot { vault, memory, context }): Named<OfSnapshot>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let (vault, memory) = OfMemory { vault, memory }.ids()?;
     let (scope, context) = (caller.scope()?, ContextId::new(context)?);
-    let found = app.engine.documents.snapshot(&scope, &vault, &memory, &context).await?;
+    let found = service.app.engine.documents.snapshot(&scope, &vault, &memory, &context).await?;
     Ok(answer(&headers, found))
 }
 
@@ -125,7 +125,7 @@ pub(super) struct DiffJson {
     responses((status = 200, body = DiffJson, description = "What changed"))
 )]
 async fn compare(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(of): Named<OfMemory>,
     Params(between): Params<Between>,
@@ -134,7 +134,7 @@ async fn compare(
     let from = ContextId::new(between.from)?;
     let to = between.to.map(ContextId::new).transpose()?;
     let ends = (&from, to.as_ref());
-    let found = app.engine.documents.diff(&caller.scope()?, &vault, &memory, ends).await?;
+    let found = service.app.engine.documents.diff(&caller.scope()?, &vault, &memory, ends).await?;
     let DocumentDiff { from, to, diff } = found;
     Ok(Json(DiffJson { from: from.into(), to: to.into(), diff }))
 }

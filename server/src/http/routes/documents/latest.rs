@@ -15,14 +15,13 @@ use utoipa_axum::routes;
 use super::OfMemory;
 use super::conditions::{expected, has_already};
 use super::forms::{DocumentBody, PutJson, SnapshotJson, answer, told};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Named, Params};
-use crate::http::problem::Failure;
 use crate::http::routes::sessions::ErasedJson;
-use crate::identity::hex;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(super) fn router() -> OpenApiRouter<App> {
+pub(super) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(put, show)).routes(routes!(erase))
 }
 
@@ -68,12 +67,12 @@ struct Putting {
         (status = 201, body = PutJson, description = "The memory's first snapshot"),
         (status = 200, body = PutJson, description = "A new snapshot, or the one that already has \
              the text"),
-        (status = 412, body = crate::http::problem::Problem, content_type = "application/problem+json",
+        (status = 412, body = crate::wire::problem::Problem, content_type = "application/problem+json",
             description = "The latest snapshot has changed: read it again, then repeat the put")
     )
 )]
 async fn put(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(of): Named<OfMemory>,
     Params(putting): Params<Putting>,
@@ -93,7 +92,7 @@ async fn put(
             .into());
         }
     };
-    let most = app.engine.documents.limits().max_bytes;
+    let most = service.app.engine.documents.limits().max_bytes;
     if text.len() > most {
         return Err(Failure::of_status(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -113,7 +112,7 @@ async fn put(
         text,
         expected: expected(&headers)?,
     };
-    let put = app.engine.documents.put(&scope, put).await?;
+    let put = service.app.engine.documents.put(&scope, put).await?;
     let status = match put.outcome {
         PutOutcome::Created => StatusCode::CREATED,
         _ => StatusCode::OK,
@@ -144,13 +143,13 @@ async fn put(
     )
 )]
 async fn show(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(of): Named<OfMemory>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let (vault, memory) = of.ids()?;
-    let latest = app.engine.documents.latest(&caller.scope()?, &vault, &memory).await?;
+    let latest = service.app.engine.documents.latest(&caller.scope()?, &vault, &memory).await?;
     if has_already(&headers, &latest.info.etag) {
         return Ok((StatusCode::NOT_MODIFIED, told(&latest.info)).into_response());
     }
@@ -174,21 +173,18 @@ async fn show(
     ),
     responses(
         (status = 200, body = ErasedJson, description = "What was removed"),
-        (status = 412, body = crate::http::problem::Problem, content_type = "application/problem+json",
+        (status = 412, body = crate::wire::problem::Problem, content_type = "application/problem+json",
             description = "The latest snapshot has changed: nothing was removed")
     )
 )]
 async fn erase(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Write>,
     Named(of): Named<OfMemory>,
     headers: HeaderMap,
 ) -> Result<Json<ErasedJson>, Failure> {
-    let scope = caller.scope()?;
     let (vault, memory) = of.ids()?;
-    let erased =
-        app.engine.erase.document_if(&scope, &vault, &memory, &expected(&headers)?).await?;
-    let what = hex(&app.engine.names.document(&scope, &vault, &memory));
-    app.audit(&caller, "document.erase", what).await;
+    let expected = expected(&headers)?;
+    let erased = service.app.erase_document(&caller, &vault, &memory, &expected).await?;
     Ok(Json(ErasedJson::from(&erased)))
 }

@@ -13,9 +13,9 @@ use throughline_core::Result;
 use throughline_core::ids::{MemoryId, VaultId};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::http::app::App;
+use crate::http::service::Service;
 
-pub(crate) fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
         .merge(latest::router())
         .merge(history::router())

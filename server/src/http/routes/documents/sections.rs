@@ -13,12 +13,12 @@ use utoipa_axum::routes;
 use super::OfMemory;
 use super::conditions::wants_json;
 use super::forms::{SnapshotInfoJson, plain, told};
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::Named;
-use crate::http::problem::Failure;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
-pub(super) fn router() -> OpenApiRouter<App> {
+pub(super) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
 }
 
@@ -90,13 +90,13 @@ pub(super) struct SectionTextJson {
     responses((status = 200, body = SectionsJson, description = "Sections"))
 )]
 async fn list(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(of): Named<OfMemory>,
 ) -> Result<Response, Failure> {
     let (vault, memory) = of.ids()?;
     let scope = caller.scope()?;
-    let (latest, sections) = app.engine.documents.sections(&scope, &vault, &memory).await?;
+    let (latest, sections) = service.app.engine.documents.sections(&scope, &vault, &memory).await?;
     let told = told(&latest.info);
     let items = sections.into_iter().map(SectionJson::from).collect();
     Ok((told, Json(SectionsJson { snapshot: latest.info.into(), items })).into_response())
@@ -128,14 +128,14 @@ struct OfSection {
     )))
 )]
 async fn show(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(OfSection { vault, memory, section }): Named<OfSection>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let (vault, memory) = OfMemory { vault, memory }.ids()?;
     let scope = caller.scope()?;
-    let found = app.engine.documents.section(&scope, &vault, &memory, &section).await?;
+    let found = service.app.engine.documents.section(&scope, &vault, &memory, &section).await?;
     let told = told(&found.info);
     if !wants_json(&headers) {
         return Ok((told, plain(found.text)).into_response());

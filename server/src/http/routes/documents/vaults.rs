@@ -12,11 +12,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::forms::SnapshotInfoJson;
-use crate::http::app::App;
 use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Named, Params};
-use crate::http::problem::Failure;
 use crate::http::routes::{List, ListQuery, Paging};
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
 
 /// Passages of a search that names no limit.
 const DEFAULT_FOUND: usize = 10;
@@ -25,7 +25,7 @@ const MOST_FOUND: usize = 50;
 /// Most characters of a search.
 const MOST_ASKED: usize = 10_000;
 
-pub(super) fn router() -> OpenApiRouter<App> {
+pub(super) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(memories)).routes(routes!(search))
 }
 
@@ -87,11 +87,11 @@ impl From<Memory> for MemoryJson {
     responses((status = 200, body = List<VaultJson>, description = "Vaults"))
 )]
 async fn list(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     asked: ListQuery,
 ) -> Result<Json<List<VaultJson>>, Failure> {
-    let found = app.engine.documents.vaults(&caller.scope()?, &asked.page).await?;
+    let found = service.app.engine.documents.vaults(&caller.scope()?, &asked.page).await?;
     Ok(Json(asked.list(found, VaultJson::from)))
 }
 
@@ -107,13 +107,14 @@ async fn list(
     responses((status = 200, body = List<MemoryJson>, description = "Memories"))
 )]
 async fn memories(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(vault): Named<String>,
     asked: ListQuery,
 ) -> Result<Json<List<MemoryJson>>, Failure> {
     let vault = VaultId::new(vault)?;
-    let found = app.engine.documents.memories(&caller.scope()?, &vault, &asked.page).await?;
+    let found =
+        service.app.engine.documents.memories(&caller.scope()?, &vault, &asked.page).await?;
     Ok(Json(asked.list(found, MemoryJson::from)))
 }
 
@@ -185,7 +186,7 @@ pub(super) struct FoundsJson {
     responses((status = 200, body = FoundsJson, description = "Passages"))
 )]
 async fn search(
-    State(app): State<App>,
+    State(service): State<Service>,
     caller: Caller<Read>,
     Named(vault): Named<String>,
     Params(asking): Params<Asking>,
@@ -199,6 +200,6 @@ async fn search(
         return Err(Error::invalid(format!("q: at most {MOST_ASKED} characters")).into());
     }
     let scope = caller.scope()?;
-    let found = app.engine.documents.search(&scope, Some(&vault), &asking.q, limit).await?;
+    let found = service.app.engine.documents.search(&scope, Some(&vault), &asking.q, limit).await?;
     Ok(Json(FoundsJson { items: found.into_iter().map(FoundJson::from).collect() }))
 }

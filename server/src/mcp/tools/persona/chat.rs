@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use throughline_core::Result;
 use throughline_core::access::Permission;
 use throughline_core::persona::{ChatRequest, ChatResult, Status};
+use throughline_engine::config::ToolSet;
 
 use super::forms::ConversationForm;
 use super::in_seeds_words;
 use crate::mcp::sampling::{self, Answered, Sampled};
-use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// The stop reason of a client whose model was cut off.
@@ -63,7 +63,7 @@ struct Metadata {
 }
 
 async fn chat(call: Call, asked: Args) -> Result<Outcome> {
-    let (scope, personas) = (call.scope()?, &call.server.engine.personas);
+    let (scope, personas) = (call.scope()?, &call.server.app.engine.personas);
     let id = personas.id_of(&scope, &asked.context_id).await?;
     let request = ChatRequest {
         message: asked.message,
@@ -97,7 +97,7 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
 }
 
 fn form(kept: ChatResult, warnings: Vec<String>, call: &Call) -> Answer {
-    let now = call.server.engine.personas.now();
+    let now = call.server.app.engine.personas.now();
     let id = kept.persona.id.to_string();
     Answer {
         response: kept.answer.message.content.clone(),

@@ -7,10 +7,11 @@ use throughline_core::persona::{
     Checked, ExportFormat, FromPreset, NewPersona, Overrides, Persona, PersonaChange, PersonaFilter,
 };
 use throughline_core::{Error, Result};
+use throughline_engine::app::DeletedPersona;
+use throughline_engine::config::ToolSet;
 
 use super::forms::{BackupForm, ContextForm, said};
 use super::{in_seeds_words, needed, page};
-use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// Default number of personas per page.
@@ -140,7 +141,7 @@ async fn manage(call: Call, asked: Args) -> Result<Outcome> {
 }
 
 async fn act(call: &Call, asked: Args) -> Result<Answer> {
-    let (scope, personas) = (call.scope()?, &call.server.engine.personas);
+    let (scope, personas) = (call.scope()?, &call.server.app.engine.personas);
     let settings = Overrides {
         temperature: asked.temperature,
         max_tokens: asked.max_tokens,
@@ -241,23 +242,20 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
             };
             checked(&personas.update(&scope, id, &change, asked.version).await?, "Changed")
         }
-        Action::Delete if asked.permanent => {
-            if asked.version.is_some() {
-                return Err(Error::invalid("version: leave it out when erasing"));
-            }
-            let erased = personas.erase(&scope, id).await?;
-            call.who.audit(&call.server.engine, "context.erase", id.to_string()).await;
-            let message = format!("Erased {id} for good, with {} messages", erased.messages);
-            Answer { success: true, message, ..Answer::default() }
-        }
         Action::Delete => {
-            let gone = personas.delete(&scope, id, asked.version).await?;
-            call.who.audit(&call.server.engine, "context.delete", id.to_string()).await;
-            shown(
-                &gone,
-                "Deleted, after a backup; `restore` brings it back until its grace period \
-                 ends",
-            )
+            let app = &call.server.app;
+            match app.delete_persona(&call.who, id, asked.version, asked.permanent).await? {
+                DeletedPersona::Erased(erased) => {
+                    let message =
+                        format!("Erased {id} for good, with {} messages", erased.messages);
+                    Answer { success: true, message, ..Answer::default() }
+                }
+                DeletedPersona::Hidden(hidden) => shown(
+                    &hidden,
+                    "Deleted, after a backup; `restore` brings it back until its grace period \
+                     ends",
+                ),
+            }
         }
         Action::Extend => shown(&personas.extend(&scope, id, asked.expiry_days).await?, "Extended"),
         Action::Restore if asked.backup_id.is_some() => {

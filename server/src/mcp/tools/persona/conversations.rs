@@ -3,14 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::access::Permission;
-use throughline_core::ids::MessageId;
+use throughline_core::ids::{MessageId, PersonaId};
 use throughline_core::persona::{ConversationFilter, Hit};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
+use throughline_engine::app::WhichConversations;
+use throughline_engine::config::ToolSet;
 
 use super::forms::ConversationForm;
 use super::{in_seeds_words, needed, page};
-use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// Default number of messages per page.
@@ -82,7 +83,7 @@ async fn manage(call: Call, asked: Args) -> Result<Outcome> {
 }
 
 async fn act(call: &Call, asked: Args) -> Result<Answer> {
-    let (scope, personas) = (call.scope()?, &call.server.engine.personas);
+    let (scope, personas) = (call.scope()?, &call.server.app.engine.personas);
     let id = personas.id_of(&scope, &asked.context_id).await?;
     let named = id.to_string();
     let ids = |action| {
@@ -127,28 +128,26 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
             Answer { success: true, message, ..Answer::default() }
         }
         Action::Delete => {
-            let deleted = match (&asked.older_than, &asked.conversation_ids) {
+            let which = match (&asked.older_than, &asked.conversation_ids) {
                 (Some(_), Some(_)) => {
                     let one = "give either conversationIds or olderThan, not both";
                     return Err(Error::invalid(one));
                 }
-                (Some(before), None) => {
-                    personas.delete_older_than(&scope, id, Timestamp::parse(before)?).await?
-                }
-                _ => personas.delete_messages(&scope, id, &ids("delete")?).await?,
+                (Some(before), None) => WhichConversations::Before(Timestamp::parse(before)?),
+                _ => WhichConversations::Ids(ids("delete")?),
             };
-            erased(call, &named, deleted).await
+            erased(call, id, which).await?
         }
-        Action::Clear => erased(call, &named, personas.clear(&scope, id).await?).await,
+        Action::Clear => erased(call, id, WhichConversations::All).await?,
     })
 }
 
-async fn erased(call: &Call, context: &str, deleted: u64) -> Answer {
-    call.who.audit(&call.server.engine, "conversations.erase", context.to_owned()).await;
-    Answer {
+async fn erased(call: &Call, id: PersonaId, which: WhichConversations) -> Result<Answer> {
+    let deleted = call.server.app.erase_conversations(&call.who, id, which).await?;
+    Ok(Answer {
         success: true,
         deleted_count: Some(deleted),
         message: format!("Erased {deleted} messages and everything derived from them"),
         ..Answer::default()
-    }
+    })
 }

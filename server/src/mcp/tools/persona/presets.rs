@@ -7,10 +7,10 @@ use throughline_core::Result;
 use throughline_core::access::Permission;
 use throughline_core::ids::PresetId;
 use throughline_core::persona::{NewPreset, PresetChange};
+use throughline_engine::config::ToolSet;
 
 use super::forms::{PresetForm, SaidSettings};
 use super::{in_seeds_words, needed, page};
-use crate::mcp::sets::ToolSet;
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// Default number of presets per page.
@@ -84,7 +84,7 @@ async fn manage(call: Call, asked: Args) -> Result<Outcome> {
 }
 
 async fn act(call: &Call, asked: Args) -> Result<Answer> {
-    let (scope, presets) = (call.scope()?, call.server.engine.personas.presets());
+    let (scope, presets) = (call.scope()?, call.server.app.engine.personas.presets());
     let metadata = asked.metadata.map(|object| Value::Object(object).to_string());
     let id = asked.preset_id.as_deref().map(str::parse::<PresetId>).transpose()?;
     let (id, message) = match asked.action {
@@ -128,8 +128,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         }
         Action::Delete => {
             let id = needed(id, "presetId", "delete")?;
-            presets.delete(&scope, &id, asked.version).await?;
-            call.who.audit(&call.server.engine, "preset.delete", id.to_string()).await;
+            call.server.app.delete_preset(&call.who, &id, asked.version).await?;
             let message = format!("Deleted: {id}; contexts made from it stay");
             return Ok(Answer { success: true, message, ..Answer::default() });
         }

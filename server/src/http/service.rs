@@ -6,34 +6,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use throughline_core::access::{Permissions, Principal};
-use throughline_core::ids::SessionId;
 use throughline_core::{Result, Scope};
+use throughline_engine::admission::AdmissionControl;
+use throughline_engine::app::App;
+use throughline_engine::config::{Config, HttpConfig, McpConfig};
+use throughline_engine::identity::Identity;
 use tokio_util::sync::CancellationToken;
 
-use super::caller::Caller;
-use crate::admission::AdmissionControl;
-use crate::compose::Engine;
-use crate::config::{Config, HttpConfig, McpConfig};
-use crate::identity::pseudonym;
-use crate::metering::UsageMeter;
-
-/// The engine, and what the service knows of itself.
+/// The application, and what the service knows of itself.
 #[derive(Clone)]
-pub(super) struct App(Arc<Inner>);
+pub(super) struct Service(Arc<Inner>);
 
-/// What [`App`] points at.
+/// What [`Service`] points at.
 pub(super) struct Inner {
-    /// Core's services.
-    pub engine: Engine,
+    /// What callers may do.
+    pub app: App,
     /// Settings of the service.
     pub config: HttpConfig,
     /// Settings of MCP.
     pub mcp: McpConfig,
-    /// Counts contexts without making them wait.
-    pub usage: UsageMeter,
-    /// AdmissionControl for requests.
-    pub places: AdmissionControl,
+    /// How many requests are at work.
+    pub admission: AdmissionControl,
     /// What `/metrics` shows.
     pub metrics: PrometheusHandle,
     /// The address that it listens on.
@@ -46,7 +39,7 @@ pub(super) struct Inner {
     stopping: CancellationToken,
 }
 
-impl std::ops::Deref for App {
+impl std::ops::Deref for Service {
     type Target = Inner;
 
     fn deref(&self) -> &Inner {
@@ -54,23 +47,21 @@ impl std::ops::Deref for App {
     }
 }
 
-impl App {
+impl Service {
     /// The state of a service that listens on an address.
     #[must_use]
     pub(super) fn new(
-        engine: Engine,
+        app: App,
         config: &Config,
-        usage: UsageMeter,
         metrics: PrometheusHandle,
         listen: IpAddr,
         local: Scope,
     ) -> Self {
         Self(Arc::new(Inner {
-            engine,
+            app,
             config: config.http.clone(),
             mcp: config.mcp.clone(),
-            usage,
-            places: AdmissionControl::new(
+            admission: AdmissionControl::new(
                 config.http.max_in_flight,
                 Duration::from_millis(config.http.timeout_ms),
             ),
@@ -87,32 +78,15 @@ impl App {
     ///
     /// # Errors
     /// Those of the store.
-    pub(super) async fn local_user(&self) -> Result<Option<Principal>> {
+    pub(super) async fn local_user(&self) -> Result<Option<Identity>> {
         if !self.listen.is_loopback() || self.keys_seen.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if self.engine.store.has_keys().await? {
+        if self.app.engine.store.has_keys().await? {
             self.keys_seen.store(true, Ordering::Relaxed);
             return Ok(None);
         }
-        Ok(Some(Principal {
-            key: None,
-            tenant: self.local.tenant.clone(),
-            user: Some(self.local.user.clone()),
-            workspace: self.local.workspace.clone(),
-            permissions: Permissions::ALL,
-        }))
-    }
-
-    /// Adds what a caller did to the audit log of its tenant.
-    pub(super) async fn audit<P>(&self, caller: &Caller<P>, action: &str, target: String) {
-        caller.audit(&self.engine, action, target).await;
-    }
-
-    /// What the audit log calls a session.
-    #[must_use]
-    pub(super) fn pseudonym(&self, scope: &Scope, session: &SessionId) -> String {
-        pseudonym(&self.engine, scope, session)
+        Ok(Some(Identity::local(self.local.clone())))
     }
 
     /// Tells `/readyz` that no more work should come.

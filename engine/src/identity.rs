@@ -1,11 +1,8 @@
 //! Who calls, whatever the interface: the scope that its credential proves, and what it may do there.
 
-pub(crate) mod thread;
-
 use std::fmt::Write;
 
-use throughline_core::access::{ApiKey, AuditEntry, Permission, Principal};
-use throughline_core::ids::SessionId;
+use throughline_core::access::{ApiKey, AuditEntry, Permission, Permissions, Principal};
 use throughline_core::ports::{TenantBatch, TenantWrite};
 use throughline_core::{Result, Scope};
 
@@ -13,7 +10,7 @@ use crate::compose::Engine;
 
 /// A caller that is known.
 #[derive(Debug, Clone)]
-pub(crate) struct Identity {
+pub struct Identity {
     /// Whom it acts for.
     pub principal: Principal,
     /// The key, where it came with one.
@@ -21,11 +18,24 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
+    /// The user of this process, who may do everything with its own memory.
+    #[must_use]
+    pub fn local(scope: Scope) -> Self {
+        let principal = Principal {
+            key: None,
+            tenant: scope.tenant,
+            user: Some(scope.user),
+            workspace: scope.workspace,
+            permissions: Permissions::ALL,
+        };
+        Self { principal, key: None }
+    }
+
     /// The scope whose memory the call works on.
     ///
     /// # Errors
     /// `InvalidInput` where a key that acts for users named none.
-    pub(crate) fn scope(&self) -> Result<Scope> {
+    pub fn scope(&self) -> Result<Scope> {
         self.principal.scope()
     }
 
@@ -33,7 +43,7 @@ impl Identity {
     ///
     /// # Errors
     /// `Forbidden`.
-    pub(crate) async fn require(
+    pub async fn require(
         &self,
         engine: &Engine,
         permission: Permission,
@@ -48,7 +58,7 @@ impl Identity {
 
     /// Adds what it did to the audit log of its tenant. It is done already: a log that cannot be written is
     /// told to the operator.
-    pub(crate) async fn audit(&self, engine: &Engine, action: &str, target: String) {
+    pub async fn audit(&self, engine: &Engine, action: &str, target: String) {
         let entry = AuditEntry {
             at: engine.clock.now(),
             key: self.principal.key,
@@ -63,14 +73,8 @@ impl Identity {
     }
 }
 
-/// What the audit log calls a session.
-#[must_use]
-pub(crate) fn pseudonym(engine: &Engine, scope: &Scope, session: &SessionId) -> String {
-    hex(&engine.names.session(scope, session))
-}
-
 /// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         // Writing to a `String` does not fail.
         let _ = write!(text, "{byte:02x}");

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{QuestionResult, Variant};
+use crate::retrieval::{QuestionResult, Variant};
 
 /// The outcome of one variant (its JSON is the contract of DESIGN, section 6).
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub(crate) struct Report {
     /// Which variant.
     pub variant: &'static str,
     /// Questions asked.
@@ -35,7 +35,7 @@ pub struct Report {
 
 /// Recall over some questions.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Score {
+pub(crate) struct Score {
     /// Questions.
     pub questions: usize,
     /// Mean share of evidence shown.
@@ -44,7 +44,7 @@ pub struct Score {
 
 /// Tokens over questions.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Tokens {
+pub(crate) struct Tokens {
     /// Tokens that a context might take.
     pub budget: u32,
     /// Most that one took.
@@ -59,7 +59,7 @@ pub struct Tokens {
 
 /// Quantiles in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Quantiles {
+pub(crate) struct Quantiles {
     /// Median.
     pub p50: f64,
     /// Nine of ten are at or below it.
@@ -70,7 +70,7 @@ pub struct Quantiles {
 
 /// A question that missed evidence.
 #[derive(Debug, Clone, Serialize)]
-pub struct Worst {
+pub(crate) struct Worst {
     /// Its sample.
     pub sample: String,
     /// Its category.

@@ -12,14 +12,13 @@ use throughline_core::context::{AssembleRequest, AssembledContext};
 use throughline_core::ids::SessionId;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::{Error, Result, Scope};
-
-use crate::compose::Engine;
-use crate::config::Config;
-use crate::import::{ImportSession, import};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::import::{ImportSession, import};
 
 /// A conversation and a turn that comes after it.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Case {
+pub(crate) struct Case {
     /// The case's id.
     pub id: String,
     /// What it is a case of.
@@ -39,7 +38,7 @@ pub struct Case {
 /// A part of a conversation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Part {
+pub(crate) enum Part {
     /// So many messages of the pool, going on where the last filler of the case stopped.
     Filler {
         /// How many.
@@ -51,7 +50,7 @@ pub enum Part {
 
 /// A message of a case or of the pool of filler.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Said {
+pub(crate) struct Said {
     /// `user` or `assistant`.
     pub role: String,
     /// The text.
@@ -60,7 +59,7 @@ pub struct Said {
 
 /// Counts over cases.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct CaseScore {
+pub(crate) struct CaseScore {
     /// Cases.
     pub cases: usize,
     /// Cases that ask for something to be held.
@@ -79,7 +78,7 @@ pub struct CaseScore {
 
 /// A string that a context should or should not have held.
 #[derive(Debug, Clone, Serialize)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// The case.
     pub id: String,
     /// What it is a case of.
@@ -94,7 +93,7 @@ pub struct Failure {
 
 /// The outcome (its JSON is what `docs/EVALUATION.md` shows).
 #[derive(Debug, Clone, Serialize)]
-pub struct InstructionsReport {
+pub(crate) struct InstructionsReport {
     /// Tokens of each context.
     pub budget: u32,
     /// Over all cases.
@@ -110,7 +109,7 @@ pub struct InstructionsReport {
 ///
 /// # Errors
 /// `InvalidInput` for an unknown role; those of the store and of assembly.
-pub async fn instructions(
+pub(crate) async fn instructions(
     cases: &[Case],
     pool: &[Said],
     budget: u32,

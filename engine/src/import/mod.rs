@@ -7,6 +7,7 @@
 mod chatgpt;
 mod claude_code;
 mod dataset;
+mod evidence;
 mod folder;
 mod foreign;
 mod form;
@@ -23,6 +24,7 @@ use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
 
 pub use dataset::{Question, Sample};
+pub use evidence::{holds, shows};
 pub use folder::files_in;
 pub use foreign::Skipped;
 pub use form::Format;

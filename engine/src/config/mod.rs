@@ -26,7 +26,7 @@ use throughline_core::{Error, Result, Scope};
 pub use document::DocumentConfig;
 pub use http::{HttpConfig, JobsConfig};
 pub use log::{LogConfig, LogFormat};
-pub use mcp::McpConfig;
+pub use mcp::{McpConfig, ToolSet};
 pub use otel::OtelConfig;
 pub use persona::PersonaConfig;
 pub use schema::{reference, schema};

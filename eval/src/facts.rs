@@ -13,7 +13,7 @@ use throughline_core::ports::FactExtractor;
 
 /// A message with what it states.
 #[derive(Debug, Clone, Deserialize)]
-pub struct LabelledMessage {
+pub(crate) struct LabelledMessage {
     /// The record's id.
     pub id: String,
     /// What a user wrote.
@@ -24,7 +24,7 @@ pub struct LabelledMessage {
 
 /// A labelled fact. The wording of subjects and attributes is not compared.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Label {
+pub(crate) struct Label {
     /// Its kind, by its name on the wire.
     pub kind: String,
     /// A part of the message.
@@ -33,7 +33,7 @@ pub struct Label {
 
 /// Matches, misses and false finds.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct FactScore {
+pub(crate) struct FactScore {
     /// Facts labelled.
     pub labelled: usize,
     /// Facts found.
@@ -50,7 +50,7 @@ pub struct FactScore {
 
 /// Finds that the header of every context shows.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct HeaderScore {
+pub(crate) struct HeaderScore {
     /// Instructions found.
     pub found: usize,
     /// Those that were labelled.
@@ -61,7 +61,7 @@ pub struct HeaderScore {
 
 /// A fact that was missed, or found where none is.
 #[derive(Debug, Clone, Serialize)]
-pub struct FactCase {
+pub(crate) struct FactCase {
     /// The record.
     pub id: String,
     /// The kind.
@@ -74,7 +74,7 @@ pub struct FactCase {
 
 /// The outcome (its JSON is what `docs/EVALUATION.md` shows).
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct FactsReport {
+pub(crate) struct FactsReport {
     /// Messages read.
     pub messages: usize,
     /// Over all kinds.
@@ -92,7 +92,7 @@ pub struct FactsReport {
 
 /// Extracts from each message and compares.
 #[must_use]
-pub fn facts(messages: &[LabelledMessage]) -> FactsReport {
+pub(crate) fn facts(messages: &[LabelledMessage]) -> FactsReport {
     let mut report = FactsReport { messages: messages.len(), ..FactsReport::default() };
     for message in messages {
         let found = Forms.extract(&message.text);

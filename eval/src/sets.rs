@@ -1,15 +1,13 @@
-//! `throughline eval facts` and `throughline eval instructions`.
+//! The commands `facts` and `instructions`.
 
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use throughline_core::{Error, Result};
+use throughline_engine::terminal::{Output, percent, table};
 
-use super::output::{Output, percent, table};
-use crate::eval::{
-    Case, CaseScore, FactCase, FactScore, FactsReport, InstructionsReport, LabelledMessage, Said,
-    facts, instructions,
-};
+use crate::facts::{FactCase, FactScore, FactsReport, LabelledMessage, facts};
+use crate::instructions::{Case, CaseScore, InstructionsReport, Said, instructions};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct FactsArgs {

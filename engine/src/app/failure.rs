@@ -16,7 +16,7 @@ fn is_ours(kind: ErrorKind) -> bool {
 }
 
 /// Counts a failure, logs its causes for the operator, and returns the sentence for the caller.
-pub(crate) fn tell(error: &Error) -> String {
+pub fn tell(error: &Error) -> String {
     let kind = error.kind();
     if is_ours(kind) {
         let mut source = std::error::Error::source(error);

@@ -1,14 +1,8 @@
-//! `eval retrieval`: what share of a question's evidence reaches the payload, and at what cost.
+//! What share of a question's evidence reaches the payload, and at what cost.
 //!
 //! Each sample goes into a fresh store; every question is asked from a new session of the same
 //! user. Evidence counts when the rendered payload shows it under its own source: a message of up
 //! to 400 characters in full, a longer one as a verbatim passage of at least 160.
-
-mod facts;
-mod instructions;
-mod learn;
-mod matrix;
-mod report;
 
 use std::time::Instant;
 
@@ -19,31 +13,21 @@ use throughline_core::context::{
     AssembleRequest, AssembledContext, Intent, ItemKind, MAX_BUDGET, RecallOptions, Section,
     Weights,
 };
-use throughline_core::ids::{ExternalId, SessionId};
+use throughline_core::ids::SessionId;
 use throughline_core::ports::IdGen;
-use throughline_core::text::fold_spaces;
+use throughline_engine::adapters::UuidV7;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::import::{Question, Sample, holds, import};
 
-use crate::adapters::UuidV7;
-use crate::compose::Engine;
-use crate::config::Config;
-use crate::import::{Question, Sample, import};
-
-pub use facts::{FactCase, FactScore, FactsReport, HeaderScore, Label, LabelledMessage, facts};
-pub use instructions::{Case, CaseScore, Failure, InstructionsReport, Part, Said, instructions};
-pub use matrix::{LeftOut, Matrix, matrix};
-pub use report::{Report, Score};
-
-/// Contents of up to this many characters must be shown in full.
-const WHOLE_CHARS: usize = 400;
-/// Of longer ones, a verbatim passage of this many characters must be shown.
-const PASSAGE_CHARS: usize = 160;
+use crate::report::Report;
 
 /// Larger budgets that are tried for what a question missed, in tenths.
 const LARGER: [u32; 5] = [15, 20, 30, 40, 80];
 
 /// One question's outcome.
 #[derive(Debug, Clone)]
-pub struct QuestionResult {
+pub(crate) struct QuestionResult {
     /// The sample's id.
     pub sample: String,
     /// The question.
@@ -69,7 +53,7 @@ pub struct QuestionResult {
 ///
 /// # Errors
 /// Those of the store and of assembly.
-pub async fn retrieval(
+pub(crate) async fn retrieval(
     samples: &[Sample],
     budget: u32,
     variants: &[Variant],
@@ -110,7 +94,7 @@ pub async fn retrieval(
 }
 
 /// A store that holds one sample, embedded, and goes with the folder.
-async fn opened(sample: &Sample, config: &Config) -> Result<(Engine, Scope, TempDir)> {
+pub(crate) async fn opened(sample: &Sample, config: &Config) -> Result<(Engine, Scope, TempDir)> {
     let folder = tempfile::tempdir().map_err(|error| {
         throughline_core::Error::internal("no temporary folder for a store").with_source(error)
     })?;
@@ -131,7 +115,7 @@ async fn opened(sample: &Sample, config: &Config) -> Result<(Engine, Scope, Temp
 
 /// A way of filling the budget, for the ablation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Variant {
+pub(crate) enum Variant {
     /// The last messages alone, as many as fit.
     LastMessages,
     /// Recall of single messages.
@@ -148,10 +132,10 @@ pub enum Variant {
 
 impl Variant {
     /// What recall does unless it is told otherwise.
-    pub const SHIPPED: Self = Self::WithFacts;
+    pub(crate) const SHIPPED: Self = Self::WithFacts;
 
     /// From the least to what is shipped.
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::LastMessages,
         Self::SingleMessages,
         Self::WithNeighbours,
@@ -162,7 +146,7 @@ impl Variant {
 
     /// Its name in reports.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::LastMessages => "last_messages",
             Self::SingleMessages => "single_messages",
@@ -238,17 +222,6 @@ async fn ask(
     })
 }
 
-/// Whether a context shows a message of a sample, by the rule of the measure.
-pub(crate) fn shows(context: &AssembledContext, sample: &Sample, id: &ExternalId) -> bool {
-    let content = sample.content(id);
-    context
-        .items
-        .iter()
-        .filter(|item| item.external_id.as_ref() == Some(id))
-        .filter_map(|item| context.rendered(item))
-        .any(|text| holds(text, content))
-}
-
 /// Every item that the payload shows, by the caller's id.
 fn shown_in(context: &AssembledContext) -> Vec<(String, String)> {
     context
@@ -285,22 +258,6 @@ fn last_messages(
     (shown, used)
 }
 
-/// Whether a rendered text shows a message, by the rule of the measure.
-fn holds(rendered: &str, content: &str) -> bool {
-    let rendered = fold_spaces(rendered);
-    let content = fold_spaces(content);
-    let length = content.chars().count();
-    if length <= WHOLE_CHARS {
-        return !content.is_empty() && rendered.contains(&content);
-    }
-    // Any window of the passage length will do; a step of a word's length finds it if it is there.
-    let starts: Vec<usize> = content.char_indices().map(|(at, _)| at).collect();
-    (0..=length - PASSAGE_CHARS).step_by(8).any(|first| {
-        let end = starts.get(first + PASSAGE_CHARS).copied().unwrap_or(content.len());
-        rendered.contains(&content[starts[first]..end])
-    })
-}
-
 /// What became of a message: its reason, its rank among the candidates of recall, and its score as a
 /// share of the best.
 fn fate(context: &AssembledContext, id: &str) -> String {
@@ -320,27 +277,4 @@ fn fate(context: &AssembledContext, id: &str) -> String {
             100.0 * score / best
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn evidence_is_shown_or_not() {
-        let long = "word ".repeat(200);
-        let other = "drow ".repeat(200);
-        let table = [
-            ("Ana: I  moved to Porto.", "I moved to\nPorto.", true),
-            ("Ana: I moved to", "I moved to Porto.", false),
-            ("", "I moved", false),
-            ("anything", "", false),
-            (&long[..180], &long, true),
-            (&long[..100], &long, false),
-            (&other, &long, false),
-        ];
-        for (rendered, content, expected) in table {
-            assert_eq!(holds(rendered, content), expected, "{rendered:.40} / {content:.40}");
-        }
-    }
 }

@@ -1,5 +1,4 @@
-//! JSON forms of domain values that more than one interface shows. The domain carries no serde; what
-//! leaves the program does here.
+//! The context of a turn.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +6,9 @@ use serde::Serialize;
 use throughline_core::context::{AssembledContext, ContextMessage, Item};
 use utoipa::ToSchema;
 
-/// Most messages that one call erases by id.
-pub(crate) const MAX_ERASED_IDS: usize = 100;
-
 /// The context of one turn, with its account.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct AssembledContextJson {
+pub(crate) struct AssembledContextJson {
     /// The stable part, which comes first: rules, profile card, standing instructions, tools.
     header: Vec<ContextMessageJson>,
     /// Summary, history, recalled text, and the turn.

@@ -6,10 +6,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use throughline_core::{Error, ErrorKind};
+use throughline_engine::app::failure;
 use utoipa::ToSchema;
 
-use super::guard::request_id;
-use crate::failure;
+use super::request::request_id;
 
 /// The default `Retry-After`.
 const WAIT: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const WAIT: Duration = Duration::from_secs(1);
     "detail": "there is no session with this id: appending its first message creates it",
     "request_id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11"
 }))]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     /// Always `about:blank`; see `code`.
     r#type: &'static str,
     /// The name of the status.
@@ -40,7 +40,7 @@ pub(super) struct Problem {
 }
 
 /// The one table from kinds of errors to statuses.
-pub(super) fn status(kind: ErrorKind) -> StatusCode {
+pub(crate) fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::InvalidInput => StatusCode::BAD_REQUEST,
         ErrorKind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
@@ -60,14 +60,14 @@ pub(super) fn status(kind: ErrorKind) -> StatusCode {
 
 /// A failure on its way to the caller.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     status: StatusCode,
     error: Error,
 }
 
 impl Failure {
     /// A failure of HTTP itself, which has a status that no kind has.
-    pub(super) fn of_status(status: StatusCode, error: Error) -> Self {
+    pub(crate) fn of_status(status: StatusCode, error: Error) -> Self {
         Self { status, error }
     }
 }

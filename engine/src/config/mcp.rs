@@ -1,11 +1,25 @@
 //! Settings of MCP.
 
-use axum::http::uri::Authority;
+use http::uri::Authority;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::{Error, Result};
 
-use crate::mcp::ToolSet;
+/// A set of tools of MCP, so that a client pays for what it uses.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSet {
+    /// Messages, facts, assembled contexts and documents.
+    Memory,
+    /// Personas, their presets and conversations.
+    Persona,
+    /// Files that a session refers to.
+    Files,
+    /// Usage, settings and the state of the service.
+    Admin,
+}
 
 /// Settings of MCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,8 +32,7 @@ pub struct McpConfig {
     /// Origins of web pages that may call `/mcp`, in addition to this machine's, as browsers write them:
     /// `https://app.example` or `https://app.example:8443`.
     pub allowed_origins: Vec<String>,
-    /// Whether what the conformance suite asks for is served too: by a flag, and by no setting.
-    #[cfg(feature = "mcp-fixtures")]
+    /// Whether what the conformance suite asks for is served too: by a flag of builds that have it, and by no setting.
     #[serde(skip)]
     pub fixtures: bool,
 }
@@ -55,7 +68,6 @@ impl Default for McpConfig {
             tool_sets: vec![ToolSet::Memory],
             answer_timeout_ms: 300_000,
             allowed_origins: Vec::new(),
-            #[cfg(feature = "mcp-fixtures")]
             fixtures: false,
         }
     }

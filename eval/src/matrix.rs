@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::context::Weights;
+use throughline_engine::config::Config;
+use throughline_engine::import::Sample;
 
-use super::learn::{Example, examples, learn};
-use super::{Variant, retrieval};
-use crate::config::Config;
-use crate::import::Sample;
+use crate::learn::{Example, examples, learn};
+use crate::retrieval::{Variant, retrieval};
 
 /// What learning gives on several sets.
 #[derive(Debug, Clone, Serialize)]
-pub struct Matrix {
+pub(crate) struct Matrix {
     /// Tokens of each context.
     pub budget: u32,
     /// One row for each set.
@@ -27,7 +27,7 @@ pub struct Matrix {
 
 /// Evidence recall on one set, by where the weights are from.
 #[derive(Debug, Clone, Serialize)]
-pub struct LeftOut {
+pub(crate) struct LeftOut {
     /// The set.
     pub set: String,
     /// Questions with evidence.
@@ -47,7 +47,7 @@ pub struct LeftOut {
 ///
 /// # Errors
 /// Those of the store and of assembly.
-pub async fn matrix(
+pub(crate) async fn matrix(
     sets: &[(String, Vec<Sample>)],
     budget: u32,
     config: &Config,

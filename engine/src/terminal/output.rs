@@ -10,26 +10,22 @@ use throughline_core::{Error, ErrorKind, Result};
 
 /// Where results go.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Output {
+pub struct Output {
     json: bool,
 }
 
 impl Output {
-    pub(super) fn new(json: bool) -> Self {
+    pub fn new(json: bool) -> Self {
         Self { json }
     }
 
     /// Whether programs read the output.
-    pub(super) fn is_json(self) -> bool {
+    pub fn is_json(self) -> bool {
         self.json
     }
 
     /// Prints a result: as JSON, or as the text that `human` makes.
-    pub(super) fn result<T: Serialize>(
-        self,
-        value: &T,
-        human: impl FnOnce() -> String,
-    ) -> Result<()> {
+    pub fn result<T: Serialize>(self, value: &T, human: impl FnOnce() -> String) -> Result<()> {
         let text = if self.json {
             serde_json::to_string_pretty(value)
                 .map_err(|error| Error::internal("a result has no JSON form").with_source(error))?
@@ -40,16 +36,12 @@ impl Output {
     }
 
     /// Prints a text that is the same with and without `--json`.
-    pub(super) fn text(self, text: &str) -> Result<()> {
+    pub fn text(self, text: &str) -> Result<()> {
         print_line(text)
     }
 
     /// Prints one line while the command runs on: as JSON, or as the text that `human` makes.
-    pub(super) fn line<T: Serialize>(
-        self,
-        value: &T,
-        human: impl FnOnce() -> String,
-    ) -> Result<()> {
+    pub fn line<T: Serialize>(self, value: &T, human: impl FnOnce() -> String) -> Result<()> {
         let text = if self.json {
             serde_json::to_string(value)
                 .map_err(|error| Error::internal("a result has no JSON form").with_source(error))?
@@ -60,7 +52,7 @@ impl Output {
     }
 
     /// Prints a failure to standard error.
-    pub(super) fn error(self, error: &Error) {
+    pub fn error(self, error: &Error) {
         let mut stderr = std::io::stderr().lock();
         let code = error.kind().code();
         // Nothing can be done about a standard error that is gone.
@@ -82,7 +74,7 @@ impl Output {
     }
 
     /// A progress bar on a terminal; nothing where no one watches.
-    pub(super) fn progress(self, total: u64, what: &str) -> ProgressBar {
+    pub fn progress(self, total: u64, what: &str) -> ProgressBar {
         let target = if std::io::stderr().is_terminal() && !self.json {
             ProgressDrawTarget::stderr()
         } else {
@@ -118,10 +110,7 @@ fn error_chain(error: &Error) -> String {
 }
 
 /// A table with a heading and its numbers at the right.
-pub(super) fn table<T: Display>(
-    heading: &[&str],
-    rows: impl IntoIterator<Item = Vec<T>>,
-) -> String {
+pub fn table<T: Display>(heading: &[&str], rows: impl IntoIterator<Item = Vec<T>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN).set_header(heading);
     for row in rows {
@@ -141,12 +130,12 @@ pub(super) fn table<T: Display>(
 }
 
 /// `0.917` as `91.7 %`.
-pub(super) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
 /// What is saved by `sent` tokens instead of `whole`; nothing where the whole history is short.
-pub(super) fn saved(sent: u64, whole: u64) -> String {
+pub fn saved(sent: u64, whole: u64) -> String {
     match 1.0 - sent as f64 / whole.max(1) as f64 {
         share if share > 0.0 => percent(share),
         _ => "-".to_owned(),
@@ -154,7 +143,7 @@ pub(super) fn saved(sent: u64, whole: u64) -> String {
 }
 
 /// `12345` as `12,345`.
-pub(super) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -4,14 +4,14 @@ use throughline_core::ids::{SessionId, ShareId};
 use throughline_core::session::Share;
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
-use super::Identity;
 use crate::compose::Engine;
+use crate::identity::Identity;
 
 /// The prefix of a shared session's id; the id of its grant follows.
 const SHARE: &str = "share:";
 
 /// Whether an id can only be that of a shared session.
-pub(crate) fn is_reserved(id: &str) -> bool {
+pub fn is_reserved(id: &str) -> bool {
     share_id(id).is_some()
 }
 
@@ -21,7 +21,7 @@ fn share_id(id: &str) -> Option<ShareId> {
 
 /// A session as a caller reaches it.
 #[derive(Debug, Clone)]
-pub(crate) struct Thread {
+pub struct Thread {
     /// The scope that holds it.
     pub scope: Scope,
     /// Its id there.
@@ -35,7 +35,7 @@ impl Thread {
     ///
     /// # Errors
     /// `InvalidInput` for an invalid id; `Forbidden` for a shared session.
-    pub(crate) fn own(caller: &Identity, id: &str) -> Result<(Scope, SessionId)> {
+    pub fn own(caller: &Identity, id: &str) -> Result<(Scope, SessionId)> {
         if is_reserved(id) {
             return Err(Error::new(
                 ErrorKind::Forbidden,
@@ -50,7 +50,7 @@ impl Thread {
     ///
     /// # Errors
     /// `InvalidInput` for an invalid id; `NotFound` for a grant that is not this caller's.
-    pub(crate) async fn to_read(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
+    pub async fn to_read(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
         let scope = caller.scope()?;
         match share_id(id) {
             Some(share) => {
@@ -66,7 +66,7 @@ impl Thread {
     ///
     /// # Errors
     /// As [`Self::to_read`]; `Forbidden` for a grant to read.
-    pub(crate) async fn to_append(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
+    pub async fn to_append(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
         let thread = Self::to_read(engine, caller, id).await?;
         match &thread.share {
             Some(share) if !share.writable => Err(Error::new(

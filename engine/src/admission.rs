@@ -11,7 +11,7 @@ use tracing::Instrument;
 
 /// The places of a service, whatever the interface.
 #[derive(Clone)]
-pub(crate) struct AdmissionControl {
+pub struct AdmissionControl {
     at_work: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     limit: Duration,
@@ -21,7 +21,7 @@ pub(crate) struct AdmissionControl {
 
 impl AdmissionControl {
     /// `most` at work, each for no longer than the limit, its wait included.
-    pub(crate) fn new(most: usize, limit: Duration) -> Self {
+    pub fn new(most: usize, limit: Duration) -> Self {
         Self {
             at_work: Arc::new(Semaphore::new(most)),
             waiting: Arc::new(Semaphore::new(2 * most)),
@@ -31,7 +31,7 @@ impl AdmissionControl {
     }
 
     /// As many as anyone wants, for as long as it takes: for a process with one caller.
-    pub(crate) fn boundless() -> Self {
+    pub fn boundless() -> Self {
         Self::new(Semaphore::MAX_PERMITS / 2, Duration::MAX)
     }
 
@@ -39,7 +39,7 @@ impl AdmissionControl {
     ///
     /// # Errors
     /// `Unavailable` where there are too many, or it took too long.
-    pub(crate) async fn work<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+    pub async fn work<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         let _waiting = self.waiting.try_acquire().map_err(|_| full())?;
         let work = async {
             let _at_work = self.at_work.acquire().await;
@@ -58,7 +58,7 @@ impl AdmissionControl {
     ///
     /// # Errors
     /// As [`Self::work`]; `Internal` where it panicked.
-    pub(crate) async fn see_through<T: Send + 'static>(
+    pub async fn see_through<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T> {
@@ -83,7 +83,7 @@ impl AdmissionControl {
     }
 
     /// Waits for work that is to be seen through, at the end of the process.
-    pub(crate) async fn finish(&self) {
+    pub async fn finish(&self) {
         self.begun.close();
         self.begun.wait().await;
     }
@@ -92,7 +92,7 @@ impl AdmissionControl {
     ///
     /// # Errors
     /// `Unavailable` where it took longer than a request may.
-    pub(crate) async fn spare<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>> {
+    pub async fn spare<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>> {
         let Ok(_at_work) = self.at_work.try_acquire() else { return Ok(None) };
         let done = tokio::time::timeout(self.limit, work).await;
         done.map(Some).map_err(|_| unavailable("timed out"))

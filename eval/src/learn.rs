@@ -10,10 +10,11 @@
 use throughline_core::Result;
 use throughline_core::context::{AssembleRequest, Intent, SIGNALS, Weights};
 use throughline_core::ids::SessionId;
+use throughline_engine::config::Config;
+use throughline_engine::import::Sample;
+use throughline_engine::import::holds;
 
-use super::{holds, opened};
-use crate::config::Config;
-use crate::import::Sample;
+use crate::retrieval::opened;
 
 /// Candidates of a question that are looked at.
 const CANDIDATES: usize = 400;

@@ -1,0 +1,125 @@
+//! Contexts of turns, recall, and windows, with the defaults of the tenant.
+
+use throughline_core::Result;
+use throughline_core::context::{AssembleRequest, AssembledContext, Intent, Tier, Window};
+use throughline_core::scope::TenantSettings;
+
+use super::{App, Thread, measures};
+use crate::identity::Identity;
+
+/// The session of a question that names none.
+const NO_SESSION: &str = "-";
+
+/// A turn to assemble the context of.
+#[derive(Debug, Clone, Default)]
+pub struct Turn {
+    /// The user's message.
+    pub user_turn: String,
+    /// The intent; detected if not given.
+    pub intent: Option<Intent>,
+    /// The size; the tenant's if not given.
+    pub tier: Option<Tier>,
+    /// Tokens of the whole payload; those of the tier if one is given, else the tenant's.
+    pub token_budget: Option<u32>,
+    /// Topics to find facts by.
+    pub topic_tags: Vec<String>,
+    /// Whether nothing is taken from a cache.
+    pub force_refresh: bool,
+}
+
+/// The window of a session.
+#[derive(Debug, Clone)]
+pub struct SessionWindow {
+    /// Its size.
+    pub tier: Tier,
+    /// What it holds.
+    pub window: Window,
+    /// The settings of the tenant; of a session that somebody else shares, none.
+    pub settings: Option<TenantSettings>,
+}
+
+impl App {
+    /// Assembles the context of a turn, and counts it.
+    ///
+    /// # Errors
+    /// As [`Thread::to_read`] and the context service.
+    pub async fn assemble(
+        &self,
+        caller: &Identity,
+        session: &str,
+        turn: Turn,
+    ) -> Result<AssembledContext> {
+        let thread = Thread::to_read(&self.engine, caller, session).await?;
+        let settings = self.settings(caller).await?;
+        let request = AssembleRequest {
+            intent: turn.intent,
+            tier: turn.tier.or(settings.tier),
+            // A tier that is asked for brings its own budget.
+            token_budget: turn
+                .token_budget
+                .or(settings.token_budget.filter(|_| turn.tier.is_none())),
+            topic_tags: turn.topic_tags,
+            force_refresh: turn.force_refresh,
+            ..AssembleRequest::new(thread.session.clone(), turn.user_turn)
+        };
+        self.assemble_for(caller, thread, &settings, request).await
+    }
+
+    /// The context of a question, within so many tokens: what answers it in any session, those of one preferred where
+    /// it is named.
+    ///
+    /// # Errors
+    /// As [`Self::assemble`].
+    pub async fn recall(
+        &self,
+        caller: &Identity,
+        session: Option<&str>,
+        query: String,
+        max_tokens: u32,
+    ) -> Result<AssembledContext> {
+        let thread = Thread::to_read(&self.engine, caller, session.unwrap_or(NO_SESSION)).await?;
+        let settings = self.settings(caller).await?;
+        let request = AssembleRequest {
+            intent: Some(Intent::ContextLookup),
+            token_budget: Some(max_tokens),
+            ..AssembleRequest::new(thread.session.clone(), query)
+        };
+        self.assemble_for(caller, thread, &settings, request).await
+    }
+
+    async fn assemble_for(
+        &self,
+        caller: &Identity,
+        thread: Thread,
+        settings: &TenantSettings,
+        request: AssembleRequest,
+    ) -> Result<AssembledContext> {
+        let guest = thread.share.is_some().then(|| caller.scope()).transpose()?;
+        let request = AssembleRequest { recall: settings.recall(), guest, ..request };
+        let context =
+            measures::assembly(self.engine.contexts.assemble(&thread.scope, &request)).await?;
+        self.meter.count(caller.scope()?, &context);
+        Ok(context)
+    }
+
+    /// The recent messages of a session with its entities, summary and files, within a size.
+    ///
+    /// # Errors
+    /// As [`Thread::to_read`] and the context service.
+    pub async fn window(
+        &self,
+        caller: &Identity,
+        session: &str,
+        tier: Option<Tier>,
+    ) -> Result<SessionWindow> {
+        let thread = Thread::to_read(&self.engine, caller, session).await?;
+        let settings = self.settings(caller).await?;
+        let tier = tier.or(settings.tier).unwrap_or(Tier::Full);
+        let window = self.engine.contexts.window(&thread.scope, &thread.session, tier).await?;
+        Ok(SessionWindow { tier, window, settings: thread.share.is_none().then_some(settings) })
+    }
+
+    async fn settings(&self, caller: &Identity) -> Result<TenantSettings> {
+        self.engine.settings.get(&caller.principal.tenant).await
+    }
+}

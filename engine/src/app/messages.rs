@@ -1,0 +1,108 @@
+//! Appending to sessions, and erasing from them.
+
+use throughline_core::ids::{MessageId, SessionId, UserId};
+use throughline_core::ports::{Erased, Idempotency};
+use throughline_core::session::{AppendOptions, Appended, NewMessage};
+use throughline_core::time::Timestamp;
+use throughline_core::{Error, Result, Scope};
+
+use super::{App, Thread};
+use crate::identity::{Identity, hex};
+
+/// Most messages that one call erases by id.
+const MAX_ERASED_IDS: usize = 100;
+
+/// Which messages of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhichMessages {
+    /// These, at most 100. Unknown ids are passed over.
+    Ids(Vec<MessageId>),
+    /// All that were written before this time.
+    Before(Timestamp),
+}
+
+impl App {
+    /// Appends messages to the caller's session or to one that is shared with it as writable. There, the messages carry
+    /// the caller's name, and state no facts of the owner.
+    ///
+    /// # Errors
+    /// As [`Thread::to_append`] and the session service.
+    pub async fn append(
+        &self,
+        caller: &Identity,
+        session: &str,
+        mut messages: Vec<NewMessage>,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Appended> {
+        let thread = Thread::to_append(&self.engine, caller, session).await?;
+        let of_a_guest = thread.share.is_some();
+        if of_a_guest {
+            let name = caller.scope()?.user.to_string();
+            messages.iter_mut().for_each(|message| message.name = Some(name.clone()));
+        }
+        let options = AppendOptions { idempotency, of_a_guest };
+        let sessions = &self.engine.sessions;
+        let appended =
+            sessions.append_with(&thread.scope, &thread.session, messages, options).await?;
+        metrics::counter!("throughline_messages_appended_total")
+            .increment(appended.iter().filter(|message| !message.replayed).count() as u64);
+        Ok(appended)
+    }
+
+    /// Erases messages of the caller's own session, with everything derived from them.
+    ///
+    /// # Errors
+    /// As [`Thread::own`]; `NotFound` where there is no such session; `InvalidInput` for too many ids.
+    pub async fn erase_messages(
+        &self,
+        caller: &Identity,
+        session: &str,
+        which: WhichMessages,
+    ) -> Result<Erased> {
+        let (scope, session) = Thread::own(caller, session)?;
+        self.engine.sessions.get(&scope, &session).await?;
+        let erase = &self.engine.erase;
+        let erased = match which {
+            WhichMessages::Ids(ids) if ids.len() > MAX_ERASED_IDS => {
+                return Err(Error::invalid(format!(
+                    "{} message ids: erase at most {MAX_ERASED_IDS} at once",
+                    ids.len()
+                )));
+            }
+            WhichMessages::Ids(ids) => erase.messages(&scope, &session, &ids).await?,
+            WhichMessages::Before(time) => erase.messages_before(&scope, &session, time).await?,
+        };
+        let target = self.name_of_session(&scope, &session);
+        caller.audit(&self.engine, "messages.erase", target).await;
+        Ok(erased)
+    }
+
+    /// Erases the caller's own session, with everything derived from it.
+    ///
+    /// # Errors
+    /// As [`Thread::own`], and those of the erasure.
+    pub async fn erase_session(&self, caller: &Identity, session: &str) -> Result<Erased> {
+        let (scope, session) = Thread::own(caller, session)?;
+        let erased = self.engine.erase.session(&scope, &session).await?;
+        let target = self.name_of_session(&scope, &session);
+        caller.audit(&self.engine, "session.erase", target).await;
+        Ok(erased)
+    }
+
+    /// Erases a user of the caller's tenant, in every workspace.
+    ///
+    /// # Errors
+    /// Those of the erasure.
+    pub async fn erase_user(&self, caller: &Identity, user: &UserId) -> Result<Erased> {
+        let tenant = &caller.principal.tenant;
+        let erased = self.engine.erase.user(tenant, user).await?;
+        let target = hex(&self.engine.names.user(tenant, user));
+        caller.audit(&self.engine, "user.erase", target).await;
+        Ok(erased)
+    }
+
+    /// What the audit log calls a session: it must not keep the name of what was erased.
+    fn name_of_session(&self, scope: &Scope, session: &SessionId) -> String {
+        hex(&self.engine.names.session(scope, session))
+    }
+}

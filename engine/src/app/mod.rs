@@ -1,0 +1,43 @@
+//! What a caller may do with a memory, the same for every interface: whose session a name means, what a guest of it may
+//! do, the defaults of the tenant, the metrics, and the entry in the audit log. HTTP, MCP and the command line read
+//! their forms, call this, and write their forms.
+
+mod contexts;
+mod documents;
+mod facts;
+pub mod failure;
+mod measures;
+mod messages;
+mod personas;
+mod thread;
+mod usage;
+
+pub use contexts::{SessionWindow, Turn};
+pub use messages::WhichMessages;
+pub use personas::{DeletedPersona, WhichConversations};
+pub use thread::{Thread, is_reserved};
+
+use throughline_core::Result;
+
+use crate::compose::Engine;
+use crate::metering::UsageMeter;
+
+/// The engine, with what counts its use.
+#[derive(Clone)]
+pub struct App {
+    /// Core's services, for what needs no more than a scope.
+    pub engine: Engine,
+    /// Counts contexts without making them wait.
+    pub meter: UsageMeter,
+}
+
+impl App {
+    /// The application over an engine.
+    ///
+    /// # Errors
+    /// Those of the ledger of erasures.
+    pub async fn new(engine: Engine) -> Result<Self> {
+        let meter = UsageMeter::new(&engine).await?;
+        Ok(Self { engine, meter })
+    }
+}

@@ -1,0 +1,10 @@
+//! The forms of domain values that more than one interface reads or shows, and of failures. The domain carries no serde;
+//! what leaves the program does here.
+
+mod context;
+mod forms;
+pub(crate) mod problem;
+pub(crate) mod request;
+
+pub(crate) use context::AssembledContextJson;
+pub(crate) use forms::{FactKindJson, IntentJson, RoleJson, TierJson, indexed};
