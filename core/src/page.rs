@@ -35,12 +35,6 @@ impl PageRequest {
         Ok(self)
     }
 
-    /// The same of a caller whose cursors are other numbers: the position that `open` tells for its own.
-    #[must_use]
-    pub fn opened(self, open: impl FnOnce(u64) -> u64) -> Self {
-        Self { after: self.after.map(open), ..self }
-    }
-
     /// Most items to return.
     #[must_use]
     pub fn limit(&self) -> usize {
@@ -81,12 +75,5 @@ impl<T> Page<T> {
         rows.truncate(limit);
         let next_cursor = more.then(|| rows.last().map(|(ordinal, _)| write(*ordinal))).flatten();
         Self { items: rows.into_iter().map(|(_, item)| item).collect(), next_cursor }
-    }
-
-    /// The same for a caller whose cursors are other numbers: what `seal` makes of the position.
-    #[must_use]
-    pub fn sealed(self, seal: impl FnOnce(u64) -> u64) -> Self {
-        let next_cursor = self.next_cursor.as_deref().and_then(read).map(|at| write(seal(at)));
-        Self { next_cursor, ..self }
     }
 }

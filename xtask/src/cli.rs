@@ -75,7 +75,7 @@ pub(crate) enum Task {
         /// A data set; repeatable.
         #[arg(long, value_name = "FILE", required = true)]
         data: Vec<PathBuf>,
-        /// Arguments for `throughline eval retrieval`.
+        /// Arguments for `throughline-eval retrieval`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         rest: Vec<String>,
     },

@@ -39,8 +39,12 @@ pub(crate) fn recall() -> Result<Outcome> {
     if !data.exists() {
         return Err(format!("{DATA} names {}, which does not exist", data.display()).into());
     }
-    let mut build = cargo(["build", "--release", "-p", "throughline-server"]);
-    build.args(["--features", "postgres,qdrant,redis"]);
+    let mut build =
+        cargo(["build", "--release", "-p", "throughline-server", "-p", "throughline-eval"]);
+    build.args([
+        "--features",
+        "throughline-engine/postgres,throughline-engine/qdrant,throughline-engine/redis",
+    ]);
     if !succeeds(&mut build)? {
         return Ok(Outcome::Failed);
     }

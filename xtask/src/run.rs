@@ -72,10 +72,10 @@ fn measured(mut command: Command, out: Option<PathBuf>, name: &str) -> Result<bo
 
 /// Evaluates retrieval on data sets.
 pub(crate) fn eval(data: &[PathBuf], rest: &[String]) -> Result<bool> {
-    let mut command = cargo(["run", "--release", "-p", "throughline-server", "--"]);
+    let mut command = cargo(["run", "--release", "-p", "throughline-eval", "--"]);
     // Paths among the passed arguments are meant from where the caller stands.
     command.current_dir(std::env::current_dir()?);
-    command.args(["eval", "retrieval"]);
+    command.arg("retrieval");
     for set in data {
         let set = std::path::absolute(set)?;
         if !set.exists() {

@@ -3,6 +3,7 @@
 //! their forms, call this, and write their forms.
 
 mod contexts;
+mod cursors;
 mod documents;
 mod facts;
 pub mod failure;
@@ -13,6 +14,7 @@ mod thread;
 mod usage;
 
 pub use contexts::{SessionWindow, Turn};
+pub use cursors::{Cursors, invalid_cursor};
 pub use messages::WhichMessages;
 pub use personas::{DeletedPersona, WhichConversations};
 pub use thread::{Thread, is_reserved};

@@ -10,7 +10,7 @@ use super::{Config, ENV_PREFIX};
 
 /// The introduction of the reference; the rest is generated.
 const INTRODUCTION: &str = "\
-<!-- Made by `throughline config schema --markdown`: change the comments in server/src/config/mod.rs. -->
+<!-- Made by `throughline config schema --markdown`: change the comments in engine/src/config/mod.rs. -->
 
 # Configuration
 

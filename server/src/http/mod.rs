@@ -4,7 +4,6 @@
 //! calls and refuses, `extract` reads what is asked, core answers, `problem` tells what went wrong.
 
 mod caller;
-mod cursor;
 mod extract;
 mod guard;
 mod mcp;

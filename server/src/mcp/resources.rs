@@ -12,6 +12,7 @@ use throughline_core::ids::{MemoryId, VaultId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::persona::{ConversationFilter, PersonaFilter, Slice};
 use throughline_core::{Error, ErrorKind, Result, Scope};
+use throughline_engine::app::invalid_cursor;
 use throughline_engine::config::ToolSet;
 use throughline_engine::identity::Identity;
 
@@ -62,9 +63,7 @@ pub(super) async fn list(
     if server.has(ToolSet::Persona) {
         let offset = match cursor {
             None => 0,
-            Some(cursor) => cursor.parse().map_err(|_| {
-                Error::invalid("cursor: not valid for this list; start without one")
-            })?,
+            Some(cursor) => cursor.parse().map_err(|_| invalid_cursor())?,
         };
         if offset == 0 {
             found.extend(SINGLE.map(|(path, name, description)| {
@@ -84,7 +83,7 @@ pub(super) async fn list(
         }));
         next = personas.next.map(|offset| offset.to_string());
     } else if cursor.is_some() {
-        return Err(Error::invalid("cursor: not valid for this list; start without one"));
+        return Err(invalid_cursor());
     }
     let mut list = ListResourcesResult::with_all_items(found).with_cache_scope(CacheScope::Private);
     list.next_cursor = next;

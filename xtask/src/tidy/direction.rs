@@ -18,8 +18,8 @@ const NOT_IN_CORE: &[&str] = &[
 /// The one place in core that names serde: the text of an export is the domain's own, and backups are kept as it.
 const FORMS: &[&str] = &["core/src/persona/"];
 
-/// The one place in the server that names adapters.
-const COMPOSITION: &[&str] = &["server/src/compose.rs", "server/src/compose/"];
+/// The one place above the adapters that names them.
+const COMPOSITION: &[&str] = &["engine/src/compose/"];
 
 /// Checks manifests, and the source of core and of the server.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -28,8 +28,10 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let serde = "names serde: only core/src/persona/ does, for the form of exports";
     findings.extend(named(tree, "core/src/", FORMS, &["serde"], serde));
     let adapters = &["throughline_store_", "throughline_provider_"];
-    let adapter = "names an adapter: only server/src/compose.rs does";
-    findings.extend(named(tree, "server/src/", COMPOSITION, adapters, adapter));
+    let adapter = "names an adapter: only engine/src/compose/ does";
+    for dir in ["engine/src/", "server/src/", "eval/src/"] {
+        findings.extend(named(tree, dir, COMPOSITION, adapters, adapter));
+    }
     findings
 }
 
@@ -172,7 +174,8 @@ mod tests {
         for names in ["use serde::Serialize;", "serde_json::to_string(&a)", "#[serde(default)]"] {
             let text = format!("//! Not serde.\n{names} // serde\n");
             let form = "core/src/persona/export/json.rs";
-            for fine in [form, "core/tests/a.rs", "server/src/wire.rs", "store-a/src/lib.rs"] {
+            for fine in [form, "core/tests/a.rs", "server/src/wire/forms.rs", "store-a/src/lib.rs"]
+            {
                 assert_eq!(check(&Tree::of(&[(fine, &text)])), [], "{fine}: {names}");
             }
             for path in ["core/src/fact/mod.rs", "core/src/persona.rs"] {
@@ -186,7 +189,7 @@ mod tests {
     #[test]
     fn only_composition_names_adapters() {
         let names = "use throughline_store_sqlite::SqliteStore;\n// throughline_store_x\n";
-        let tree = Tree::of(&[("server/src/compose.rs", names), ("server/src/main.rs", names)]);
+        let tree = Tree::of(&[("engine/src/compose/a.rs", names), ("server/src/main.rs", names)]);
         let findings = check(&tree);
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].to_string().split(": ").next(), Some("server/src/main.rs:1"));

@@ -26,9 +26,9 @@ use serde::{Deserialize, Serialize};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::persona::{Listed, Slice};
 use throughline_core::{Error, Result};
+use throughline_engine::app::Cursors;
 use utoipa::{IntoParams, ToSchema};
 
-use super::cursor::Cursors;
 use super::extract::Params;
 use super::service::Service;
 use crate::wire::problem::Failure;
@@ -68,24 +68,20 @@ pub(super) struct Paging {
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
-    #[param(min_length = 1, max_length = 16, pattern = "^[0-9a-fA-F]+$")]
+    #[param(min_length = 1, max_length = 64, pattern = "^[0-9a-f]+$")]
     cursor: Option<String>,
 }
 
 impl Paging {
     /// The same of a list that is read whole: the cursor is a place in it.
     fn slice(&self) -> Result<Slice> {
-        let page = self.request()?;
+        let page = PageRequest::first(self.limit.unwrap_or(DEFAULT_LIMIT))?;
+        let page = match &self.cursor {
+            Some(cursor) => page.after(cursor)?,
+            None => page,
+        };
         let offset = usize::try_from(page.position().unwrap_or_default()).unwrap_or(usize::MAX);
         Slice::new(offset, page.limit())
-    }
-
-    fn request(&self) -> Result<PageRequest> {
-        let page = PageRequest::first(self.limit.unwrap_or(DEFAULT_LIMIT))?;
-        match &self.cursor {
-            Some(cursor) => page.after(cursor),
-            None => Ok(page),
-        }
     }
 }
 
@@ -102,15 +98,16 @@ impl FromRequestParts<Service> for ListQuery {
         let Params(paging) = Params::<Paging>::from_request_parts(parts, service).await?;
         let list = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let cursors = Cursors::new(&service.app.engine.names, list);
-        let page = paging.request()?;
-        Ok(Self { page: page.opened(|cursor| cursors.open(cursor)), cursors })
+        let limit = paging.limit.unwrap_or(DEFAULT_LIMIT);
+        let page = cursors.request(limit, paging.cursor.as_deref())?;
+        Ok(Self { page, cursors })
     }
 }
 
 impl ListQuery {
     /// The page that was found.
     fn list<D, T>(&self, found: Page<D>, form: impl FnMut(D) -> T) -> List<T> {
-        let Page { items, next_cursor } = found.sealed(|position| self.cursors.seal(position));
+        let (items, next_cursor) = self.cursors.show(found);
         List { items: items.into_iter().map(form).collect(), next_cursor }
     }
 }

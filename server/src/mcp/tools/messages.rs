@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 use throughline_core::Result;
 use throughline_core::context::Tier;
 use throughline_core::ids::ExternalId;
-use throughline_core::page::PageRequest;
 use throughline_core::session::{Message, NewMessage, Session};
-use throughline_engine::app::Thread;
+use throughline_engine::app::{Cursors, Thread};
 use throughline_engine::config::ToolSet;
 
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
@@ -208,16 +207,12 @@ impl SessionLine {
 }
 
 async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {
-    let page = PageRequest::first(asked.limit.unwrap_or(DEFAULT_LIMIT))?;
-    let page = match &asked.cursor {
-        Some(cursor) => page.after(cursor)?,
-        None => page,
-    };
-    let found = call.server.app.engine.sessions.list(&call.scope()?, &page).await?;
-    Outcome::data(&Sessions {
-        sessions: found.items.iter().map(SessionLine::of).collect(),
-        next_cursor: found.next_cursor,
-    })
+    let engine = &call.server.app.engine;
+    let cursors = Cursors::new(&engine.names, "list_sessions");
+    let limit = asked.limit.unwrap_or(DEFAULT_LIMIT);
+    let page = cursors.request(limit, asked.cursor.as_deref())?;
+    let (found, next_cursor) = cursors.show(engine.sessions.list(&call.scope()?, &page).await?);
+    Outcome::data(&Sessions { sessions: found.iter().map(SessionLine::of).collect(), next_cursor })
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -196,7 +196,7 @@ async fn a_cursor_tells_nothing_of_other_tenants_and_belongs_to_its_list() {
         loop {
             found.extend(page["items"].as_array().unwrap().clone());
             let Some(cursor) = page["next_cursor"].as_str() else { return (found, cursors) };
-            cursors.push(u64::from_str_radix(cursor, 16).unwrap());
+            cursors.push(cursor.to_owned());
             page = ask(&format!("{list}?limit=1&cursor={cursor}")).await;
         }
     };
@@ -207,7 +207,7 @@ async fn a_cursor_tells_nothing_of_other_tenants_and_belongs_to_its_list() {
     assert_eq!((keys.len(), of_keys.len()), (4, 3));
     assert!(of_entries.len() > 2, "{of_entries:?}");
     for cursor in of_keys.iter().chain(&of_entries) {
-        assert!(*cursor > 1 << 32, "{cursor} is a number");
+        assert!(cursor.len() > 32, "{cursor} is a number");
     }
     assert!(of_keys.iter().all(|cursor| !of_entries.contains(cursor)));
 }
