@@ -2,13 +2,13 @@
 //! compiles, and lints and tests of the crates that changed. `cargo xtask ci` is the whole.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value;
+use xshell::{Cmd, Shell, cmd};
 
 use crate::Result;
-use crate::proc::{cargo, cargo_metadata, has_cargo_command, human, output, root, succeeds};
+use crate::proc::{cargo_metadata, has_cargo_command, human, root, shell};
 
 /// Checks what changed since a commit: by default the uncommitted changes, or where there are none, the last
 /// commit. True when all is good.
@@ -17,32 +17,29 @@ pub(crate) fn run(since: Option<&str>) -> Result<bool> {
     let files = changed_files(since)?;
     let crates = changed_crates(&cargo_metadata()?, root(), &files);
     println!("{} changed: {}", counted(files.len(), "file"), named(&crates));
-    let ok = steps(&crates)
-        .into_iter()
-        .try_fold(true, |ok, mut step| Ok::<_, crate::Error>(ok && succeeds(&mut step)?))?
-        && crate::tidy::run(false)?;
+    let sh = shell()?;
+    let run = |step: &Cmd<'_>| step.run().inspect_err(|error| eprintln!("{error}")).is_ok();
+    let ok = steps(&sh, &crates).iter().all(run) && crate::tidy::run(false)?;
     let outcome = if ok { "Good" } else { "Not good yet, see above" };
     println!("\n{outcome}, after {}.", human(started.elapsed()));
     Ok(ok)
 }
 
 /// What is run for these crates, in order: what fails soonest first.
-fn steps(crates: &[String]) -> Vec<Command> {
-    let mut steps = vec![cargo(["fmt", "--all", "--check"])];
+fn steps<'sh>(sh: &'sh Shell, crates: &[String]) -> Vec<Cmd<'sh>> {
+    let mut steps = vec![cmd!(sh, "cargo fmt --all --check")];
     if crates.is_empty() {
         return steps;
     }
     let packages: Vec<&str> = crates.iter().flat_map(|name| ["-p", name]).collect();
-    steps.push(cargo(
-        [&["clippy", "--all-targets"], &*packages, &["--", "-D", "warnings"]].concat(),
-    ));
-    steps.push(cargo(["check", "--workspace"]));
-    let test: &[&str] = if has_cargo_command("nextest") {
-        &["nextest", "run", "--no-tests", "pass"]
+    let packages = &packages;
+    steps.push(cmd!(sh, "cargo clippy --all-targets {packages...} -- -D warnings"));
+    steps.push(cmd!(sh, "cargo check --workspace"));
+    steps.push(if has_cargo_command("nextest") {
+        cmd!(sh, "cargo nextest run --no-tests pass {packages...}")
     } else {
-        &["test"]
-    };
-    steps.push(cargo([test, &*packages].concat()));
+        cmd!(sh, "cargo test {packages...}")
+    });
     steps
 }
 
@@ -59,7 +56,8 @@ fn changed_files(since: Option<&str>) -> Result<Vec<PathBuf>> {
 }
 
 fn git(args: &[&str]) -> Result<Vec<PathBuf>> {
-    let listed = output(Command::new("git").current_dir(root()).args(args))?;
+    let sh = shell()?;
+    let listed = cmd!(sh, "git {args...}").read()?;
     Ok(listed.split_terminator('\0').map(PathBuf::from).collect())
 }
 
@@ -115,7 +113,8 @@ mod tests {
 
     #[test]
     fn runs_only_the_format_check_without_changed_crates() {
-        assert_eq!(steps(&[]).len(), 1);
-        assert_eq!(steps(&["a".to_owned()]).len(), 4);
+        let sh = shell().unwrap();
+        assert_eq!(steps(&sh, &[]).len(), 1);
+        assert_eq!(steps(&sh, &["a".to_owned()]).len(), 4);
     }
 }

@@ -1,13 +1,14 @@
 //! `cargo xtask ci`: all that a change must pass, every step run and timed. `ci full` has the same steps, one of
 //! them wider, and those that take too long for every change.
 
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+
+use xshell::{Cmd, Shell, cmd};
 
 use crate::Result;
 use crate::cli::{Breadth, Http, Mode};
 use crate::proc::{
-    cargo, cargo_metadata, has_cargo_command, human, recreate, succeeds, target_dir, throughline,
+    cargo_metadata, has_cargo_command, human, recreate, shell, target_dir, throughline,
 };
 
 /// How a step ended.
@@ -33,7 +34,7 @@ const LIVE: &str = "live tests";
 const OPTIONAL: [&str; 3] = ["local-model", "otel", "mcp-fixtures"];
 
 const STEPS: &[Step] = &[
-    ("format", || cargo_step(&["fmt", "--all", "--check"])),
+    ("format", format),
     ("lints", lints),
     (LIVE, || crate::test::run_live_alone(None).map(passed)),
     ("api docs", api_docs),
@@ -137,81 +138,82 @@ pub(crate) fn passed(ok: bool) -> Outcome {
     if ok { Outcome::Passed } else { Outcome::Failed }
 }
 
-fn cargo_step(args: &[&str]) -> Result<Outcome> {
-    let ok = succeeds(&mut cargo(args))?;
-    if !ok && !has_cargo_command(args[0]) {
-        println!("Missing here? `rustup component add rustfmt clippy` installs both.");
-    }
-    Ok(passed(ok))
+fn component(command: &Cmd<'_>) -> Result<Outcome> {
+    let failed = |error: xshell::Error| {
+        format!("{error}\nMissing here? `rustup component add rustfmt clippy` installs both.")
+    };
+    command.run().map_err(failed)?;
+    Ok(Outcome::Passed)
+}
+
+fn format() -> Result<Outcome> {
+    let sh = shell()?;
+    component(&cmd!(sh, "cargo fmt --all --check"))
 }
 
 /// The live tests as well, which are compiled only with their feature.
 fn lints() -> Result<Outcome> {
     let features = crate::test::live_features(&cargo_metadata()?).join(",");
-    let all = ["clippy", "--workspace", "--all-targets", "--features"];
-    cargo_step(&[all.as_slice(), &[&features, "--", "-D", "warnings"]].concat())
+    let all = ["--workspace", "--all-targets"];
+    let sh = shell()?;
+    component(&cmd!(sh, "cargo clippy {all...} --features {features} -- -D warnings"))
 }
 
 fn api_docs() -> Result<Outcome> {
-    let mut command = cargo(["doc", "--workspace", "--no-deps"]);
-    command.env("RUSTDOCFLAGS", "-D warnings");
-    succeeds(&mut command).map(passed)
+    let sh = shell()?;
+    cmd!(sh, "cargo doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run()?;
+    Ok(Outcome::Passed)
 }
 
 fn deny() -> Result<Outcome> {
     if !has_cargo_command("deny") {
         return Ok(Outcome::Skipped("cargo-deny is not installed"));
     }
-    succeeds(&mut cargo(["deny", "check", "bans", "licenses", "sources"])).map(passed)
+    let sh = shell()?;
+    cmd!(sh, "cargo deny check bans licenses sources").run()?;
+    Ok(Outcome::Passed)
 }
 
 /// Builds the binary as a user would and lets it show itself, in an empty directory.
 fn end_to_end() -> Result<Outcome> {
-    if !succeeds(&mut cargo(["build", "--release", "-p", "throughline-server"]))? {
-        return Ok(Outcome::Failed);
-    }
+    let sh = shell()?;
+    cmd!(sh, "cargo build --release -p throughline-server").run()?;
     let empty = target_dir()?.join("end-to-end");
     recreate(&empty)?;
-    let mut demo = throughline("release")?;
-    demo.arg("demo").current_dir(&empty).stdin(Stdio::null());
-    succeeds(&mut demo).map(passed)
+    sh.change_dir(&empty);
+    throughline(&sh, "release")?.arg("demo").run()?;
+    Ok(Outcome::Passed)
 }
 
 /// A command of cargo on what is compiled only when a feature asks for it. Whoever needs one of the features takes
 /// them all, so that there is one build of them.
-pub(crate) fn optional(subcommand: &[&str]) -> Command {
-    let mut command = cargo(subcommand.iter().copied());
-    command.args(["-p", "throughline-provider-local", "-p", "throughline-server", "--features"]);
-    command.arg(OPTIONAL.map(|feature| format!("throughline-server/{feature}")).join(","));
-    command
+pub(crate) fn optional<'sh>(sh: &'sh Shell, subcommand: &[&str]) -> Cmd<'sh> {
+    let packages = ["-p", "throughline-provider-local", "-p", "throughline-server"];
+    let features = OPTIONAL.map(|feature| format!("throughline-server/{feature}")).join(",");
+    cmd!(sh, "cargo {subcommand...} {packages...} --features {features}")
 }
 
 /// What is optional: the local embedder, with its files from the package index, spans for a collector, and what the
 /// conformance suite of MCP asks for.
 fn options() -> Result<Outcome> {
+    let sh = shell()?;
     let data = target_dir()?.join("local-model");
-    let mut lints = optional(&["clippy", "--all-targets"]);
-    let mut build = optional(&["test", "--tests", "--no-run"]);
-    let mut fetch = throughline("debug")?;
-    fetch.args(["model", "fetch", "--data-dir"]).arg(&data);
-    let model = ("THROUGHLINE_TEST_MODEL", data.join("models").join("minilm"));
-    let mut embedders = optional(&["test", "--test", "conformance", "--test", "model"]);
-    embedders.env(model.0, &model.1);
-    let mut server = optional(&["test", "--lib", "--test", "it"]);
-    server.env(model.0, &model.1);
-    let ok = succeeds(lints.args(["--", "-D", "warnings"]))?
-        && succeeds(&mut build)?
-        && succeeds(&mut fetch)?
-        && succeeds(&mut embedders)?
-        && succeeds(server.args(["--", "local_model", "telemetry::", "config::", "fixtures::"]))?;
-    Ok(passed(ok))
+    optional(&sh, &["clippy", "--all-targets"]).args(["--", "-D", "warnings"]).run()?;
+    optional(&sh, &["test", "--tests", "--no-run"]).run()?;
+    throughline(&sh, "debug")?.args(["model", "fetch", "--data-dir"]).arg(&data).run()?;
+    sh.set_var("THROUGHLINE_TEST_MODEL", data.join("models").join("minilm"));
+    optional(&sh, &["test", "--test", "conformance", "--test", "model"]).run()?;
+    let modules = ["local_model", "telemetry::", "config::", "fixtures::"];
+    optional(&sh, &["test", "--lib", "--test", "it"]).arg("--").args(modules).run()?;
+    Ok(Outcome::Passed)
 }
 
 /// Servers killed under load: nothing that they acknowledged is lost or doubled.
 fn killed(mode: Mode) -> Result<Outcome> {
     let out = target_dir()?.join("bench").join(format!("http-{}.json", mode.name()));
     let load = Http { mode: Some(mode), seconds: 30, clients: 64, out: Some(out) };
-    crate::run::bench_http(&load).map(passed)
+    crate::run::bench_http(&load)?;
+    Ok(Outcome::Passed)
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 //! The data set is not in the repository, so a variable names it; without, the step says that it did not run.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
+use xshell::{Shell, cmd};
 
 use crate::Result;
 use crate::ci::{Outcome, passed};
-use crate::proc::{cargo, output, succeeds, target_dir, throughline};
+use crate::proc::{shell, target_dir, throughline};
 use crate::services::{Lease, psql};
 
 /// The variable that names the data set.
@@ -39,15 +39,14 @@ pub(crate) fn recall() -> Result<Outcome> {
     if !data.exists() {
         return Err(format!("{DATA} names {}, which does not exist", data.display()).into());
     }
-    let mut build =
-        cargo(["build", "--release", "-p", "throughline-server", "-p", "throughline-eval"]);
-    build.args([
-        "--features",
-        "throughline-engine/postgres,throughline-engine/qdrant,throughline-engine/redis",
-    ]);
-    if !succeeds(&mut build)? {
-        return Ok(Outcome::Failed);
-    }
+    let features =
+        ["postgres", "qdrant", "redis"].map(|name| format!("throughline-engine/{name}")).join(",");
+    let sh = shell()?;
+    cmd!(
+        sh,
+        "cargo build --release -p throughline-server -p throughline-eval --features {features}"
+    )
+    .run()?;
     let servers = Lease::take()?;
     let server = |name: &str| {
         let found = servers.variables.iter().find(|(variable, _)| variable == name);
@@ -80,12 +79,13 @@ fn evaluate(
     settings: &[(&'static str, String)],
     data: &Path,
 ) -> Result<Measured> {
-    let mut command = throughline("release")?;
+    let sh = shell()?;
     // No configuration of the caller's either.
-    command.current_dir(target_dir()?);
-    command.args(["eval", "retrieval", "--no-ablation", "--json", "--data"]).arg(data);
-    command.envs(settings.iter().map(|(variable, value)| (variable, value)));
-    measured(name, &serde_json::from_str(&output(&mut command)?)?)
+    sh.change_dir(target_dir()?);
+    let command = throughline(&sh, "release")?.args(["eval", "retrieval", "--no-ablation"]);
+    let command = command.args(["--json", "--data"]).arg(data);
+    let report = command.envs(settings.iter().map(|(name, value)| (*name, value))).read()?;
+    measured(name, &serde_json::from_str(&report)?)
 }
 
 fn measured(name: &'static str, report: &Value) -> Result<Measured> {
@@ -155,10 +155,10 @@ impl Database {
     }
 
     fn execute(&self, statement: &str) -> Result<()> {
-        let mut psql = Command::new(psql()?);
-        psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--dbname"]);
-        psql.arg(&self.server).args(["--command", statement]);
-        let done = psql.output().map_err(|error| {
+        let (sh, psql, server) = (Shell::new()?, psql()?, &self.server);
+        let options = ["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"];
+        let psql = cmd!(sh, "{psql} {options...} --dbname {server} --command {statement}").secret();
+        let done = psql.ignore_status().output().map_err(|error| {
             format!("psql did not start: {error} (`cargo xtask services up` fetches one)")
         })?;
         if !done.status.success() {

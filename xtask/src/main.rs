@@ -36,12 +36,18 @@ fn main() -> ExitCode {
         Task::Tidy { bless } => tidy::run(bless),
         Task::Check { since } => check::run(since.as_deref()),
         Task::Ci { breadth, after_test, only } => ci::run(breadth, after_test, only.as_deref()),
-        Task::Bench { part: Some(BenchPart::Http(load)), .. } => run::bench_http(&load),
-        Task::Bench { part: Some(BenchPart::Mcp { out }), .. } => mcp::start::bench(out),
-        Task::Bench { quick, out, stores: false, .. } => run::bench(quick, out),
-        Task::Bench { quick, out, messages, .. } => run::bench_stores(quick, out, messages),
-        Task::Eval { data, rest } => run::eval(&data, &rest),
-        Task::Distill { rest } => run::distill(&rest),
+        Task::Bench { part: Some(BenchPart::Http(load)), .. } => {
+            run::bench_http(&load).map(|()| true)
+        }
+        Task::Bench { part: Some(BenchPart::Mcp { out }), .. } => {
+            mcp::start::bench(out).map(|()| true)
+        }
+        Task::Bench { quick, out, stores: false, .. } => run::bench(quick, out).map(|()| true),
+        Task::Bench { quick, out, messages, .. } => {
+            run::bench_stores(quick, out, messages).map(|()| true)
+        }
+        Task::Eval { data, rest } => run::eval(&data, &rest).map(|()| true),
+        Task::Distill { rest } => run::distill(&rest).map(|()| true),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

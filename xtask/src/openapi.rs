@@ -5,10 +5,11 @@
 //! fails. All that is drawn follows from one seed.
 
 use std::path::Path;
-use std::process::Command;
+
+use xshell::cmd;
 
 use crate::Result;
-use crate::proc::{cargo, output, recreate, succeeds, target_dir};
+use crate::proc::{recreate, shell, target_dir};
 use crate::service::{Service, throughline};
 use crate::tools;
 
@@ -79,9 +80,8 @@ pub(crate) fn check() -> Result<bool> {
     let folder = target_dir()?.join("openapi");
     std::fs::create_dir_all(&folder)?;
     let tool = tools::python(&folder, PACKAGES)?.join("schemathesis");
-    if !succeeds(&mut cargo(["build", "--release", "-p", "throughline-server"]))? {
-        return Ok(false);
-    }
+    let sh = shell()?;
+    cmd!(sh, "cargo build --release -p throughline-server").run()?;
     let mut good = true;
     for round in ROUNDS {
         println!("\n-- {}", round.name);
@@ -95,30 +95,35 @@ pub(crate) fn check() -> Result<bool> {
 fn run(round: &Round, tool: &Path, data: &Path) -> Result<bool> {
     let key = if round.key { Some(make_key(data)?) } else { None };
     let service = Service::start(PROFILE, data, &[])?;
-    let mut command = Command::new(tool);
-    command.arg("run").arg(format!("{}/openapi.json", service.base)).current_dir(data);
+    let sh = shell()?;
+    sh.change_dir(data);
     let of_keys = if round.key { CHECKS_OF_KEYS } else { &[] };
-    command.args(["--checks", &[CHECKS, of_keys].concat().join(",")]);
-    command.args(["--max-examples", round.examples]);
-    command.args(["--seed", SEED, "--generation-database", "none", "--continue-on-failure"]);
-    command.args(["--request-timeout", "30", "--no-color"]).args(round.operations);
-    if let Some(key) = key {
-        command.args(["--header", &format!("Authorization: Bearer {key}")]);
-        command.args(["--header", "Throughline-User: ana"]);
-    } else {
+    let (document, checks) =
+        (format!("{}/openapi.json", service.base), [CHECKS, of_keys].concat().join(","));
+    let (examples, operations) = (round.examples, round.operations);
+    let drawn = ["--seed", SEED, "--generation-database", "none", "--continue-on-failure"];
+    let command = cmd!(
+        sh,
+        "{tool} run {document} --checks {checks} --max-examples {examples} {drawn...}
+         --request-timeout 30 --no-color {operations...}"
+    );
+    let command = match key {
+        Some(key) => command
+            .args(["--header", &format!("Authorization: Bearer {key}")])
+            .args(["--header", "Throughline-User: ana"]),
         // A made-up key is refused, whoever sends it.
-        command.args(["--generation-with-security-parameters", "false"]);
-    }
+        None => command.args(["--generation-with-security-parameters", "false"]),
+    };
     // Not shown: it has the key.
-    let status =
-        command.status().map_err(|error| format!("schemathesis did not start: {error}"))?;
-    Ok(!service.panicked()? && status.success())
+    let found = command.secret().quiet().run().is_err();
+    Ok(!service.panicked()? && !found)
 }
 
 fn make_key(data: &Path) -> Result<String> {
     let permissions = "read,write,chat,admin";
     let args = ["keys", "create", "--tenant", "acme", "--any-user", "--permissions", permissions];
+    let sh = shell()?;
     let made: serde_json::Value =
-        serde_json::from_str(&output(&mut throughline(PROFILE, data, &args)?)?)?;
+        serde_json::from_str(&throughline(&sh, PROFILE, data, &args)?.read()?)?;
     Ok(made["key"].as_str().ok_or("no key was made")?.to_owned())
 }

@@ -1,10 +1,11 @@
 //! Starting cargo and other programs.
 
-use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use xshell::{Cmd, Shell, cmd};
 
 use crate::Result;
 
@@ -14,11 +15,11 @@ pub(crate) fn root() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// The cargo that started us, in the root of the repository.
-pub(crate) fn cargo<I: AsRef<OsStr>>(args: impl IntoIterator<Item = I>) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root()).args(args);
-    command
+/// A shell in the root of the repository.
+pub(crate) fn shell() -> Result<Shell> {
+    let sh = Shell::new()?;
+    sh.change_dir(root());
+    Ok(sh)
 }
 
 /// Where cargo builds: `CARGO_TARGET_DIR` and cargo's configuration are honoured.
@@ -28,62 +29,45 @@ pub(crate) fn target_dir() -> Result<PathBuf> {
     Ok(PathBuf::from(dir))
 }
 
-/// The binary that was built in a profile's folder, without the caller's settings.
-pub(crate) fn throughline(profile: &str) -> Result<Command> {
+/// The path of the binary that was built in a profile's folder.
+pub(crate) fn binary(profile: &str) -> Result<PathBuf> {
     let name = format!("throughline{}", std::env::consts::EXE_SUFFIX);
-    let mut command = Command::new(target_dir()?.join(profile).join(name));
-    for (variable, _) in std::env::vars_os() {
-        if variable.to_string_lossy().starts_with("THROUGHLINE_") {
-            command.env_remove(variable);
-        }
-    }
-    Ok(command)
+    Ok(target_dir()?.join(profile).join(name))
+}
+
+/// The binary that was built in a profile's folder, without the caller's settings.
+pub(crate) fn throughline<'sh>(sh: &'sh Shell, profile: &str) -> Result<Cmd<'sh>> {
+    let is_ours = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("THROUGHLINE_");
+    let settings = std::env::vars_os().map(|(name, _)| name).filter(is_ours);
+    Ok(settings.fold(sh.cmd(binary(profile)?), Cmd::env_remove))
 }
 
 /// Makes the folder anew, empty.
 pub(crate) fn recreate(dir: &Path) -> Result<()> {
-    if dir.exists() {
-        std::fs::remove_dir_all(dir)?;
-    }
-    std::fs::create_dir_all(dir)?;
+    let sh = Shell::new()?;
+    sh.remove_path(dir)?;
+    sh.create_dir(dir)?;
     Ok(())
 }
 
 /// `cargo metadata` of the workspace's own crates.
 pub(crate) fn cargo_metadata() -> Result<serde_json::Value> {
-    let text = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
+    let sh = shell()?;
+    let text = cmd!(sh, "cargo metadata --no-deps --format-version 1").read()?;
     Ok(serde_json::from_str(&text)?)
 }
 
 /// Whether cargo has this subcommand.
 pub(crate) fn has_cargo_command(name: &str) -> bool {
-    let mut command = cargo([name, "--version"]);
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+    shell().is_ok_and(|sh| cmd!(sh, "cargo {name} --version").ignore_stderr().read().is_ok())
 }
 
-/// Standard output of a program that must succeed.
-pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let shown = show(command);
-    let output = command.output().map_err(|error| format!("{shown} did not start: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{shown} failed:\n{}", String::from_utf8_lossy(&output.stderr)).into());
-    }
-    Ok(String::from_utf8(output.stdout)?)
-}
-
-/// Prints the command, runs it, and tells whether it succeeded.
-pub(crate) fn succeeds(command: &mut Command) -> Result<bool> {
-    let shown = show(command);
-    println!("$ {shown}");
-    let status = command.status().map_err(|error| format!("{shown} did not start: {error}"))?;
-    Ok(status.success())
-}
-
-/// As [`succeeds`]; what the program prints passes through, and is also returned without colour.
-pub(crate) fn succeeds_captured(command: &mut Command) -> Result<(bool, String)> {
-    let shown = show(command);
-    println!("$ {shown}");
+/// Prints the command, runs it, and tells whether it succeeded. What it prints passes through, and is also
+/// returned without colour.
+pub(crate) fn succeeds_captured(cmd: Cmd<'_>) -> Result<(bool, String)> {
+    eprintln!("$ {cmd}");
+    let failed = format!("`{cmd}` did not start");
+    let mut command = Command::from(cmd);
     if std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         // A pipe would turn colour off, though what passes through ends on a terminal.
         command.env("CARGO_TERM_COLOR", "always");
@@ -92,7 +76,7 @@ pub(crate) fn succeeds_captured(command: &mut Command) -> Result<(bool, String)>
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("{shown} did not start: {error}"))?;
+        .map_err(|error| format!("{failed}: {error}"))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let text = std::thread::scope(|scope| {
         let out = scope.spawn(|| stdout.map_or(String::new(), |pipe| tee(pipe, std::io::stdout())));
@@ -132,15 +116,6 @@ pub(crate) fn without_colour(text: &str) -> String {
         }
     }
     plain
-}
-
-fn show(command: &Command) -> String {
-    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
-    std::iter::once(program)
-        .chain(command.get_args())
-        .map(|part| part.to_string_lossy().into_owned())
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 /// `1 min 05 s` or `3.2 s`.

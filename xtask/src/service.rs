@@ -4,14 +4,20 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use xshell::{Cmd, Shell};
+
 use crate::Result;
-use crate::proc;
+use crate::proc::{self, shell};
 
 /// A command of the binary of a profile that answers in JSON, with its data in the folder.
-pub(crate) fn throughline(profile: &str, data: &Path, args: &[&str]) -> Result<Command> {
-    let mut command = proc::throughline(profile)?;
-    command.args(args).arg("--json").current_dir(data).stdin(Stdio::null());
-    Ok(command)
+pub(crate) fn throughline<'sh>(
+    sh: &'sh Shell,
+    profile: &str,
+    data: &Path,
+    args: &[&str],
+) -> Result<Cmd<'sh>> {
+    sh.change_dir(data);
+    Ok(proc::throughline(sh, profile)?.args(args).arg("--json"))
 }
 
 /// A running service. It ends with this value.
@@ -28,9 +34,10 @@ impl Service {
     pub(crate) fn start(profile: &str, data: &Path, flags: &[&str]) -> Result<Self> {
         let args = ["serve", "--listen", "127.0.0.1:0", "--set", "http.requests_per_minute=0"];
         let log = data.join("log");
-        let mut command = throughline(profile, data, &args)?;
-        command.args(flags).stdout(Stdio::piped()).stderr(std::fs::File::create(&log)?);
-        let mut child = command.spawn()?;
+        let sh = shell()?;
+        let mut command = Command::from(throughline(&sh, profile, data, &args)?.args(flags));
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.stderr(std::fs::File::create(&log)?).spawn()?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;

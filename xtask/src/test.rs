@@ -1,13 +1,13 @@
 //! `cargo xtask test`: every test of the workspace, and one line that counts them.
 
-use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value;
+use xshell::{Cmd, cmd};
 
 use crate::Result;
 use crate::cli::Breadth;
-use crate::proc::{cargo, cargo_metadata, has_cargo_command, human, succeeds_captured};
+use crate::proc::{cargo_metadata, has_cargo_command, human, shell, succeeds_captured};
 use crate::services::Lease;
 
 /// The feature of a crate that turns on its tests against a real server.
@@ -50,15 +50,14 @@ struct Live {
 }
 
 impl Live {
-    fn apply(&self, mut command: Command, runner: Runner) -> Command {
+    fn apply<'sh>(&self, mut command: Cmd<'sh>, runner: Runner) -> Cmd<'sh> {
         if !self.features.is_empty() {
-            command.arg("--features").arg(self.features.join(","));
+            command = command.arg("--features").arg(self.features.join(","));
         }
         if let (Some(filter), Runner::Nextest) = (&self.filter, runner) {
-            command.args(["--filterset", filter]);
+            command = command.args(["--filterset", filter]);
         }
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command
+        command.envs(self.variables.iter().cloned())
     }
 }
 
@@ -113,23 +112,24 @@ fn run_with(live: &Live) -> Result<bool> {
     println!("The first run compiles everything, SQLite included: some minutes on two cores.");
     println!("Later runs take seconds.\n");
 
+    let sh = shell()?;
     let runs = if nextest {
         // nextest runs no documentation tests.
         vec![
-            (cargo(["nextest", "run", "--workspace", "--no-fail-fast"]), Runner::Nextest),
-            (cargo(["test", "--workspace", "--doc", "--no-fail-fast"]), Runner::Libtest),
+            (cmd!(sh, "cargo nextest run --workspace --no-fail-fast"), Runner::Nextest),
+            (cmd!(sh, "cargo test --workspace --doc --no-fail-fast"), Runner::Libtest),
         ]
         .into_iter()
         .filter(|(_, runner)| live.doc || matches!(runner, Runner::Nextest))
         .collect()
     } else {
         println!("cargo-nextest is not installed; `cargo test` runs the same tests.\n");
-        vec![(cargo(["test", "--workspace", "--no-fail-fast"]), Runner::Libtest)]
+        vec![(cmd!(sh, "cargo test --workspace --no-fail-fast"), Runner::Libtest)]
     };
     let mut tally = Tally::default();
     let mut content = true;
     for (command, runner) in runs {
-        let (ok, text) = succeeds_captured(&mut live.apply(command, runner))?;
+        let (ok, text) = succeeds_captured(live.apply(command, runner))?;
         content &= ok;
         tally.add(&text, runner);
         if !ok && tally == Tally::default() {
@@ -275,14 +275,12 @@ test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; 
             filter: Some("all()".to_owned()),
             doc: true,
         };
-        let command = live.apply(Command::new("cargo"), Runner::Libtest);
+        let sh = shell().unwrap();
+        let command = std::process::Command::from(live.apply(cmd!(sh, "cargo"), Runner::Libtest));
         let arguments: Vec<_> = command.get_args().collect();
         assert_eq!(arguments, ["--features", "a/live-tests,b/live-tests"]);
         assert_eq!(command.get_envs().count(), 1);
-        assert_eq!(
-            Live::default().apply(Command::new("cargo"), Runner::Libtest).get_args().count(),
-            0
-        );
+        assert_eq!(Live::default().apply(cmd!(sh, "cargo"), Runner::Libtest).to_string(), "cargo");
     }
 
     #[test]

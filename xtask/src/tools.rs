@@ -2,7 +2,8 @@
 //! is made once.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+use xshell::{Shell, cmd};
 
 use crate::Result;
 use crate::proc::recreate;
@@ -17,12 +18,13 @@ pub(crate) fn python(folder: &Path, packages: &str) -> Result<PathBuf> {
     let environment = folder.join(format!("python-{}", digest(&[packages])));
     let bin = environment.join("bin");
     once(&environment, || {
-        run_tool(Command::new("python3").args(["-m", "venv"]).arg(&environment), PYTHON_HINT)?;
+        let (sh, python) = (Shell::new()?, bin.join("python"));
+        run_tool(cmd!(sh, "python3 -m venv {environment}"), PYTHON_HINT)?;
         let list = environment.join("requirements.txt");
         std::fs::write(&list, packages)?;
-        let mut pip = Command::new(bin.join("python"));
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-        run_tool(pip.args(["--only-binary", ":all:", "--requirement"]).arg(&list), PYTHON_HINT)
+        let options = ["--quiet", "--disable-pip-version-check", "--no-deps"];
+        let only = ["--only-binary", ":all:", "--requirement"];
+        run_tool(cmd!(sh, "{python} -m pip install {options...} {only...} {list}"), PYTHON_HINT)
     })?;
     Ok(bin)
 }
@@ -31,15 +33,12 @@ pub(crate) fn python(folder: &Path, packages: &str) -> Result<PathBuf> {
 pub(crate) fn npm(folder: &Path, manifest: &str, lock: &str) -> Result<PathBuf> {
     let environment = folder.join(format!("npm-{}", digest(&[manifest, lock])));
     once(&environment, || {
-        let found = Command::new("npm").arg("--version").stdout(Stdio::null()).status();
-        if !found.is_ok_and(|status| status.success()) {
-            return Err(format!("npm did not start: {NPM_HINT}").into());
-        }
+        let sh = Shell::new()?;
+        sh.change_dir(&environment);
+        run_tool(cmd!(sh, "npm --version"), NPM_HINT)?;
         std::fs::write(environment.join("package.json"), manifest)?;
         std::fs::write(environment.join("package-lock.json"), lock)?;
-        let mut npm = Command::new("npm");
-        npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
-        run_tool(npm.current_dir(&environment), NPM_HINT)
+        run_tool(cmd!(sh, "npm ci --no-audit --no-fund --loglevel=error"), NPM_HINT)
     })?;
     Ok(environment)
 }

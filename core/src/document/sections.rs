@@ -1,7 +1,10 @@
 //! Sections by headings. The text is only read: a section is a range of it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 use crate::text::fold_spaces;
 
@@ -74,16 +77,19 @@ pub fn short_title(title: &str) -> &str {
     title[..title.floor_char_boundary(MOST_TITLE_BYTES)].trim_end()
 }
 
-/// The sections of a document, in order. Headings are those of Markdown: `#` to `######`, or underlined
-/// with `=` or `-`; within fences of code, and in front matter between `---`, nothing is a heading. None
-/// of an empty text.
+/// The sections of a document, in order. Headings are those of CommonMark that are not inside a list or a
+/// quotation; front matter between `---` has none. None of an empty text.
 #[must_use]
 pub fn sections(text: &str) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     if text.is_empty() {
         return sections;
     }
-    let headings = Headings::of(text).found;
+    let mark = text.len() - without_mark(text).len();
+    let mut headings = read(text, front_matter(text).max(mark)).headings;
+    if let Some(first) = headings.first_mut().filter(|first| first.start == mark) {
+        first.start = 0;
+    }
     let first = headings.first().map_or(text.len(), |heading| heading.start);
     if first > 0 {
         sections.push(Section {
@@ -96,13 +102,16 @@ pub fn sections(text: &str) -> Vec<Section> {
             body: 0,
         });
     }
+    let (mut line, mut counted) = (1, 0);
     let ends = headings.iter().skip(1).map(|heading| heading.start).chain([text.len()]);
     for (heading, end) in headings.iter().zip(ends) {
+        line += lines(&text[counted..heading.start]).count();
+        counted = heading.start;
         sections.push(Section {
             title: heading.title.clone(),
             level: heading.level,
             slug: slug(short_title(&heading.title)),
-            line: heading.line,
+            line,
             own: heading.start..end,
             range: heading.start..end,
             body: heading.body,
@@ -111,33 +120,6 @@ pub fn sections(text: &str) -> Vec<Section> {
     extend_over_subsections(&mut sections, text.len());
     name_apart(&mut sections);
     sections
-}
-
-/// A text for the inside of a section: lines that would begin another one are escaped as Markdown has it, and a
-/// fence of code that is open at its end is closed.
-pub(super) fn within_section(text: &str) -> String {
-    let mut headings = Headings::default();
-    let mut escaped = String::with_capacity(text.len());
-    for whole in lines(text) {
-        let before = (headings.fence, headings.paragraph, headings.within);
-        headings.read(whole, 0, whole, 1);
-        if headings.found.pop().is_none() {
-            escaped.push_str(whole);
-            continue;
-        }
-        (headings.fence, headings.paragraph, headings.within) = before;
-        let indent = whole.len() - whole.trim_start().len();
-        let line = format!("{}\\{}", &whole[..indent], &whole[indent..]);
-        headings.read(&line, 0, &line, 1);
-        escaped.push_str(&line);
-    }
-    if let Some((mark, length)) = headings.fence {
-        if !escaped.ends_with('\n') {
-            escaped.push('\n');
-        }
-        escaped.extend(std::iter::repeat_n(mark, length));
-    }
-    escaped
 }
 
 /// Each section ends where the next one of its level or above begins.
@@ -172,109 +154,100 @@ fn name_apart(sections: &mut [Section]) {
     }
 }
 
+/// A heading of a text, in byte positions.
 struct Heading {
     title: String,
     level: u8,
+    /// The beginning of its first line.
     start: usize,
+    /// Where a backslash makes it text.
+    mark: usize,
+    /// The beginning of the line after it.
     body: usize,
-    line: usize,
 }
 
-/// Reads line by line.
+/// What of a text matters to sections.
 #[derive(Default)]
-struct Headings {
-    found: Vec<Heading>,
-    /// The fence that is open: its character and length.
-    fence: Option<(char, usize)>,
-    /// Where the paragraph began that a line of `=` or `-` would make a heading, and its line.
-    paragraph: Option<(usize, usize)>,
-    /// What a line that is only text belongs to.
-    within: Within,
+struct Outline {
+    headings: Vec<Heading>,
+    /// The block that the text ends with.
+    last: Option<(Block, Range<usize>)>,
 }
 
-/// The block of which a line of text may be the going on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Within {
-    /// None but a paragraph.
-    #[default]
-    Nothing,
-    /// A paragraph of a list's item, or of a quotation: the next line of text goes on with it, whatever its
-    /// indent. With the indent that the item's text has.
-    Paragraph(usize),
-    /// An item of a list after an empty line: what is indented as its text is goes on with it.
-    Item(usize),
+/// A block that may go on over what follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Block {
+    Fence,
+    Html,
+    Other,
 }
 
-impl Headings {
-    fn of(text: &str) -> Self {
-        let mut headings = Self::default();
-        let (mut at, matter) = (0, front_matter(text));
-        for (line, whole) in (1..).zip(lines(text)) {
-            if at >= matter {
-                headings.read(text, at, whole, line);
-            }
-            at += whole.len();
-        }
-        headings
-    }
-
-    fn read(&mut self, text: &str, at: usize, whole: &str, line: usize) {
-        let content = without_mark(whole).trim_end_matches(['\n', '\r']);
-        let body = at + whole.len();
-        if let Some(open) = self.fence {
-            if closes(content, open) {
-                self.fence = None;
-            }
-            return;
-        }
-        let indent = content.len() - content.trim_start_matches(' ').len();
-        let trimmed = content.trim();
-        if trimmed.is_empty() {
-            self.paragraph = None;
-            self.within = match self.within {
-                Within::Paragraph(indent) if indent > 0 => Within::Item(indent),
-                Within::Item(indent) => Within::Item(indent),
-                _ => Within::Nothing,
-            };
-        } else if indent > 3 || content.starts_with('\t') {
-            // Code, or the going on of a paragraph: it neither begins nor ends one.
-        } else if let Some(open) = opens(trimmed) {
-            (self.fence, self.paragraph) = (Some(open), None);
-            self.end_paragraph_of_item(indent);
-        } else if let Some((level, title)) = atx(trimmed) {
-            (self.paragraph, self.within) = (None, Within::Nothing);
-            self.found.push(Heading { title, level, start: at, body, line });
-        } else if let (Some((start, first)), Some(level)) = (self.paragraph, underline(trimmed)) {
-            self.paragraph = None;
-            let title = fold_spaces(text.get(start..at).unwrap_or_default());
-            self.found.push(Heading { title, level, start, body, line: first });
-        } else if begins_other(trimmed) {
-            self.paragraph = None;
-            self.within = match text_of_other(trimmed) {
-                Some(own) => Within::Paragraph(if own > 0 { indent + own } else { 0 }),
-                None => Within::Nothing,
-            };
-        } else {
-            match self.within {
-                Within::Paragraph(_) => {}
-                Within::Item(own) if indent >= own => self.within = Within::Paragraph(own),
-                _ => {
-                    self.within = Within::Nothing;
-                    self.paragraph.get_or_insert((at, line));
+/// Reads a text from a position on. Headings inside lists and quotations are part of these.
+fn read(text: &str, from: usize) -> Outline {
+    let source = with_line_feeds(&text[from..]);
+    let mut outline = Outline::default();
+    let mut depth = 0_usize;
+    // With tables, so that a rule after one does not make it a heading. Not with metadata blocks: those may stand
+    // anywhere, and the search for the end of each takes time that grows with the square of the text.
+    for (event, range) in Parser::new_ext(&source, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(tag) => {
+                if depth == 0 {
+                    let block = match tag {
+                        Tag::CodeBlock(CodeBlockKind::Fenced(_)) => Block::Fence,
+                        Tag::HtmlBlock => Block::Html,
+                        _ => Block::Other,
+                    };
+                    outline.last = Some((block, from + range.start..from + range.end));
+                    if let Tag::Heading { level, .. } = tag {
+                        outline.headings.push(heading(&source, range, level as u8, from));
+                    }
                 }
+                depth += 1;
             }
+            Event::End(_) => depth = depth.saturating_sub(1),
+            _ => {}
         }
     }
+    outline
+}
 
-    /// What is no text ends a paragraph; an item goes on as long as what follows is indented as its text is.
-    fn end_paragraph_of_item(&mut self, indent: usize) {
-        self.within = match self.within {
-            Within::Paragraph(own) | Within::Item(own) if own > 0 && indent >= own => {
-                Within::Item(own)
-            }
-            _ => Within::Nothing,
-        };
+/// A heading at a range of `source`, which begins at byte `from` of the document.
+fn heading(source: &str, range: Range<usize>, level: u8, from: usize) -> Heading {
+    let written = source[range.clone()].trim_end();
+    let (title, mark) = match written.rfind('\n') {
+        Some(end) => {
+            let underline = &written[end + 1..];
+            let indent = underline.len() - underline.trim_start().len();
+            (fold_spaces(&written[..end]), range.start + end + 1 + indent)
+        }
+        None => (atx_title(written), range.start),
+    };
+    let end = range.start + written.len();
+    let body = source[end..].find('\n').map_or(source.len(), |feed| end + feed + 1);
+    let start = source[..range.start].trim_end_matches(' ').len();
+    Heading { title, level, start: from + start, mark: from + mark, body: from + body }
+}
+
+/// The text of `# Title #`, as it is written.
+fn atx_title(line: &str) -> String {
+    let title = line.trim_start_matches('#').trim();
+    let open = title.trim_end_matches('#');
+    let closed = open.is_empty() || open.ends_with([' ', '\t']);
+    fold_spaces(if closed { open } else { title })
+}
+
+/// The text with a line feed for each carriage return that ends a line alone: the parser knows only the
+/// former. Positions stay.
+fn with_line_feeds(text: &str) -> Cow<'_, str> {
+    if lines(text).all(|line| !line.ends_with('\r')) {
+        return Cow::Borrowed(text);
     }
+    let with_feed = |line: &str| match line.strip_suffix('\r') {
+        Some(line) => format!("{line}\n"),
+        None => line.to_owned(),
+    };
+    Cow::Owned(lines(text).map(with_feed).collect())
 }
 
 /// The lines of a text with their ends: a line feed, a carriage return, or both.
@@ -292,9 +265,9 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A line without the byte order mark that some programs begin a file with.
-fn without_mark(line: &str) -> &str {
-    line.strip_prefix('\u{feff}').unwrap_or(line)
+/// A text without the byte order mark that some programs begin a file with.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Bytes of the front matter, which is between two lines of `---` at the very beginning. Where there is a
@@ -310,228 +283,86 @@ fn front_matter(text: &str) -> usize {
         if is_rule(line) {
             return at;
         }
-        if line.is_empty() || atx(line).is_some() {
+        if line.is_empty() || is_atx(line) {
             return 0;
         }
     }
     0
 }
 
-/// `# Title`, with the `#` that may close it left out.
-fn atx(line: &str) -> Option<(u8, String)> {
+fn is_atx(line: &str) -> bool {
     let rest = line.trim_start_matches('#');
-    let level = line.len() - rest.len();
-    if !(1..=6).contains(&level) || !(rest.is_empty() || rest.starts_with([' ', '\t'])) {
-        return None;
-    }
-    let title = rest.trim();
-    let open = title.trim_end_matches('#');
-    let title =
-        if open.is_empty() || open.ends_with([' ', '\t']) { open.trim_end() } else { title };
-    Some((u8::try_from(level).ok()?, fold_spaces(title)))
+    (1..=6).contains(&(line.len() - rest.len()))
+        && (rest.is_empty() || rest.starts_with([' ', '\t']))
 }
 
-/// The level of a heading that such a line is under.
-fn underline(line: &str) -> Option<u8> {
-    match line.as_bytes() {
-        [b'=', ..] if line.bytes().all(|b| b == b'=') => Some(1),
-        [b'-', ..] if line.bytes().all(|b| b == b'-') => Some(2),
-        _ => None,
-    }
-}
+/// Rounds in which [`within_section`] escapes single headings: an escaped one may make a heading of what
+/// follows it.
+const MOST_ROUNDS: usize = 8;
 
-/// What opens a fence of code: three or more of one character; its info has none of it.
-fn opens(line: &str) -> Option<(char, usize)> {
-    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
-    let rest = line.trim_start_matches(mark);
-    let length = line.len() - rest.len();
-    (length >= 3 && !(mark == '`' && rest.contains('`'))).then_some((mark, length))
-}
-
-fn closes(line: &str, (mark, length): (char, usize)) -> bool {
-    let indent = line.len() - line.trim_start_matches(' ').len();
-    let line = line.trim();
-    indent <= 3 && line.len() >= length && line.chars().all(|c| c == mark)
-}
-
-/// Whether a line begins a list, a quotation or a table, or is a rule: what an underline follows there is
-/// no heading.
-fn begins_other(line: &str) -> bool {
-    let mut chars = line.chars();
-    let (first, second) = (chars.next(), chars.next());
-    let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    match first {
-        Some('>' | '|') => true,
-        Some('-' | '*' | '+') if second.is_none_or(char::is_whitespace) => true,
-        Some('-' | '*' | '_') => line.chars().all(|c| Some(c) == first || c.is_whitespace()),
-        Some('0'..='9') => {
-            let rest = line[digits..].strip_prefix(['.', ')']);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+/// A text for the inside of a section: lines that would begin another one are escaped as Markdown has it, and a
+/// fence of code or a block of HTML that is open at its end is closed.
+pub(super) fn within_section(text: &str) -> String {
+    let mut own = text.to_owned();
+    for _ in 0..MOST_ROUNDS {
+        // What follows the text begins a section, unless the text's last block takes it in.
+        let probe = format!("{own}\n\n# x");
+        let mut outline = read(&probe, 0);
+        let next = outline.headings.pop_if(|heading| heading.start == own.len() + 2);
+        let mut escapes: Vec<usize> = outline.headings.iter().map(|heading| heading.mark).collect();
+        match outline.last {
+            _ if next.is_some() => {}
+            Some((Block::Fence, range)) if escapes.is_empty() => {
+                close_fence(&mut own, range.start);
+                continue;
+            }
+            Some((Block::Html, range)) => {
+                escapes.push(range.start + own[range.start..].find('<').unwrap_or_default());
+            }
+            _ => {}
         }
-        _ => false,
+        if escapes.is_empty() {
+            return own;
+        }
+        own = with_backslashes(&own, &escapes);
     }
+    escape_every_line(text)
 }
 
-/// Of a line that begins a list's item with text, where in it the text begins; 0 for a quotation, of which
-/// only a paragraph goes on without a mark. None of a rule, a table, or what has no text in it.
-fn text_of_other(line: &str) -> Option<usize> {
-    let is_rule = |c: char| line.chars().all(|other| other == c || other.is_whitespace());
-    let marker = match line.chars().next()? {
-        '>' => 1,
-        '|' => return None,
-        c @ ('-' | '*' | '+' | '_') if line.len() > 1 && is_rule(c) => return None,
-        '-' | '*' | '+' => 1,
-        _ => 1 + line.find(['.', ')'])?,
+/// The text with a backslash at each of these positions, which are in order.
+fn with_backslashes(text: &str, positions: &[usize]) -> String {
+    let mut escaped = String::with_capacity(text.len() + positions.len());
+    let mut copied = 0;
+    for &at in positions {
+        escaped.push_str(&text[copied..at]);
+        escaped.push('\\');
+        copied = at;
+    }
+    escaped.push_str(&text[copied..]);
+    escaped
+}
+
+/// Ends the fence of code that opens at a position.
+fn close_fence(text: &mut String, at: usize) {
+    let mark = if text[at..].starts_with('~') { '~' } else { '`' };
+    let length = text[at..].chars().take_while(|c| *c == mark).count();
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.extend(std::iter::repeat_n(mark, length));
+}
+
+/// The text with a backslash before everything that can begin a heading, a fence or a block of HTML, code or not.
+fn escape_every_line(text: &str) -> String {
+    let escape = |line| {
+        let content = str::trim_start(line);
+        let indent = &line[..line.len() - content.len()];
+        let begins = content.starts_with(['#', '=', '-', '`', '~', '<']);
+        format!("{indent}{}{content}", if begins { "\\" } else { "" })
     };
-    let rest = line[marker..].trim_start();
-    let plain = !rest.is_empty() && atx(rest).is_none() && opens(rest).is_none();
-    let at = if line.starts_with('>') { 0 } else { line.len() - rest.len() };
-    plain.then_some(at)
+    lines(text).map(escape).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Level, slug and line.
-    type Told = (u8, &'static str, usize);
-
-    fn outline(text: &str) -> Vec<(u8, String, usize)> {
-        sections(text).into_iter().map(|s| (s.level, s.slug, s.line)).collect()
-    }
-
-    #[test]
-    fn headings_are_found() {
-        let table: &[(&str, &[Told])] = &[
-            ("", &[]),
-            ("no heading", &[(0, "preamble", 1)]),
-            ("# Active Context\nx\n# Facts", &[(1, "active-context", 1), (1, "facts", 3)]),
-            ("intro\n\n## Progress ##\n", &[(0, "preamble", 1), (2, "progress", 3)]),
-            ("Title\n=====\ntext\n\nSub part\n---\n", &[(1, "title", 1), (2, "sub-part", 5)]),
-            ("two\nlines\n---\n", &[(2, "two-lines", 1)]),
-            ("```\n# code\n```\n# Real", &[(0, "preamble", 1), (1, "real", 4)]),
-            ("~~~~ sh\n# a\n~~~\n# b\n~~~~\n# Real", &[(0, "preamble", 1), (1, "real", 6)]),
-            ("```\n# never closed", &[(0, "preamble", 1)]),
-            ("    # indented\n#no space\n####### seven", &[(0, "preamble", 1)]),
-            ("- item\n---\n> quote\n===\n1. one\n---\n***\n", &[(0, "preamble", 1)]),
-            ("---\ntitle: x\n---\n# A", &[(0, "preamble", 1), (1, "a", 4)]),
-            (
-                "# Facts\n# Facts\n# Facts-1\n# Facts",
-                &[(1, "facts", 1), (1, "facts-1", 2), (1, "facts-1-1", 3), (1, "facts-2", 4)],
-            ),
-            ("# \n# Ünïcode & more!\r\n", &[(1, "preamble", 1), (1, "ünïcode-more", 2)]),
-            // A byte order mark is no text; lines may end with a carriage return.
-            ("\u{feff}# Facts\n- a\n", &[(1, "facts", 1)]),
-            ("\u{feff}---\na: b\n---\n# A", &[(0, "preamble", 1), (1, "a", 4)]),
-            (
-                "# Facts\r- a\r# Next\r\n- b\r\r# Third",
-                &[(1, "facts", 1), (1, "next", 3), (1, "third", 6)],
-            ),
-            // Rules around what is of the document are no front matter.
-            (
-                "---\n# Facts\n- a\n---\n# Timeline",
-                &[(0, "preamble", 1), (1, "facts", 2), (1, "timeline", 5)],
-            ),
-            ("---\n\nTitle\n---\n", &[(0, "preamble", 1), (2, "title", 3)]),
-            // What goes on with an item or a quotation is no heading.
-            ("- one\n  two\n---\n", &[(0, "preamble", 1)]),
-            ("- one\ntwo\n===\nthree\n---\n", &[(0, "preamble", 1)]),
-            ("> one\ntwo\n---\n", &[(0, "preamble", 1)]),
-            ("10. one\n\n    two\n---\n", &[(0, "preamble", 1)]),
-            ("- one\n\n  two\n---\n", &[(0, "preamble", 1)]),
-            ("- one\n\ntwo\n---\n", &[(0, "preamble", 1), (2, "two", 3)]),
-            ("> one\n\n  two\n---\n", &[(0, "preamble", 1), (2, "two", 3)]),
-            ("***\ntwo\n---\n", &[(0, "preamble", 1), (2, "two", 2)]),
-            ("1.5 metres\n---\n", &[(2, "1-5-metres", 1)]),
-        ];
-        for (text, expected) in table {
-            let expected: Vec<_> = expected
-                .iter()
-                .map(|(level, slug, line)| (*level, (*slug).to_owned(), *line))
-                .collect();
-            assert_eq!(outline(text), expected, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_name_stands_for_the_section_that_bears_it() {
-        let table = [
-            ("# C\nx\n# C++\ny", "C++", Some(1)),
-            ("# C\nx\n# C++\ny", " c++ ", Some(1)),
-            ("# C++\ny\n# C\nx", "C", Some(1)),
-            ("# C\nx\n# C++\ny", "c-1", Some(1)),
-            ("# Facts\n# Facts\n# Facts-1", "Facts-1", Some(2)),
-            ("# Facts\n# Facts\n# Facts-1", "facts-1", Some(1)),
-            ("# Facts\n# Facts\n# Facts-1", "FACTS", Some(0)),
-            ("# Active   Context\n", "active context", Some(0)),
-            ("# Active Context\n", "Active-Context!", Some(0)),
-            ("# a\n# 🚀", "🚀", Some(1)),
-            ("# 🚀\n# 🚀", "🚀", Some(0)),
-            ("x\n# a", " ", None),
-        ];
-        for (text, name, expected) in table {
-            let found = sections(text);
-            let at = find_section(&found, name)
-                .map(|of| found.iter().position(|section| section == of).unwrap());
-            assert_eq!(at, expected, "{name:?} in {text:?}");
-        }
-    }
-
-    #[test]
-    fn a_long_heading_has_a_short_name() {
-        let text = format!("# {}\nx", "é b".repeat(9_000));
-        let found = sections(&text);
-        assert!(found[0].title.len() > 30_000 && found[0].slug.len() <= MOST_TITLE_BYTES);
-        assert_eq!(find_section(&found, &found[0].title), Some(&found[0]));
-        assert_eq!(short_title(&"é".repeat(150)), "é".repeat(100));
-        assert_eq!(short_title(&format!("x{}", "é".repeat(150))).len(), 199);
-    }
-
-    #[test]
-    fn a_section_has_its_subsections() {
-        let text = "# A\na\n## B\nb\n### C\nc\n## D\nd\n# E\ne";
-        let found = sections(text);
-        let of = |name: &str| &text[find_section(&found, name).unwrap().range.clone()];
-        assert_eq!(of("A"), "# A\na\n## B\nb\n### C\nc\n## D\nd\n");
-        assert_eq!(of("b"), "## B\nb\n### C\nc\n");
-        assert_eq!(of("C"), "### C\nc\n");
-        assert_eq!(of("E"), "# E\ne");
-        assert_eq!(&text[found[1].own.clone()], "## B\nb\n");
-        assert_eq!(&text[found[1].body..found[1].own.end], "b\n");
-        assert!(find_section(&found, "").is_none() && find_section(&found, "F").is_none());
-    }
-
-    proptest! {
-        /// Whatever the text: sections never overlap, and are together the text.
-        #[test]
-        fn sections_are_the_text(
-            parts in prop::collection::vec(
-                prop_oneof![
-                    Just("# A\n".to_owned()), Just("## B ##\r\n".to_owned()), Just("===\n".to_owned()),
-                    Just("---\n".to_owned()), Just("```\n".to_owned()), Just("\n".to_owned()),
-                    Just("- x\n".to_owned()), Just("\r".to_owned()), Just("  two\n".to_owned()),
-                    "\\PC{0,12}\n?", "[ #`~=-]{0,6}\n",
-                ],
-                0..40,
-            )
-        ) {
-            let text = parts.concat();
-            let found = sections(&text);
-            let mut at = 0;
-            let mut slugs = std::collections::HashSet::new();
-            for section in &found {
-                prop_assert_eq!(section.own.start, at);
-                prop_assert!(section.own.end > at && section.range.start == at);
-                prop_assert!(section.range.end >= section.own.end);
-                prop_assert!((section.own.start..=section.own.end).contains(&section.body));
-                prop_assert!(text.is_char_boundary(section.own.end));
-                prop_assert!(slugs.insert(section.slug.clone()));
-                prop_assert_eq!(section.line, 1 + lines(&text[..at]).count());
-                at = section.own.end;
-            }
-            prop_assert_eq!(at, text.len());
-        }
-    }
-}
+#[path = "sections_tests.rs"]
+mod tests;

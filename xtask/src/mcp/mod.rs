@@ -9,13 +9,14 @@ mod judge;
 pub(crate) mod start;
 
 use std::path::Path;
-use std::process::Command;
+
+use xshell::cmd;
 
 use self::clients::Served;
 use self::judge::{Expected, Ran, findings, never_ran};
 use crate::Result;
 use crate::ci::optional;
-use crate::proc::{recreate, succeeds, target_dir};
+use crate::proc::{recreate, shell, target_dir};
 use crate::service::Service;
 use crate::tools;
 
@@ -33,9 +34,7 @@ pub(crate) fn check() -> Result<bool> {
     std::fs::create_dir_all(&folder)?;
     let programs = tools::npm(&folder, MANIFEST, LOCK)?;
     // Tests as well, or what they share with the binary would be compiled twice.
-    if !succeeds(&mut optional(&["test", "--tests", "--no-run"]))? {
-        return Ok(false);
-    }
+    optional(&shell()?, &["test", "--tests", "--no-run"]).run()?;
     let ours = start(&folder.join("data"), &[])?;
     let fixtures = start(&folder.join("data-fixtures"), &["--mcp-fixtures"])?;
     let [ours_at, fixtures_at] = [&ours, &fixtures].map(|service| format!("{}/mcp", service.base));
@@ -58,20 +57,17 @@ fn conformance(folder: &Path, programs: &Path, url: &str) -> Result<bool> {
     let expected = Expected::read(EXPECTED)?;
     let list = folder.join("expected-failures.yml");
     std::fs::write(&list, EXPECTED)?;
+    let sh = shell()?;
+    let bin = programs.join("node_modules").join(".bin");
+    let (node, suite) = (bin.join("node"), bin.join("conformance"));
     let mut good = true;
     let mut all = Vec::new();
     for revision in REVISIONS {
         let results = folder.join(revision);
         recreate(&results)?;
-        let bin = programs.join("node_modules").join(".bin");
-        let mut suite = Command::new(bin.join("node"));
-        suite.arg(bin.join("conformance")).args(["server", "--url", url]);
-        suite.args(["--requirements", revision, "--expected-failures"]).arg(&list);
-        let told = suite
-            .arg("-o")
-            .arg(&results)
-            .output()
-            .map_err(|error| format!("the conformance suite did not start: {error}"))?;
+        let command = cmd!(sh, "{node} {suite} server --url {url} --requirements {revision}");
+        let command = command.arg("--expected-failures").arg(&list).arg("-o").arg(&results);
+        let told = command.ignore_status().output()?;
         let output = results.join("output.txt");
         std::fs::write(&output, [told.stdout.as_slice(), &told.stderr].concat())?;
 

@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use xshell::cmd;
 
 use crate::Result;
-use crate::proc::{cargo, recreate, succeeds, target_dir, throughline};
+use crate::proc::{recreate, shell, target_dir, throughline};
 
 /// Starts on a new store, and as many on one that is there.
 const STARTS: usize = 15;
@@ -23,10 +24,9 @@ struct Start {
 }
 
 /// Measures the release binary; the JSON goes to `out`.
-pub(crate) fn bench(out: Option<PathBuf>) -> Result<bool> {
-    if !succeeds(&mut cargo(["build", "--release", "-p", "throughline-server"]))? {
-        return Ok(false);
-    }
+pub(crate) fn bench(out: Option<PathBuf>) -> Result<()> {
+    let sh = shell()?;
+    cmd!(sh, "cargo build --release -p throughline-server").run()?;
     let folder = target_dir()?.join("bench");
     let data = folder.join("mcp-data");
     let mut measured = serde_json::Map::new();
@@ -53,7 +53,7 @@ pub(crate) fn bench(out: Option<PathBuf>) -> Result<bool> {
     };
     std::fs::write(&out, format!("{:#}\n", Value::Object(measured)))?;
     println!("Numbers as JSON: {}", out.display());
-    Ok(true)
+    Ok(())
 }
 
 /// Median and largest, to a tenth.
@@ -109,8 +109,9 @@ impl Drop for Client {
 
 fn start(data: &Path) -> Result<Start> {
     let since = |begun: Instant| begun.elapsed().as_secs_f64() * 1e3;
-    let mut command = throughline("release")?;
-    command.arg("mcp").arg("--data-dir").arg(data);
+    let sh = shell()?;
+    let mcp = throughline(&sh, "release")?.args(["mcp", "--data-dir"]).arg(data);
+    let mut command = Command::from(mcp);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let begun = Instant::now();
     let mut child = command.spawn()?;

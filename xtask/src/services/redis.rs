@@ -5,13 +5,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use xshell::{Shell, cmd};
+
 use super::fetch::{cached, debian_packages};
 use super::probe::answer;
-use super::process::{command, session, start as start_session};
+use super::process::{command, output, session, start as start_session};
 use super::state::Server;
 use super::{Place, Service};
 use crate::Result;
-use crate::proc::output;
 
 pub(super) const SERVICE: Service = Service {
     name: "redis",
@@ -56,8 +57,8 @@ struct Program {
 
 impl Program {
     fn find(cache: &Path) -> Result<Self> {
-        let installed = Command::new("redis-server").arg("--version").output();
-        if installed.is_ok_and(|output| output.status.success()) {
+        let sh = Shell::new()?;
+        if cmd!(sh, "redis-server --version").read().is_ok() {
             return Ok(Self { path: "redis-server".into(), libraries: None });
         }
         let usr = cached(cache, "redis-debian", fetch)?.join("usr");
@@ -76,7 +77,8 @@ impl Program {
 fn fetch(folder: &Path) -> Result<()> {
     let mut libraries = Vec::new();
     for archive in debian_packages(PACKAGES, folder)? {
-        let printed = output(Command::new("dpkg-deb").arg("-f").arg(archive).arg("Depends"))?;
+        let sh = Shell::new()?;
+        let printed = cmd!(sh, "dpkg-deb -f {archive} Depends").read()?;
         libraries.extend(library_packages(&printed));
     }
     libraries.sort();

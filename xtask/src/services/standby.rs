@@ -6,12 +6,11 @@
 //!   another one: by that a standby of one that is gone is known, and made anew.
 
 use super::postgres::{VERSION, answers, install, prepare};
-use super::process::{command, session, start as start_session};
+use super::process::{command, output, session, start as start_session};
 use super::state::Server;
 use super::users::User;
 use super::{Place, Service};
 use crate::Result;
-use crate::proc::output;
 
 pub(super) const SERVICE: Service = Service {
     name: "standby",

@@ -4,11 +4,12 @@
 //! already, and checks it against the keys that this machine trusts already. Nothing of the system changes.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use xshell::{Shell, cmd};
 
 use super::fetch::{debian_packages_by, run};
 use crate::Result;
-use crate::proc::{output, recreate};
+use crate::proc::recreate;
 
 /// Why it may fail.
 const HINT: &str =
@@ -31,10 +32,10 @@ impl Suite {
         for inner in ["lists/partial", "archives/partial"] {
             std::fs::create_dir_all(folder.join(inner))?;
         }
-        let mut targets = Command::new("apt-get");
-        targets.args(["indextargets", "--format", "$(REPO_URI)"]);
-        targets.args(["Created-By: Packages", "Origin: Debian", "Label: Debian"]);
-        let targets = output(&mut targets).map_err(|_| format!("apt-get failed\n({HINT})"))?;
+        let which = ["$(REPO_URI)", "Created-By: Packages", "Origin: Debian", "Label: Debian"];
+        let sh = Shell::new()?;
+        let targets = cmd!(sh, "apt-get indextargets --format {which...}").read();
+        let targets = targets.map_err(|_| format!("apt-get failed\n({HINT})"))?;
         let mirror = targets.lines().next();
         let mirror = mirror.ok_or_else(|| format!("apt-get knows no mirror\n({HINT})"))?;
         // Newer systems trust no key for every source.
@@ -44,21 +45,23 @@ impl Suite {
         std::fs::write(folder.join("status"), "")?;
         std::fs::write(folder.join("apt.conf"), configuration(&folder))?;
         let suite = Self { folder };
-        run(suite.apt().args(["update", "--quiet"]), HINT)?;
+        let sh = suite.shell()?;
+        run(cmd!(sh, "apt-get update --quiet"), HINT)?;
         Ok(suite)
     }
 
     /// Downloads the packages and unpacks them into `folder`; the index is not needed any more.
     pub(super) fn unpack(self, packages: &[&str], folder: &Path) -> Result<()> {
-        debian_packages_by(self.apt(), packages, folder)?;
+        debian_packages_by(&self.shell()?, packages, folder)?;
         std::fs::remove_dir_all(folder.join("download"))?;
         Ok(std::fs::remove_dir_all(self.folder)?)
     }
 
-    fn apt(&self) -> Command {
-        let mut apt = Command::new("apt-get");
-        apt.env("APT_CONFIG", self.folder.join("apt.conf"));
-        apt
+    /// A shell whose apt-get reads this index.
+    fn shell(&self) -> Result<Shell> {
+        let sh = Shell::new()?;
+        sh.set_var("APT_CONFIG", self.folder.join("apt.conf"));
+        Ok(sh)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
+
+use xshell::{Shell, cmd};
 
 use crate::Result;
-use crate::proc::{cargo_metadata, output};
+use crate::proc::cargo_metadata;
 use crate::tidy::packages::{Package, packages};
 
 /// Text files by path from the root, with `/`, and the packages of the workspace.
@@ -68,10 +69,10 @@ impl Tree {
 }
 
 fn list(root: &Path) -> Result<Vec<String>> {
-    let mut git = Command::new("git");
-    git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let sh = Shell::new()?;
+    sh.change_dir(root);
     if root.join(".git").exists()
-        && let Ok(listed) = output(&mut git)
+        && let Ok(listed) = cmd!(sh, "git ls-files -z --cached --others --exclude-standard").read()
     {
         return Ok(listed.split_terminator('\0').map(str::to_owned).collect());
     }
