@@ -236,11 +236,7 @@ impl<'b> Transaction<'b> {
                 Ok(())
             }
             Write::PutFile(file) => {
-                let held = self.sessions.get(&file.session).ok_or_else(|| {
-                    Error::not_found(
-                        "no session under this id: open it before files are added to it",
-                    )
-                })?;
+                let held = self.sessions.get(&file.session).ok_or_else(Write::no_session)?;
                 mapped(files::put(connection, self.scope, held.number, file).await, "apply")
             }
             Write::PutDocument(new) => {
@@ -325,8 +321,7 @@ impl<'b> Transaction<'b> {
         message: MessageId,
         tags: &[String],
     ) -> Result<()> {
-        let none = || Error::not_found("no such message in this conversation");
-        let session_number = self.sessions.get(session).ok_or_else(none)?.number;
+        let session_number = self.sessions.get(session).ok_or_else(Write::no_message)?.number;
         // One of this batch is written at its end.
         let is_new = self
             .placed
@@ -335,7 +330,7 @@ impl<'b> Transaction<'b> {
         let place = (session_number, message);
         let held = is_new || mapped(personas::holds(connection, self.scope, place).await, "apply")?;
         if !held {
-            return Err(none());
+            return Err(Write::no_message());
         }
         mapped(personas::tag(connection, self.scope, place, tags).await, "apply")
     }

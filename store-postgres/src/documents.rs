@@ -11,7 +11,7 @@ use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{
     DocumentRepo, Erased, Erasure, IndexUnit, Namespace, UnitKey, VectorSpace,
 };
-use throughline_core::{Error, ErrorKind, Result, Scope};
+use throughline_core::{Result, Scope};
 use uuid::Uuid;
 
 use crate::apply::ScopeRow;
@@ -66,16 +66,14 @@ pub(crate) async fn put(
     new: &NewSnapshot,
 ) -> Result<()> {
     let head = mapped(head(connection, scope, &new.vault, &new.memory).await, "apply")?;
-    if let Some(head) = head
-        && mapped(holds(connection, scope, head.id, &new.context).await, "apply")?
-    {
-        return Err(Error::conflict("this context_id already belongs to a different text"));
-    }
-    let number = u32::try_from(counters.counters.documents + 1)
-        .map_err(|_| Error::new(ErrorKind::StorageFull, "too many snapshots of documents"))?;
+    let is_repeated = match head {
+        Some(head) => mapped(holds(connection, scope, head.id, &new.context).await, "apply")?,
+        None => false,
+    };
+    let number = counters.counters.next_snapshot(is_repeated)?;
     let inserted = insert(connection, scope, (head, number, new)).await;
     mapped(inserted, "apply")?;
-    mapped(index(connection, (scope, counters), space, (number, new)).await, "apply")
+    mapped(index(connection, scope, space, (number, new)).await, "apply")
 }
 
 async fn holds(
@@ -154,7 +152,7 @@ async fn insert(
 /// Adds a snapshot to the indexes, which makes it the scope's last one.
 async fn index(
     connection: &mut Timed,
-    (scope, counters): (Uuid, &mut ScopeRow),
+    scope: Uuid,
     space: Option<&VectorSpace>,
     (number, new): (u32, &NewSnapshot),
 ) -> sqlx::Result<()> {
@@ -165,7 +163,7 @@ async fn index(
                 connection,
                 scope,
                 space,
-                (Namespace::Document, counters.counters.documents),
+                (Namespace::Document, u64::from(number) - 1),
             )
             .await?,
         ),
@@ -178,10 +176,9 @@ async fn index(
             vectors.add(key, vector);
         }
     }
-    counters.counters.documents = number.into();
     words.close(connection, scope, Namespace::Document).await?;
     match vectors {
-        Some(vectors) => vectors.close(connection, scope, counters.counters.documents).await,
+        Some(vectors) => vectors.close(connection, scope, number.into()).await,
         None => Ok(()),
     }
 }

@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
+use throughline_core::Result;
 use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permissions};
 use throughline_core::ids::{KeyId, SessionId, ShareId, TenantId, UserId, WorkspaceId};
 use throughline_core::page::{Page, PageRequest};
@@ -11,7 +12,6 @@ use throughline_core::ports::{Rate, TenantBatch, TenantPrecondition, TenantRepo}
 use throughline_core::scope::{Scope, TenantSettings};
 use throughline_core::session::Share;
 use throughline_core::time::Timestamp;
-use throughline_core::{Error, Result};
 use uuid::Uuid;
 
 use crate::connection::mapped;
@@ -28,13 +28,13 @@ pub(crate) fn key_bits(id: KeyId) -> i64 {
 }
 
 async fn decide(write: &mut Bounded, batch: &TenantBatch) -> Result<()> {
+    batch.check()?;
     let key = write.key;
     let connection = write.connection();
     mapped(tenant_write::lock(connection, key, &batch.tenant).await, "apply_tenant")?;
     for precondition in &batch.preconditions {
-        if !mapped(holds(connection, key, *precondition).await, "apply_tenant")? {
-            return Err(Error::lost_race("another writer came first"));
-        }
+        let version = mapped(version(connection, key, *precondition).await, "apply_tenant")?;
+        precondition.check(version)?;
     }
     for write in &batch.writes {
         tenant_write::apply(connection, key, batch, write).await?;
@@ -42,32 +42,32 @@ async fn decide(write: &mut Bounded, batch: &TenantBatch) -> Result<()> {
     mapped(tenant_write::count_keys(connection, key).await, "apply_tenant")
 }
 
-async fn holds(
+/// The version of what a precondition names.
+async fn version(
     connection: &mut Timed,
     tenant: Uuid,
     precondition: TenantPrecondition,
-) -> sqlx::Result<bool> {
-    match precondition {
+) -> sqlx::Result<Option<u64>> {
+    let held: Option<i64> = match precondition {
         TenantPrecondition::NoKey(id) => {
             tenant_write::present(connection, id).await?;
-            sqlx::query_scalar("SELECT NOT EXISTS (SELECT FROM api_key WHERE id = $1)")
+            sqlx::query_scalar("SELECT version FROM api_key WHERE id = $1")
                 .bind(key_bits(id))
-                .fetch_one(connection)
-                .await
+                .fetch_optional(connection)
+                .await?
         }
-        TenantPrecondition::KeyVersion(id, version) => sqlx::query_scalar(
-            "SELECT EXISTS (SELECT FROM api_key WHERE id = $1 AND tenant = $2 AND version = $3)",
-        )
-        .bind(key_bits(id))
-        .bind(tenant)
-        .bind(bounded(version))
-        .fetch_one(connection)
-        .await,
-        TenantPrecondition::SettingsVersion(version) => {
-            let held = settings(connection, tenant).await?;
-            Ok(held.map_or(0, |held| held.version) == version)
+        TenantPrecondition::KeyVersion(id, _) => {
+            sqlx::query_scalar("SELECT version FROM api_key WHERE id = $1 AND tenant = $2")
+                .bind(key_bits(id))
+                .bind(tenant)
+                .fetch_optional(connection)
+                .await?
         }
-    }
+        TenantPrecondition::SettingsVersion(_) => {
+            return Ok(settings(connection, tenant).await?.map(|held| held.version));
+        }
+    };
+    held.map(number).transpose()
 }
 
 macro_rules! key_columns {

@@ -1,13 +1,13 @@
 //! Applies a batch of a tenant.
 
+use throughline_core::Result;
 use throughline_core::access::{ApiKey, AuditEntry, KeyUser};
 use throughline_core::context::Tier;
 use throughline_core::ids::{KeyId, ShareId, TenantId, UserId, WorkspaceId};
-use throughline_core::ports::{TenantBatch, TenantPrecondition, TenantWrite};
+use throughline_core::ports::{TenantBatch, TenantWrite};
 use throughline_core::scope::TenantSettings;
 use throughline_core::session::Share;
 use throughline_core::time::Timestamp;
-use throughline_core::{Error, Result};
 use uuid::Uuid;
 
 use crate::connection::mapped;
@@ -57,38 +57,20 @@ pub(crate) async fn apply(
     batch: &TenantBatch,
     write: &TenantWrite,
 ) -> Result<()> {
-    let tenant = &batch.tenant;
     let written = match write {
         TenantWrite::PutKey(new) => {
-            own(tenant, &new.tenant)?;
             if !mapped(put_key(connection, key, new).await, "apply_tenant")? {
-                // No key had the id when that was asked.
-                if batch.preconditions.contains(&TenantPrecondition::NoKey(new.id)) {
-                    return Err(Error::lost_race("another writer came first"));
-                }
-                return Err(Error::conflict(
-                    "a key of another tenant has this id: create the key again",
-                ));
+                return Err(batch.taken(new.id));
             }
             Ok(())
         }
-        TenantWrite::PutShare(share) => {
-            own(tenant, &share.owner.tenant)?;
-            put_share(connection, key, share).await
-        }
+        TenantWrite::PutShare(share) => put_share(connection, key, share).await,
         TenantWrite::PutSettings(settings) => put_settings(connection, key, settings).await,
         TenantWrite::RemoveShare(id) => remove_share(connection, key, *id).await,
         TenantWrite::RemoveUser(user) => remove_user(connection, key, user).await,
         TenantWrite::Audit(entry) => put_entry(connection, key, entry).await,
     };
     mapped(written, "apply_tenant")
-}
-
-fn own(tenant: &TenantId, of: &TenantId) -> Result<()> {
-    if tenant == of {
-        return Ok(());
-    }
-    Err(Error::invalid("a batch cannot change data of another tenant"))
 }
 
 /// Whether it was kept: the id may be another tenant's. Where that makes it at the same time, the second

@@ -279,9 +279,7 @@ impl Transaction<'_> {
     }
 
     fn put_file(&self, file: &FileRef) -> Result<()> {
-        let number = self.session_number(&file.session)?.ok_or_else(|| {
-            Error::not_found("no session under this id: open it before files are added to it")
-        })?;
+        let number = self.session_number(&file.session)?.ok_or_else(Write::no_session)?;
         mapped(files::put(self.connection, self.scope.id, number, file), "apply")
     }
 
@@ -292,7 +290,7 @@ impl Transaction<'_> {
         };
         match mapped(tagged, "apply")? {
             true => Ok(()),
-            false => Err(Error::not_found("no such message in this conversation")),
+            false => Err(Write::no_message()),
         }
     }
 

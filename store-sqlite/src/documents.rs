@@ -10,7 +10,7 @@ use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{
     DocumentRepo, Erased, Erasure, IndexUnit, Namespace, UnitKey, VectorSpace,
 };
-use throughline_core::{Error, ErrorKind, Result, Scope};
+use throughline_core::{Result, Scope};
 
 use crate::apply::{IndexWriter, ScopeRow};
 use crate::fold::WriteConnection;
@@ -61,13 +61,11 @@ pub(crate) fn put(
     new: &NewSnapshot,
 ) -> Result<()> {
     let head = mapped(head(connection, scope.id, &new.vault, &new.memory), "apply")?;
-    if let Some(head) = head
-        && mapped(holds(connection, scope.id, head.id, &new.context), "apply")?
-    {
-        return Err(Error::conflict("this context_id already belongs to a different text"));
-    }
-    let number = u32::try_from(scope.counters.documents + 1)
-        .map_err(|_| Error::new(ErrorKind::StorageFull, "too many snapshots of documents"))?;
+    let is_repeated = match head {
+        Some(head) => mapped(holds(connection, scope.id, head.id, &new.context), "apply")?,
+        None => false,
+    };
+    let number = scope.counters.next_snapshot(is_repeated)?;
     mapped(insert(connection, scope, space, (head, number, new)), "apply")
 }
 
@@ -129,13 +127,12 @@ fn insert(
                  WHERE scope_id = ?1 AND document_id = ?2 ORDER BY number DESC LIMIT ?3)",
         )?
         .execute(params![scope.id, id, new.keep.max(1)])?;
-    let before = scope.counters.documents;
+    let before = u64::from(number) - 1;
     let mut index = IndexWriter::open(connection, scope.id, Namespace::Document, space, before)?;
     for (unit, ordinal) in new.units.iter().zip(0..) {
         index.add(connection, UnitKey::document(number, ordinal), unit)?;
     }
-    scope.counters.documents = number.into();
-    index.close(connection, scope.counters.documents)
+    index.close(connection, number.into())
 }
 
 /// What was indexed of a snapshot while it was the latest, under its keys.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use throughline_core::Result;
 use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permissions};
 use throughline_core::context::Tier;
 use throughline_core::ids::{KeyId, SessionId, ShareId, TenantId, UserId, WorkspaceId};
@@ -12,31 +13,25 @@ use throughline_core::ports::{Rate, TenantBatch, TenantPrecondition, TenantRepo,
 use throughline_core::scope::{Scope, TenantSettings};
 use throughline_core::session::Share;
 use throughline_core::time::Timestamp;
-use throughline_core::{Error, Result};
 
 use crate::records::{At, Bits, Id, bounded, mapped, parsed, stored_wrongly};
 use crate::store::{SqliteStore, scope_columns};
 
 /// Applies a batch. The caller rolls back when this fails.
 fn apply(connection: &Connection, batch: &TenantBatch) -> Result<()> {
+    batch.check()?;
     let tenant = &batch.tenant;
     for precondition in &batch.preconditions {
-        if !mapped(holds(connection, tenant, *precondition), "apply_tenant")? {
-            return Err(Error::lost_race("another writer came first"));
-        }
+        precondition.check(mapped(version(connection, tenant, *precondition), "apply_tenant")?)?;
     }
     for write in &batch.writes {
         match write {
             TenantWrite::PutKey(key) => {
-                own(tenant, &key.tenant)?;
                 if !mapped(put_key(connection, key), "apply_tenant")? {
-                    return Err(Error::conflict(
-                        "a key of another tenant has this id: create the key again",
-                    ));
+                    return Err(batch.taken(key.id));
                 }
             }
             TenantWrite::PutShare(share) => {
-                own(tenant, &share.owner.tenant)?;
                 mapped(put_share(connection, share), "apply_tenant")?;
             }
             TenantWrite::PutSettings(settings) => {
@@ -57,30 +52,23 @@ fn apply(connection: &Connection, batch: &TenantBatch) -> Result<()> {
     Ok(())
 }
 
-fn own(tenant: &TenantId, of: &TenantId) -> Result<()> {
-    if tenant == of {
-        return Ok(());
-    }
-    Err(Error::invalid("a batch cannot change data of another tenant"))
-}
-
-fn holds(
+/// The version of what a precondition names.
+fn version(
     connection: &Connection,
     tenant: &TenantId,
     precondition: TenantPrecondition,
-) -> rusqlite::Result<bool> {
+) -> rusqlite::Result<Option<u64>> {
     match precondition {
         TenantPrecondition::NoKey(id) => connection
-            .prepare_cached("SELECT NOT EXISTS (SELECT 1 FROM api_key WHERE id = ?1)")?
-            .query_row([Bits(id.to_bits())], |row| row.get(0)),
-        TenantPrecondition::KeyVersion(id, version) => connection
-            .prepare_cached(
-                "SELECT EXISTS (
-                   SELECT 1 FROM api_key WHERE id = ?1 AND tenant = ?2 AND version = ?3)",
-            )?
-            .query_row(params![Bits(id.to_bits()), tenant.as_str(), version], |row| row.get(0)),
-        TenantPrecondition::SettingsVersion(version) => {
-            Ok(settings(connection, tenant)?.map_or(0, |held| held.version) == version)
+            .prepare_cached("SELECT version FROM api_key WHERE id = ?1")?
+            .query_row([Bits(id.to_bits())], |row| row.get(0))
+            .optional(),
+        TenantPrecondition::KeyVersion(id, _) => connection
+            .prepare_cached("SELECT version FROM api_key WHERE id = ?1 AND tenant = ?2")?
+            .query_row(params![Bits(id.to_bits()), tenant.as_str()], |row| row.get(0))
+            .optional(),
+        TenantPrecondition::SettingsVersion(_) => {
+            Ok(settings(connection, tenant)?.map(|held| held.version))
         }
     }
 }

@@ -225,6 +225,20 @@ impl Idempotency {
     }
 }
 
+impl Write {
+    /// The error of a file for a session that is not there.
+    #[must_use]
+    pub fn no_session() -> Error {
+        Error::not_found("no session under this id: open it before files are added to it")
+    }
+
+    /// The error of tags for a message that is not there.
+    #[must_use]
+    pub fn no_message() -> Error {
+        Error::not_found("no such message in this conversation")
+    }
+}
+
 impl WriteBatch {
     /// An empty batch.
     #[must_use]

@@ -81,6 +81,20 @@ impl ScopeCounters {
         })
     }
 
+    /// The number of the next snapshot of a document; `is_repeated` tells whether the document has one of this
+    /// context already.
+    ///
+    /// # Errors
+    /// `Conflict` where it has; `StorageFull` where there is no number left.
+    pub fn next_snapshot(&mut self, is_repeated: bool) -> Result<u32> {
+        if is_repeated {
+            return Err(Error::conflict("this context_id already belongs to a different text"));
+        }
+        self.documents += 1;
+        u32::try_from(self.documents)
+            .map_err(|_| Error::new(ErrorKind::StorageFull, "too many snapshots of documents"))
+    }
+
     /// The number of the next fact.
     pub fn next_fact(&mut self) -> u32 {
         self.facts += 1;

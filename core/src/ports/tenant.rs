@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 
 use crate::access::{ApiKey, AuditEntry};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::{KeyId, SessionId, ShareId, TenantId, UserId};
 use crate::page::{Page, PageRequest};
 use crate::scope::{Scope, TenantSettings};
@@ -20,6 +20,22 @@ pub enum TenantPrecondition {
     KeyVersion(KeyId, u64),
     /// The settings have exactly this version; 0 where there are none.
     SettingsVersion(u64),
+}
+
+impl TenantPrecondition {
+    /// Checks it against the version of what it names: of the key of any tenant, of the tenant's own key, of its
+    /// settings.
+    ///
+    /// # Errors
+    /// A lost race where it does not hold.
+    pub fn check(self, version: Option<u64>) -> Result<()> {
+        let holds = match self {
+            Self::NoKey(_) => version.is_none(),
+            Self::KeyVersion(_, expected) => version == Some(expected),
+            Self::SettingsVersion(expected) => version.unwrap_or(0) == expected,
+        };
+        if holds { Ok(()) } else { Err(Error::lost_race("another writer came first")) }
+    }
 }
 
 /// One change.
@@ -58,6 +74,32 @@ impl TenantBatch {
     #[must_use]
     pub fn new(tenant: TenantId) -> Self {
         Self { tenant, preconditions: Vec::new(), writes: Vec::new() }
+    }
+
+    /// What every store refuses before it reads anything.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a key or a grant of another tenant.
+    pub fn check(&self) -> Result<()> {
+        let is_own = |write: &TenantWrite| match write {
+            TenantWrite::PutKey(key) => key.tenant == self.tenant,
+            TenantWrite::PutShare(share) => share.owner.tenant == self.tenant,
+            _ => true,
+        };
+        if self.writes.iter().all(is_own) {
+            return Ok(());
+        }
+        Err(Error::invalid("a batch cannot change data of another tenant"))
+    }
+
+    /// What is answered where a key of another tenant has the id of one to keep.
+    #[must_use]
+    pub fn taken(&self, key: KeyId) -> Error {
+        // No key had the id when that was asked: another writer has made it since.
+        if self.preconditions.contains(&TenantPrecondition::NoKey(key)) {
+            return Error::lost_race("another writer came first");
+        }
+        Error::conflict("a key of another tenant has this id: create the key again")
     }
 
     /// Adds a precondition.

@@ -9,7 +9,7 @@ use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{
     DocumentRepo, Erased, Erasure, Namespace, OutboxText, UnitKey, VectorSpace,
 };
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Result, Scope};
 
 use super::sessions::page;
 use super::vector::Vectors;
@@ -48,11 +48,7 @@ impl ScopeState {
             let mut held = self.documents[place].snapshots.iter();
             held.any(|held| held.info.context == new.context)
         });
-        if taken {
-            return Err(Error::conflict("this context_id already belongs to a different text"));
-        }
-        self.counters.documents += 1;
-        let number = u32::try_from(self.counters.documents).expect("few documents");
+        let number = self.counters.next_snapshot(taken)?;
         let replaced = place.map_or(Vec::new(), |place| self.documents[place].latest().keys());
         for key in &replaced {
             self.index.remove(&(Namespace::Document, *key));

@@ -2,16 +2,16 @@
 
 use async_trait::async_trait;
 use throughline_core::ids::SessionId;
-use throughline_core::ports::FileRepo;
+use throughline_core::ports::{FileRepo, Write};
 use throughline_core::session::FileRef;
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Result, Scope};
 
 use super::{MemoryStore, ScopeState};
 
 impl ScopeState {
     pub(super) fn put_file(&mut self, file: &FileRef) -> Result<()> {
         if !self.sessions.iter().any(|thread| thread.head.id == file.session) {
-            return Err(Error::not_found("no session under this id"));
+            return Err(Write::no_session());
         }
         self.files.insert(file.id, file.clone());
         Ok(())

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId};
 use throughline_core::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
-use throughline_core::ports::{Erased, PersonaRepo};
+use throughline_core::ports::{Erased, PersonaRepo, Write};
 use throughline_core::session::Message;
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Result, Scope};
 
 use super::{MemoryStore, ScopeState};
 
@@ -34,7 +34,7 @@ impl ScopeState {
             thread.messages.iter().any(|stored| stored.message.id == message)
         });
         if !holds {
-            return Err(Error::not_found("no such message in this session"));
+            return Err(Write::no_message());
         }
         match tags {
             [] => self.tags.remove(&message),

@@ -10,7 +10,7 @@ use throughline_core::ports::{TenantBatch, TenantPrecondition, TenantRepo, Tenan
 use throughline_core::scope::TenantSettings;
 use throughline_core::session::Share;
 use throughline_core::time::Timestamp;
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Result, Scope};
 
 use super::MemoryStore;
 use super::sessions::page;
@@ -30,36 +30,34 @@ impl Tenants {
         self.keys.iter().map(|(_, key)| key).find(|key| key.id == id)
     }
 
-    fn holds(&self, tenant: &TenantId, precondition: TenantPrecondition) -> bool {
+    fn version(&self, tenant: &TenantId, precondition: TenantPrecondition) -> Option<u64> {
         match precondition {
-            TenantPrecondition::NoKey(id) => self.key(id).is_none(),
-            TenantPrecondition::KeyVersion(id, version) => {
-                let own = self.key(id).filter(|key| key.tenant == *tenant);
-                own.is_some_and(|key| key.version == version)
+            TenantPrecondition::NoKey(id) => self.key(id).map(|key| key.version),
+            TenantPrecondition::KeyVersion(id, _) => {
+                self.key(id).filter(|key| key.tenant == *tenant).map(|key| key.version)
             }
-            TenantPrecondition::SettingsVersion(version) => {
-                self.settings.get(tenant).map_or(0, |settings| settings.version) == version
+            TenantPrecondition::SettingsVersion(_) => {
+                self.settings.get(tenant).map(|settings| settings.version)
             }
         }
     }
 
     fn apply(&mut self, batch: &TenantBatch) -> Result<()> {
+        batch.check()?;
         for precondition in &batch.preconditions {
-            if !self.holds(&batch.tenant, *precondition) {
-                return Err(Error::lost_race("another writer came first"));
-            }
+            precondition.check(self.version(&batch.tenant, *precondition))?;
         }
-        batch.writes.iter().try_for_each(|write| self.write(&batch.tenant, write))
+        batch.writes.iter().try_for_each(|write| self.write(batch, write))
     }
 
-    fn write(&mut self, tenant: &TenantId, write: &TenantWrite) -> Result<()> {
+    fn write(&mut self, batch: &TenantBatch, write: &TenantWrite) -> Result<()> {
+        let tenant = &batch.tenant;
         match write {
-            TenantWrite::PutKey(key) => self.put_key(tenant, key)?,
+            TenantWrite::PutKey(key) => self.put_key(batch, key)?,
             TenantWrite::PutSettings(settings) => {
                 self.settings.insert(tenant.clone(), TenantSettings::clone(settings));
             }
             TenantWrite::PutShare(share) => {
-                own(tenant, &share.owner.tenant)?;
                 let same = |held: &&mut (u64, Share)| {
                     held.1.owner == share.owner && held.1.session == share.session
                 };
@@ -80,17 +78,14 @@ impl Tenants {
         Ok(())
     }
 
-    fn put_key(&mut self, tenant: &TenantId, key: &ApiKey) -> Result<()> {
-        own(tenant, &key.tenant)?;
+    fn put_key(&mut self, batch: &TenantBatch, key: &ApiKey) -> Result<()> {
         let Some((_, held)) = self.keys.iter_mut().find(|(_, held)| held.id == key.id) else {
             self.last += 1;
             self.keys.push((self.last, key.clone()));
             return Ok(());
         };
-        if held.tenant != *tenant {
-            return Err(Error::conflict(
-                "a key of another tenant has this id: create the key again",
-            ));
+        if held.tenant != batch.tenant {
+            return Err(batch.taken(key.id));
         }
         let last_used_at = held.last_used_at.max(key.last_used_at);
         *held = ApiKey { last_used_at, ..key.clone() };
@@ -107,13 +102,6 @@ impl Tenants {
         }
         self.shares.retain(|(_, share)| !of_tenant(share) || !share.members.is_empty());
     }
-}
-
-fn own(tenant: &TenantId, of: &TenantId) -> Result<()> {
-    if tenant == of {
-        return Ok(());
-    }
-    Err(Error::invalid("a batch cannot change data of another tenant"))
 }
 
 #[async_trait]
