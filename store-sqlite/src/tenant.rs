@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permissions};
-use throughline_core::context::Tier;
+use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permissions, Rate};
 use throughline_core::ids::{KeyId, SessionId, ShareId, TenantId, UserId, WorkspaceId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{Rate, TenantBatch, TenantPrecondition, TenantRepo, TenantWrite};
-use throughline_core::scope::{Scope, TenantSettings};
+use throughline_core::ports::{TenantBatch, TenantPrecondition, TenantRepo, TenantWrite};
+use throughline_core::scope::Scope;
 use throughline_core::session::Share;
+use throughline_core::settings::TenantSettings;
 use throughline_core::time::Timestamp;
+use throughline_core::turn::Tier;
 use throughline_core::{Error, Result};
 
 use crate::records::{At, Bits, Id, bounded, mapped, parsed, stored_wrongly};

@@ -2,9 +2,11 @@
 
 use std::io::Read;
 
-use throughline_core::context::{AssembleRequest, AssembledContext, Intent, Tier};
+use throughline_core::context::AssembledContext;
 use throughline_core::ids::SessionId;
 use throughline_core::ports::{Precondition, Write, WriteBatch};
+use throughline_core::services::contexts::AssembleRequest;
+use throughline_core::turn::{Intent, Tier};
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
 
@@ -59,7 +61,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let erasures = engine.store.erasures(&scope).await?;
     let context = engine.contexts.assemble(&scope, &request).await?;
     let now = engine.clock.now();
-    let spent = UsageCounters::of_context(&context);
+    let spent = context.usage();
     let mut batch = WriteBatch::new(scope, now).with(Write::AddUsage(UsageDay::of(now), spent));
     batch.preconditions.extend(erasures.map(Precondition::IfErasures));
     // The context is ready; that it cannot be counted (a writer holds the store, the user was erased) does

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use throughline_core::context::Weights;
+use throughline_core::turn::Weights;
 use throughline_core::{Error, Result};
 
 use super::eval_sets::{FactsArgs, InstructionsArgs};

@@ -10,7 +10,8 @@ use serde::Serialize;
 use serde_json::json;
 use throughline_core::ids::{MemoryId, VaultId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
-use throughline_core::persona::{ConversationFilter, PersonaFilter, Slice};
+use throughline_core::persona::Slice;
+use throughline_core::services::personas::{ConversationFilter, PersonaFilter};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
 use super::Server;

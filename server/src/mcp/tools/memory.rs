@@ -4,12 +4,14 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throughline_core::context::{
-    AssembleRequest, AssembledContext, ContextMessage, Intent, Outcome as Became, Section, Tier,
-};
-use throughline_core::fact::{FactKind, Remember};
+use throughline_core::chat::ContextMessage;
+use throughline_core::context::{AssembledContext, Outcome as Became, Section};
+use throughline_core::fact::FactKind;
 use throughline_core::ids::{FactId, MemoryId, MessageId, SessionId, VaultId};
 use throughline_core::ports::Erased;
+use throughline_core::services::contexts::AssembleRequest;
+use throughline_core::services::facts::Remember;
+use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
 
 use crate::identity::thread::Thread;

@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throughline_core::context::Tier;
 use throughline_core::ids::ExternalId;
 use throughline_core::page::PageRequest;
-use throughline_core::session::{AppendOptions, Message, NewMessage, Role, Session};
+use throughline_core::services::sessions::AppendOptions;
+use throughline_core::session::{Message, NewMessage, Role, Session};
+use throughline_core::turn::Tier;
 use throughline_core::{Error, Result};
 
 use super::memory::Size;
