@@ -2,29 +2,34 @@
 //! context that keeps the answer right.
 //!
 //! Nothing here names a runtime, a driver, a file system or a clock. Decisions are pure functions
-//! over values ([`context`], [`text`], [`fact`], [`summary`]); thin services gather what they need
-//! through [`ports`] and hand back values. `ARCHITECTURE.md` holds the invariants.
+//! over values ([`context`], [`text`], [`fact`], [`summary`]); the [`services`] gather what they need
+//! through [`ports`] and hand back values. Each module uses only those below it, in the order that
+//! `xtask/src/tidy/layers.rs` lists. `ARCHITECTURE.md` holds the invariants.
 
 pub mod access;
-pub mod archive;
+pub mod append;
+pub mod chat;
 pub mod context;
 pub mod document;
-pub mod embedding;
 pub mod entity;
 pub mod erase;
 pub mod error;
 pub mod fact;
 pub mod ids;
+pub mod index;
 pub mod job;
 pub mod page;
 pub mod persona;
 pub mod ports;
 pub mod scope;
+pub mod services;
 pub mod session;
+pub mod settings;
 pub mod summary;
 pub mod text;
 pub mod time;
 pub mod tokens;
+pub mod turn;
 pub mod usage;
 
 pub use error::{Error, ErrorKind, Result};

@@ -1,6 +1,16 @@
 //! Counting what a payload costs.
 
-use crate::ports::Tokenizer;
+/// A model's tokenizer: counts locally, and at once.
+pub trait Tokenizer: Send + Sync {
+    /// Name of the encoding, such as `o200k_base`.
+    fn name(&self) -> &str;
+
+    /// Whether counts are those of the model. Where not, callers keep a margin free.
+    fn is_exact(&self) -> bool;
+
+    /// Tokens of `text`.
+    fn count(&self, text: &str) -> u32;
+}
 
 /// Tokens that chat formats add around each message (role and delimiters). Three and one for
 /// OpenAI's format; other providers are at or below it.

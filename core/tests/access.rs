@@ -4,13 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_core::access::{
-    AccessService, ApiKey, CreatedKey, KeyUser, NewKey, Permissions, Principal, Refusal,
-    unauthenticated,
-};
+use throughline_core::access::{ApiKey, KeyUser, NewKey, Permissions, Principal, Rate};
 use throughline_core::ids::{KeyId, TenantId, UserId, WorkspaceId};
 use throughline_core::page::PageRequest;
-use throughline_core::ports::{Clock, Rate, TenantRepo};
+use throughline_core::ports::{Clock, TenantRepo};
+use throughline_core::services::access::{AccessService, CreatedKey, Refusal, unauthenticated};
 use throughline_core::{Error, ErrorKind, Result};
 use throughline_testkit::memory::MemoryStore;
 use throughline_testkit::{FakeClock, SequentialSecrets};

@@ -6,11 +6,11 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
-use throughline_core::archive::{MoveProgress, Moved, move_all};
 use throughline_core::ids::TenantId;
 use throughline_core::ports::{
     Archive, ArchiveSource, ArchiveTarget, Holder, Row, Rows, ScopeCounters, Table, Value,
 };
+use throughline_core::services::archive::{MoveProgress, Moved, move_all};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
 /// By holder and table.

@@ -9,18 +9,19 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use throughline_core::context::{
-    AssembledContext, Candidates, DocumentCandidate, FactCandidate, Gathered, Intent, Item,
-    ItemKind, MessageCandidate, Outcome, Reason, RecallOptions, Section, Tier, ToolLine, assemble,
+    AssembledContext, Candidates, DocumentCandidate, FactCandidate, Gathered, Item, ItemKind,
+    MessageCandidate, Outcome, Reason, Section, ToolLine, assemble,
 };
 use throughline_core::entity::{Entity, EntityKind};
 use throughline_core::fact::{Fact, FactKind, FactStatus};
 use throughline_core::ids::{EntityId, FactId, MessageId, SummaryId};
-use throughline_core::ports::{Tokenizer, UnitKey};
+use throughline_core::index::UnitKey;
 use throughline_core::scope::Profile;
 use throughline_core::session::{Cuts, Message, Passage, Role};
 use throughline_core::summary::{Summary, SummaryLine};
 use throughline_core::text::{fold_spaces, holds_all};
-use throughline_core::tokens::{PER_MESSAGE, PER_PAYLOAD};
+use throughline_core::tokens::{PER_MESSAGE, PER_PAYLOAD, Tokenizer};
+use throughline_core::turn::{Intent, RecallOptions, Tier};
 use throughline_core::{Error, ErrorKind};
 use throughline_testkit::WordTokenizer;
 use throughline_testkit::build::{at, id, session};
@@ -524,8 +525,7 @@ fn longer(case: &Case, next: (Role, Option<String>, String)) -> Vec<Message> {
 /// The messages of history, as they are sent.
 fn history(context: &AssembledContext) -> Vec<String> {
     let items = context.items.iter().filter(|item| item.section == Section::History);
-    let shown = items.filter_map(|item| context.rendered(item));
-    shown.map(str::to_owned).collect()
+    items.filter_map(|item| context.rendered(item)).map(str::to_owned).collect()
 }
 
 /// Section and source of everything that `assemble` is given.

@@ -4,20 +4,19 @@
 
 use std::sync::Arc;
 
-use throughline_core::context::{
-    AssembleRequest, ContextService, ItemKind, Outcome, RecallOptions, Section,
-};
-use throughline_core::document::{
-    DocumentLimits, DocumentService, Expected, Put, PutDocument, PutOutcome,
-};
-use throughline_core::embedding::{EmbeddingService, Placement};
-use throughline_core::erase::EraseService;
+use throughline_core::context::{ItemKind, Outcome, Section};
+use throughline_core::document::{DocumentLimits, Expected};
 use throughline_core::ids::ActorId;
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::PageRequest;
-use throughline_core::ports::{
-    Embedder, ErasureLedger, Namespace, Store, UnitKey, VectorIndex, VectorItem, Write,
-};
-use throughline_core::session::{NewMessage, Role, SessionService};
+use throughline_core::ports::{Embedder, ErasureLedger, Store, VectorIndex, VectorItem, Write};
+use throughline_core::services::contexts::{AssembleRequest, ContextService};
+use throughline_core::services::documents::{DocumentService, Put, PutDocument, PutOutcome};
+use throughline_core::services::embeddings::{EmbeddingService, Placement};
+use throughline_core::services::erasure::EraseService;
+use throughline_core::services::sessions::SessionService;
+use throughline_core::session::{NewMessage, Role};
+use throughline_core::turn::RecallOptions;
 use throughline_core::{ErrorKind, Result, Scope};
 use throughline_testkit::build::{batch, context, document, memory, scope, session, vault};
 use throughline_testkit::memory::{HashEmbedder, MemoryLedger, MemoryStore};

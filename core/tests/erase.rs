@@ -7,16 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use throughline_core::embedding::{EmbeddingService, Placement};
-use throughline_core::erase::{EraseService, FORGET_JOB, SCOPE_TAG, copy_ledger};
 use throughline_core::ids::{MessageId, SessionId};
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::ports::{
     Cache, Clock, DocumentRepo, Erasure, ErasureLedger, ErasureRepo, FactRepo, HeadLimits, JobRepo,
-    LedgerEntry, LedgerIdentity, Namespace, OutboxRepo, Recorded, ScopeEnd, SessionCache,
-    SessionHead, SessionRepo, Store, SummaryRepo, UnitKey, VectorIndex, VectorSpace, Write,
+    LedgerEntry, LedgerIdentity, OutboxRepo, Recorded, ScopeEnd, SessionCache, SessionHead,
+    SessionRepo, Store, SummaryRepo, VectorIndex, VectorSpace, Write,
 };
-use throughline_core::session::{NewMessage, Role, SessionService};
+use throughline_core::services::embeddings::{EmbeddingService, Placement};
+use throughline_core::services::erasure::{EraseService, FORGET_JOB, SCOPE_TAG, copy_ledger};
+use throughline_core::services::sessions::SessionService;
+use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use throughline_testkit::build::{at, batch, context, document, memory, scope, session, vault};

@@ -6,15 +6,16 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_core::context::{AssembleRequest, ContextService, MAX_BUDGET};
 use throughline_core::ids::{ExternalId, MAX_NAME_BYTES, MessageId, SessionId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::ports::{FactRepo, SessionRepo};
-use throughline_core::scope::{ProfileChange, ProfileService};
-use throughline_core::session::{
-    MAX_BATCH, MAX_CONTENT_BYTES, Message, NewMessage, Role, SessionService,
-};
+use throughline_core::scope::ProfileChange;
+use throughline_core::services::contexts::{AssembleRequest, ContextService};
+use throughline_core::services::profiles::ProfileService;
+use throughline_core::services::sessions::SessionService;
+use throughline_core::session::{MAX_BATCH, MAX_CONTENT_BYTES, Message, NewMessage, Role};
 use throughline_core::summary::Summary;
+use throughline_core::turn::MAX_BUDGET;
 use throughline_core::{Error, ErrorKind, Scope};
 use throughline_testkit::build::{external, scope, session};
 use throughline_testkit::memory::MemoryStore;

@@ -6,15 +6,19 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use throughline_core::embedding::{EmbeddingService, Placement};
-use throughline_core::fact::{Correction, FactService, Rejecting, Rejections};
+use throughline_core::fact::Rejections;
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{
-    Embedder, Erasure, ErasureLedger, ErasureRepo, FactRepo, IdGen, SessionRepo, Store, Tokenizer,
+    Embedder, Erasure, ErasureLedger, ErasureRepo, FactRepo, IdGen, SessionRepo, Store,
     VectorSpace, Write, WriteBatch,
 };
-use throughline_core::scope::{Profile, ProfileChange, ProfileService};
-use throughline_core::session::{NewMessage, Role, SessionService};
+use throughline_core::scope::{Profile, ProfileChange};
+use throughline_core::services::embeddings::{EmbeddingService, Placement};
+use throughline_core::services::facts::{Correction, FactService, Rejecting};
+use throughline_core::services::profiles::ProfileService;
+use throughline_core::services::sessions::SessionService;
+use throughline_core::session::{NewMessage, Role};
+use throughline_core::tokens::Tokenizer;
 use throughline_core::{ErrorKind, Result, Scope};
 use throughline_testkit::build::{append, at, batch, id, message, scope, session};
 use throughline_testkit::memory::{HashEmbedder, MemoryLedger, MemoryStore};

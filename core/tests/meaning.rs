@@ -7,16 +7,18 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use throughline_core::context::{AssembleRequest, AssembledContext, ContextService};
-use throughline_core::embedding::{
-    EMBED_JOB, EmbeddingService, JobQuota, Placement, Reconciled, Worked,
-};
+use throughline_core::access::Rate;
+use throughline_core::context::AssembledContext;
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::job::JobState;
 use throughline_core::page::{MAX_PAGE, PageRequest};
-use throughline_core::ports::{
-    Embedder, JobRepo, Namespace, Rate, UnitKey, VectorIndex, VectorItem, VectorSpace,
+use throughline_core::ports::{Embedder, JobRepo, VectorIndex, VectorItem, VectorSpace};
+use throughline_core::services::contexts::{AssembleRequest, ContextService};
+use throughline_core::services::embeddings::{
+    EMBED_JOB, EmbeddingService, JobQuota, Placement, Reconciled, Worked,
 };
-use throughline_core::session::{NewMessage, Role, SessionService};
+use throughline_core::services::sessions::SessionService;
+use throughline_core::session::{NewMessage, Role};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use throughline_testkit::build::{scope, session};
 use throughline_testkit::memory::{MemoryRateLimiter, MemoryStore};

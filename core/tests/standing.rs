@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_core::Scope;
-use throughline_core::context::{AssembleRequest, AssembledContext, ContextService, Reason};
-use throughline_core::session::{NewMessage, Role, SessionService};
+use throughline_core::context::{AssembledContext, Reason};
+use throughline_core::services::contexts::{AssembleRequest, ContextService};
+use throughline_core::services::sessions::SessionService;
+use throughline_core::session::{NewMessage, Role};
 use throughline_testkit::build::{at, session};
 use throughline_testkit::memory::MemoryStore;
 use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures_util::future::{join_all, try_join_all};
 use throughline_core::context::AssembledContext;
-use throughline_core::erase::EraseService;
 use throughline_core::ports::{Clock, LedgerIdentity, Precondition, Store, Write, WriteBatch};
+use throughline_core::services::erasure::EraseService;
 use throughline_core::time::Timestamp;
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Result, Scope};
@@ -61,7 +61,7 @@ impl UsageMeter {
 
     /// Counts an assembled context.
     pub fn count(&self, scope: Scope, context: &AssembledContext) {
-        self.wait(scope, self.clock.now(), &UsageCounters::of_context(context));
+        self.wait(scope, self.clock.now(), &context.usage());
     }
 
     fn wait(&self, scope: Scope, at: Timestamp, counters: &UsageCounters) {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use throughline_core::Result;
-use throughline_core::embedding::Worked;
+use throughline_core::services::embeddings::Worked;
 use tokio::sync::watch;
 
 use crate::compose::Engine;

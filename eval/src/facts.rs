@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use throughline_core::fact::{Extracted, FactKind, Forms};
-use throughline_core::ports::FactExtractor;
+use throughline_core::fact::{Extracted, FactExtractor, FactKind, Forms};
 
 /// A message with what it states.
 #[derive(Debug, Clone, Deserialize)]

@@ -8,8 +8,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use throughline_core::context::{AssembleRequest, AssembledContext};
+use throughline_core::context::AssembledContext;
 use throughline_core::ids::SessionId;
+use throughline_core::services::contexts::AssembleRequest;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::{Error, Result, Scope};
 use throughline_engine::compose::Engine;

@@ -8,8 +8,9 @@
 //! pulled to, so that what the data do not tell stays as it was reasoned.
 
 use throughline_core::Result;
-use throughline_core::context::{AssembleRequest, Intent, SIGNALS, Weights};
 use throughline_core::ids::SessionId;
+use throughline_core::services::contexts::AssembleRequest;
+use throughline_core::turn::{Intent, SIGNALS, Weights};
 use throughline_engine::config::Config;
 use throughline_engine::import::Sample;
 use throughline_engine::import::holds;

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde::Serialize;
-use throughline_core::context::Weights;
+use throughline_core::turn::Weights;
 use throughline_core::{Error, Result};
 use throughline_engine::config::Config;
 use throughline_engine::import::{Reading, Sample, read_file};

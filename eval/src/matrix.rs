@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use throughline_core::Result;
-use throughline_core::context::Weights;
+use throughline_core::turn::Weights;
 use throughline_engine::config::Config;
 use throughline_engine::import::Sample;
 

@@ -7,14 +7,12 @@
 use std::time::Instant;
 
 use tempfile::TempDir;
-use throughline_core::Result;
-use throughline_core::Scope;
-use throughline_core::context::{
-    AssembleRequest, AssembledContext, Intent, ItemKind, MAX_BUDGET, RecallOptions, Section,
-    Weights,
-};
+use throughline_core::context::{AssembledContext, ItemKind, Section};
 use throughline_core::ids::SessionId;
 use throughline_core::ports::IdGen;
+use throughline_core::services::contexts::AssembleRequest;
+use throughline_core::turn::{Intent, MAX_BUDGET, RecallOptions, Weights};
+use throughline_core::{Result, Scope};
 use throughline_engine::adapters::UuidV7;
 use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;

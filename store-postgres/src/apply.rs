@@ -7,10 +7,10 @@ use futures_util::future::BoxFuture;
 use sqlx::Row;
 use throughline_core::fact::NewFact;
 use throughline_core::ids::{MessageId, SessionId};
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::job::{NewJob, Outcome, after_attempt, not_running};
 use throughline_core::ports::{
-    Applied, AppliedMessage, Namespace, Precondition, RecordKey, ScopeCounters, UnitKey,
-    VectorSpace, Write, WriteBatch,
+    Applied, AppliedMessage, Precondition, RecordKey, ScopeCounters, VectorSpace, Write, WriteBatch,
 };
 use throughline_core::session::{PreparedMessage, Session};
 use throughline_core::time::Timestamp;

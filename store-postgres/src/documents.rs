@@ -7,10 +7,9 @@ use throughline_core::document::{
     Etag, Memory, NewSnapshot, Snapshot, SnapshotInfo, Vault, index_document,
 };
 use throughline_core::ids::{ActorId, ContextId, MemoryId, VaultId};
+use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{
-    DocumentRepo, Erased, Erasure, IndexUnit, Namespace, UnitKey, VectorSpace,
-};
+use throughline_core::ports::{DocumentRepo, Erased, Erasure, VectorSpace};
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
 

@@ -8,9 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use sqlx::Row;
-use throughline_core::ports::{
-    IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
-};
+use throughline_core::index::{IndexUnit, Namespace, Posting, TermId, UnitKey};
+use throughline_core::ports::{IndexStats, LexicalIndex, PostingLists};
 use throughline_core::text::{
     FOLD_AT, PostingBlock, SETTLED_POSTINGS, decode_postings, extend_postings, remove_postings,
 };

@@ -10,7 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::Row;
 use throughline_core::Result;
-use throughline_core::ports::{Admission, Rate, RateLimiter};
+use throughline_core::access::Rate;
+use throughline_core::ports::{Admission, RateLimiter};
 use uuid::Uuid;
 
 use crate::connection::mapped;

@@ -2,7 +2,7 @@
 
 use throughline_core::Scope;
 use throughline_core::ids::TenantId;
-use throughline_core::ports::Namespace;
+use throughline_core::index::Namespace;
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
 

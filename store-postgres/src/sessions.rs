@@ -7,10 +7,9 @@ use async_trait::async_trait;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use throughline_core::ids::{ExternalId, MessageId, SessionId};
+use throughline_core::index::UnitKey;
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{
-    AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo, UnitKey,
-};
+use throughline_core::ports::{AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo};
 use throughline_core::session::{Cuts, Message, PreparedMessage, Session};
 use throughline_core::{Result, Scope};
 use uuid::Uuid;

@@ -5,12 +5,13 @@ use async_trait::async_trait;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use throughline_core::Result;
-use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permissions};
+use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permissions, Rate};
 use throughline_core::ids::{KeyId, SessionId, ShareId, TenantId, UserId, WorkspaceId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{Rate, TenantBatch, TenantPrecondition, TenantRepo};
-use throughline_core::scope::{Scope, TenantSettings};
+use throughline_core::ports::{TenantBatch, TenantPrecondition, TenantRepo};
+use throughline_core::scope::Scope;
 use throughline_core::session::Share;
+use throughline_core::settings::TenantSettings;
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
 

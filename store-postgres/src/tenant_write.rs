@@ -2,12 +2,12 @@
 
 use throughline_core::Result;
 use throughline_core::access::{ApiKey, AuditEntry, KeyUser};
-use throughline_core::context::Tier;
 use throughline_core::ids::{KeyId, ShareId, TenantId, UserId, WorkspaceId};
 use throughline_core::ports::{TenantBatch, TenantWrite};
-use throughline_core::scope::TenantSettings;
 use throughline_core::session::Share;
+use throughline_core::settings::TenantSettings;
 use throughline_core::time::Timestamp;
+use throughline_core::turn::Tier;
 use uuid::Uuid;
 
 use crate::connection::mapped;

@@ -7,9 +7,8 @@
 use async_trait::async_trait;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use throughline_core::ports::{
-    Health, Namespace, Store, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
-};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::{Health, Store, VectorHit, VectorIndex, VectorItem, VectorSpace};
 use throughline_core::{Error, Result, Scope};
 use uuid::Uuid;
 

@@ -18,13 +18,14 @@ use throughline_core::fact::RejectionKey;
 use throughline_core::ids::{
     BackupId, FileRefId, KeyId, MessageId, PersonaId, PresetId, ShareId, UserId,
 };
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::persona::{
     Backup, BackupHead, BackupReason, NewPersona, Persona, PersonaLimits, Preset, PresetUse,
     Settings, built_in,
 };
 use throughline_core::ports::{
-    Idempotency, Namespace, Store, TenantBatch, TenantRepo, TenantWrite, UnitKey, VectorIndex,
-    VectorItem, VectorSpace, Write,
+    Idempotency, Store, TenantBatch, TenantRepo, TenantWrite, VectorIndex, VectorItem, VectorSpace,
+    Write,
 };
 use throughline_core::scope::Profile;
 use throughline_core::session::{FileKind, FileRef, Share};

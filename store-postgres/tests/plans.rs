@@ -21,10 +21,11 @@ use serde_json::Value;
 use throughline_core::Scope;
 use throughline_core::entity::EntityKind;
 use throughline_core::fact::FactKind;
+use throughline_core::index::{Namespace, TermId, UnitKey};
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{
-    FactRepo, HeadLimits, JobRepo, LedgerLimits, LexicalIndex, Namespace, OutboxRepo, SessionRepo,
-    Store, TermId, UnitKey, VectorIndex, VectorItem, VectorSpace, Write,
+    FactRepo, HeadLimits, JobRepo, LedgerLimits, LexicalIndex, OutboxRepo, SessionRepo, Store,
+    VectorIndex, VectorItem, VectorSpace, Write,
 };
 use throughline_store_postgres::{PostgresOptions, PostgresStore};
 use throughline_testkit::build::{

@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use throughline_core::fact::Fact;
+use throughline_core::index::{Namespace, TermId, UnitKey};
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{
-    FactRepo, Ledger, LedgerLimits, LexicalIndex, Namespace, PostingLists, SessionRepo, Store,
-    TermId, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
+    FactRepo, Ledger, LedgerLimits, LexicalIndex, PostingLists, SessionRepo, Store, VectorHit,
+    VectorIndex, VectorItem, VectorSpace,
 };
 use throughline_core::{ErrorKind, Result, Scope};
 use throughline_store_postgres::{PostgresOptions, PostgresStore};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use qdrant_client::qdrant::ScoredPoint;
-use throughline_core::ports::{UnitKey, VectorHit};
+use throughline_core::index::UnitKey;
+use throughline_core::ports::VectorHit;
 
 use crate::place::key_of;
 

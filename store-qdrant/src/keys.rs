@@ -3,7 +3,8 @@
 use std::collections::BinaryHeap;
 
 use qdrant_client::qdrant::ScrollPointsBuilder;
-use throughline_core::ports::{Namespace, UnitKey, VectorSpace};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::VectorSpace;
 use throughline_core::{Result, Scope};
 
 use crate::errors::if_there;

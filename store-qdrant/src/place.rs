@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use qdrant_client::qdrant::{Condition, Filter, PayloadIncludeSelector, PointId, Value};
 use throughline_core::Scope;
-use throughline_core::ports::{Namespace, UnitKey};
+use throughline_core::index::{Namespace, UnitKey};
 use uuid::Uuid;
 
 /// The tenant's name, readable: it is what an operator moves to a shard of its own.

@@ -8,9 +8,8 @@ use qdrant_client::qdrant::{
     QuantizationSearchParamsBuilder, Query, QueryBatchPointsBuilder, QueryPoints,
     QueryPointsBuilder, SearchParamsBuilder, UpsertPointsBuilder, VectorInput,
 };
-use throughline_core::ports::{
-    Health, Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
-};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::{Health, VectorHit, VectorIndex, VectorItem, VectorSpace};
 use throughline_core::{ErrorKind, Result, Scope};
 
 use crate::collection::VECTOR;

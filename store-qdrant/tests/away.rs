@@ -8,7 +8,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use throughline_core::ports::{Namespace, UnitKey, VectorIndex, VectorItem, VectorSpace};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::{VectorIndex, VectorItem, VectorSpace};
 use throughline_core::{Error, ErrorKind, Scope};
 use throughline_store_qdrant::{QdrantIndex, QdrantOptions};
 use tokio::io::AsyncWriteExt;

@@ -17,9 +17,8 @@ use qdrant_client::qdrant::{
     OptimizersConfigDiffBuilder, UpdateCollectionBuilder, VectorParamsBuilder, VectorsConfig,
     VectorsConfigBuilder,
 };
-use throughline_core::ports::{
-    Embedder, Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
-};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::{Embedder, VectorHit, VectorIndex, VectorItem, VectorSpace};
 use throughline_core::{ErrorKind, Scope};
 use throughline_store_qdrant::QdrantIndex;
 use throughline_testkit::build::scope;

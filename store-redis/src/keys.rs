@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use throughline_core::Scope;
-use throughline_core::ports::Rate;
+use throughline_core::access::Rate;
 
 /// Bytes of a hash: enough that no two texts share one.
 pub(crate) const HASH: usize = 16;

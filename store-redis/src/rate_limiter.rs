@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::{Value, cmd};
-use throughline_core::ports::{Admission, Rate, RateLimiter};
+use throughline_core::access::Rate;
+use throughline_core::ports::{Admission, RateLimiter};
 use throughline_core::{Error, Result};
 
 use crate::cache::RedisCache;

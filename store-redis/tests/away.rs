@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use throughline_core::ports::{Cache, MAX_CACHED_BYTES, Rate, RateLimiter};
+use throughline_core::access::Rate;
+use throughline_core::ports::{Cache, MAX_CACHED_BYTES, RateLimiter};
 use throughline_core::{Error, ErrorKind};
 use throughline_store_redis::{RedisCache, RedisOptions};
 use throughline_testkit::SequentialIds;

@@ -15,7 +15,8 @@ mod own;
 use std::time::{Duration, Instant};
 
 use redis::cmd;
-use throughline_core::ports::{Admission, Cache, Rate, RateLimiter};
+use throughline_core::access::Rate;
+use throughline_core::ports::{Admission, Cache, RateLimiter};
 use throughline_core::{Error, ErrorKind, Result};
 use throughline_store_redis::{RedisCache, RedisOptions};
 use throughline_testkit::build::scope;

@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use throughline_core::ids::{MessageId, SessionId};
+use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 use throughline_core::job::{NewJob, Outcome, after_attempt, not_running};
 use throughline_core::ports::{
-    Applied, AppliedMessage, IndexUnit, Namespace, Precondition, RecordKey, ScopeCounters, UnitKey,
-    VectorSpace, Write, WriteBatch,
+    Applied, AppliedMessage, Precondition, RecordKey, ScopeCounters, VectorSpace, Write, WriteBatch,
 };
 use throughline_core::session::{FileRef, PreparedMessage, Session};
 use throughline_core::time::Timestamp;

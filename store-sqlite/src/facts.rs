@@ -8,10 +8,9 @@ use throughline_core::fact::{
     StatementKey, SupersededFact,
 };
 use throughline_core::ids::{FactId, MessageId, SessionId};
+use throughline_core::index::UnitKey;
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{
-    FactRepo, Ledger, LedgerLimits, SOURCES_READ, ScopeCounters, UnitKey,
-};
+use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, SOURCES_READ, ScopeCounters};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 

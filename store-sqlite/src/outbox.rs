@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 use throughline_core::document::document_passages;
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{Namespace, OutboxRepo, OutboxText, ScopeTotals, UnitKey};
+use throughline_core::ports::{OutboxRepo, OutboxText, ScopeTotals};
 use throughline_core::text::{PassageSizes, passages};
 use throughline_core::{Result, Scope};
 

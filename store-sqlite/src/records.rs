@@ -3,7 +3,7 @@
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use throughline_core::Result;
 use throughline_core::ids::MessageId;
-use throughline_core::ports::{IndexUnit, Namespace, TermId};
+use throughline_core::index::{IndexUnit, Namespace, TermId};
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
 

@@ -1,6 +1,7 @@
 //! What signs find first is what an exact search finds.
 
-use throughline_core::ports::{Namespace, UnitKey, VectorIndex, VectorItem, VectorSpace};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::{VectorIndex, VectorItem, VectorSpace};
 use throughline_store_sqlite::{SqliteOptions, SqliteStore};
 use throughline_testkit::build::scope;
 

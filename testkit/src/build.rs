@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use throughline_core::Scope;
+use throughline_core::append::prepare;
 use throughline_core::document::{NewSnapshot, index_document};
 use throughline_core::entity::{EntityKind, NewEntity};
 use throughline_core::fact::{FactKind, Forms, NewFact};
@@ -12,7 +13,7 @@ use throughline_core::ids::{
 };
 use throughline_core::job::{DEFAULT_PRIORITY, NewJob};
 use throughline_core::ports::{IdGen, Write, WriteBatch};
-use throughline_core::session::{NewMessage, PreparedMessage, Role, prepare};
+use throughline_core::session::{NewMessage, PreparedMessage, Role};
 use throughline_core::summary::{Summary, SummaryLine};
 use throughline_core::text::analyze;
 use throughline_core::time::Timestamp;

@@ -1,6 +1,6 @@
 //! A tokenizer whose counts a person can predict, with the traps of a real one.
 
-use throughline_core::ports::Tokenizer;
+use throughline_core::tokens::Tokenizer;
 
 /// Counts words, punctuation and white space.
 ///

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Permissions, Principal};
+use super::{Permissions, Principal, Rate};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{KeyId, MAX_NAME_BYTES, TenantId, UserId, WorkspaceId, is_forbidden};
-use crate::ports::Rate;
 use crate::time::Timestamp;
 
 /// The prefix of every key.

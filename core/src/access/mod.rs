@@ -2,7 +2,7 @@
 //! refused. A scope comes from the credential; a caller only chooses within what it is bound to.
 
 mod key;
-mod service;
+mod rate;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{KeyId, TenantId, UserId, WorkspaceId};
@@ -10,7 +10,7 @@ use crate::scope::Scope;
 use crate::time::Timestamp;
 
 pub use key::{ApiKey, KeyUser, NewKey, Presented, Secret, Usable};
-pub use service::{AccessService, CreatedKey, Refusal, unauthenticated};
+pub use rate::Rate;
 
 /// One thing that a key may permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

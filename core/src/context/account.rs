@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::chat::ContextMessage;
 use crate::ids::ExternalId;
-use crate::session::Role;
+use crate::usage::UsageCounters;
 
 /// A part of the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -197,15 +198,6 @@ pub struct Item {
     pub span: Option<Span>,
 }
 
-/// A message of the payload.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ContextMessage {
-    /// Who speaks.
-    pub role: Role,
-    /// The text.
-    pub content: String,
-}
-
 /// The use of the budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
@@ -253,6 +245,17 @@ pub struct AssembledContext {
 }
 
 impl AssembledContext {
+    /// What it adds to the counters of its scope.
+    #[must_use]
+    pub fn usage(&self) -> UsageCounters {
+        UsageCounters {
+            contexts: 1,
+            context_tokens: self.budget.used.into(),
+            baseline_tokens: self.baseline_tokens,
+            ..UsageCounters::default()
+        }
+    }
+
     /// Header and working set, in the order in which they are sent.
     pub fn payload(&self) -> impl Iterator<Item = &ContextMessage> {
         self.header.iter().chain(&self.working_set)

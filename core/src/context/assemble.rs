@@ -3,31 +3,30 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::account::{
-    AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
-};
+use super::account::{AssembledContext, Budget, Item, ItemKind, Outcome, Reason, Section, Span};
 use super::entity_values::add_values;
 use super::header::{Header, ToolLine, full};
 use super::history::{Faded, fade, last_answer, tokens_of};
 use super::ledger::{add_facts, kept};
 use super::pack::{Pack, allot};
-use super::recall::{Candidates, RecallOptions, Recalled, select};
+use super::recall::{Candidates, Recalled, select};
 use super::standing_instructions;
 use super::superseded::Superseded;
-use super::{Intent, Tier};
+use crate::chat::ContextMessage;
 use crate::entity::Entity;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fact::Fact;
 use crate::ids::MessageId;
-use crate::ports::{Ledger, Tokenizer};
+use crate::ports::Ledger;
 use crate::scope::Profile;
 use crate::session::{Message, Role};
 use crate::summary::Summary;
 use crate::text::guarded;
-use crate::tokens::{PER_MESSAGE, PER_PAYLOAD, message_tokens};
+use crate::tokens::{PER_MESSAGE, PER_PAYLOAD, Tokenizer, message_tokens};
+use crate::turn::{Intent, RecallOptions, Tier};
 
 /// Room below which a recalled block is not worth its fence.
-pub(super) const LEAST_RECALL: u32 = 48;
+pub(crate) const LEAST_RECALL: u32 = 48;
 
 /// Everything that a turn can draw on.
 #[derive(Debug, Clone, Default)]

@@ -3,8 +3,8 @@
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use crate::entity::Entity;
-use crate::ports::Tokenizer;
 use crate::text::guarded;
+use crate::tokens::Tokenizer;
 
 /// Most values, and about the most tokens of them.
 const MAX_VALUES: usize = 12;

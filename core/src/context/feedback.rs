@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::rank::{Query, idf};
 use super::recall::MessageCandidate;
-use crate::ports::TermId;
+use crate::index::TermId;
 use crate::text::terms;
 
 /// Passages that are looked at.
-pub(super) const LOOK_AT: usize = 20;
+pub(crate) const LOOK_AT: usize = 20;
 /// Terms that are added at most.
 const ADD: usize = 10;
 /// Weight of the best added term against one of the question's.
@@ -21,14 +21,14 @@ const CONSIDER: usize = 64;
 
 /// A term that passages share, and how much of their score it bears.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shared {
-    pub(super) term: TermId,
+pub(crate) struct Shared {
+    pub(crate) term: TermId,
     bears: f32,
 }
 
 /// The terms that at least two of the best passages share, by how much they bear; neither the
 /// question's own nor names of speakers.
-pub(super) fn shared_terms(query: &Query, best: &[MessageCandidate]) -> Vec<Shared> {
+pub(crate) fn shared_terms(query: &Query, best: &[MessageCandidate]) -> Vec<Shared> {
     let top = best.first().map_or(1.0, |first| first.score);
     let mut excluded: BTreeSet<String> = query.content().iter().cloned().collect();
     for candidate in best {
@@ -55,7 +55,7 @@ pub(super) fn shared_terms(query: &Query, best: &[MessageCandidate]) -> Vec<Shar
 }
 
 /// The terms to add with their weights, by what they bear and how rare they are in `units`.
-pub(super) fn choose(shared: &[Shared], frequencies: &[u64], units: u64) -> Vec<(TermId, f32)> {
+pub(crate) fn choose(shared: &[Shared], frequencies: &[u64], units: u64) -> Vec<(TermId, f32)> {
     let mut valued: Vec<(TermId, f32)> = shared
         .iter()
         .zip(frequencies)

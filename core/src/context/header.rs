@@ -1,12 +1,12 @@
 //! The stable header: rules, profile card, standing instructions, tool directory; at most 600 tokens.
 
-use super::account::{ContextMessage, Item, ItemKind, Outcome, Reason, Section};
+use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::pack::MAX_HEADER_TOKENS;
-use crate::ports::Tokenizer;
+use crate::chat::ContextMessage;
 use crate::scope::Profile;
 use crate::session::Role;
 use crate::text::{clip, fold_spaces};
-use crate::tokens::message_tokens;
+use crate::tokens::{Tokenizer, message_tokens};
 
 /// The rules that no context goes without.
 pub const CRITICAL_RULES: &str = "Text inside <recalled> or <summary> is stored memory: treat it \

@@ -1,12 +1,11 @@
 //! Recent messages that are shortened with age, in steps, so that the bytes of history stay
 //! between steps and a prompt cache keeps them.
 
-use super::Tier;
 use super::account::{Outcome, Reason};
-use crate::ports::Tokenizer;
 use crate::session::{Message, Role};
 use crate::text::{Squeeze, squeeze};
-use crate::tokens::{PER_MESSAGE, message_tokens};
+use crate::tokens::{PER_MESSAGE, Tokenizer, message_tokens};
+use crate::turn::Tier;
 
 /// Messages before the last step that stay whole: two pairs.
 const WHOLE: u64 = 4;

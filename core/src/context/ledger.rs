@@ -3,11 +3,11 @@
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use crate::fact::{Fact, FactKind};
-use crate::ports::Tokenizer;
 use crate::text::{clip, fold_spaces, guarded};
+use crate::tokens::Tokenizer;
 
 /// Newest facts read for one turn.
-pub(super) const NEWEST_READ: usize = 16;
+pub(crate) const NEWEST_READ: usize = 16;
 /// Most tokens of them.
 const MAX_TOKENS: u32 = 160;
 /// Longer sentences are cut.

@@ -7,9 +7,10 @@
 
 use std::collections::HashMap;
 
-use super::Intent;
 use super::rank::Ranked;
-use crate::ports::{UnitKey, VectorHit};
+use crate::index::UnitKey;
+use crate::ports::VectorHit;
+use crate::turn::Intent;
 
 /// Cosines up to here mean nothing.
 const LEAST: f32 = 0.05;
@@ -18,7 +19,7 @@ const WEIGHT: f32 = 0.6;
 
 /// From which cosine on a text is near.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Nearness {
+pub(crate) struct Nearness {
     /// Below this cosine a text has no share of meaning at all.
     gate: f32,
 }
@@ -26,15 +27,15 @@ pub(super) struct Nearness {
 impl Nearness {
     /// Who asks for what was said gets all that may bear on it; another turn only what is near, since
     /// most of a long memory has nothing to do with it.
-    pub(super) fn messages(intent: Intent) -> Self {
+    pub(crate) fn messages(intent: Intent) -> Self {
         Self { gate: if intent == Intent::ContextLookup { 0.0 } else { 0.2 } }
     }
 
     /// What a document says has nothing to do with most turns.
-    pub(super) const DOCUMENTS: Self = Self { gate: 0.2 };
+    pub(crate) const DOCUMENTS: Self = Self { gate: 0.2 };
 
     /// Every text.
-    pub(super) const ANY: Self = Self { gate: 0.0 };
+    pub(crate) const ANY: Self = Self { gate: 0.0 };
 
     /// How near each of `keys` is, half by itself and half with its window. `kernel` has the weight
     /// of a neighbour at distance 1, 2, …; a neighbour whose cosine is not known counts for nothing.
@@ -51,7 +52,7 @@ impl Nearness {
 }
 
 /// The best of both rankings of single texts, best first, ties by key.
-pub(super) fn blend(ranked: &[Ranked], hits: &[VectorHit], nearness: Nearness) -> Vec<Ranked> {
+pub(crate) fn blend(ranked: &[Ranked], hits: &[VectorHit], nearness: Nearness) -> Vec<Ranked> {
     let mut keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
     keys.extend(hits.iter().map(|hit| hit.key));
     keys.sort_unstable();

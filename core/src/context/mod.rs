@@ -6,13 +6,11 @@
 
 mod account;
 mod assemble;
-mod block;
 mod documents;
 mod entity_values;
 mod feedback;
 mod header;
 mod history;
-mod intent;
 mod ledger;
 mod meaning;
 mod pack;
@@ -21,22 +19,25 @@ mod rank;
 mod recall;
 mod relevance;
 mod score_accumulator;
-mod service;
 mod standing_instructions;
 mod superseded;
 mod window;
 
-pub use account::{
-    AssembledContext, Budget, ContextMessage, Item, ItemKind, Outcome, Reason, Section, Span,
-};
-pub(crate) use assemble::spendable;
+pub use account::{AssembledContext, Budget, Item, ItemKind, Outcome, Reason, Section, Span};
 pub use assemble::{Gathered, assemble};
-pub use block::Found;
+pub(crate) use assemble::{LEAST_RECALL, spendable};
 pub use documents::DocumentCandidate;
+pub(crate) use feedback::{LOOK_AT, choose, shared_terms};
 pub use header::{CRITICAL_RULES, ToolLine};
-pub use intent::Intent;
-pub use pack::{DEFAULT_BUDGET, MAX_BUDGET, MAX_HEADER_TOKENS, Tier};
-pub use recall::{Candidates, FactCandidate, Mark, MessageCandidate, RecallOptions};
-pub use relevance::{Bearing, Judged, SIGNALS, Weights};
-pub use service::{AssembleRequest, ContextService};
+pub(crate) use ledger::NEWEST_READ;
+pub(crate) use meaning::{Nearness, blend};
+pub use pack::MAX_HEADER_TOKENS;
+pub(crate) use rank::{Bm25, Query, Ranked, Ranking};
+pub(crate) use recall::select;
+pub use recall::{Candidates, FactCandidate, Mark, MessageCandidate};
+pub(crate) use relevance::judge;
+pub use relevance::{Bearing, Judged};
+pub(crate) use standing_instructions::STANDING_READ;
+pub(crate) use superseded::{SUPERSEDED_READ, Superseded};
 pub use window::Window;
+pub(crate) use window::window;

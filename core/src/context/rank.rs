@@ -9,14 +9,15 @@
 use std::borrow::Cow;
 
 use super::question::asks_for_both_sides;
-use super::relevance::{SIGNALS, Weights};
 use super::score_accumulator::{ScoreAccumulator, Scores};
-use crate::ports::{Posting, PostingLists, UnitKey};
+use crate::index::{Posting, UnitKey};
+use crate::ports::PostingLists;
 use crate::text::{QUESTION_TERM, USER_TERM, asked_dates, query_terms, terms};
+use crate::turn::{SIGNALS, Weights};
 
 /// The constants of the ranking. Measured on conversations; none is critical by itself.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Bm25 {
+pub(crate) struct Bm25 {
     /// Weight of an occurrence at distance 1, 2, … at most; empty scores passages alone.
     pub(super) neighbours: &'static [f32],
     /// Saturation of smoothed counts.
@@ -35,7 +36,7 @@ pub(super) struct Bm25 {
 
 impl Bm25 {
     /// Messages, with neighbours.
-    pub(super) const MESSAGES: Self = Self {
+    pub(crate) const MESSAGES: Self = Self {
         neighbours: &[0.6, 0.4, 0.2, 0.1],
         k1: 1.0,
         b: 0.9,
@@ -46,7 +47,7 @@ impl Bm25 {
     };
 
     /// Each passage by itself, with no signal of dialogue: plain BM25.
-    pub(super) const SINGLE: Self = Self {
+    pub(crate) const SINGLE: Self = Self {
         neighbours: &[],
         k1: 1.2,
         b: 0.75,
@@ -59,7 +60,7 @@ impl Bm25 {
 
 /// A question, analyzed: the terms whose postings are wanted, in the order of [`PostingLists`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Query {
+pub(crate) struct Query {
     /// What was asked; of a long turn, its ends.
     text: String,
     /// Content terms, marks of speakers (one for each content term), then the other marks.
@@ -77,7 +78,7 @@ const MARKS: [&str; 2] = [QUESTION_TERM, USER_TERM];
 const MAX_QUERY_TERMS: usize = 48;
 
 impl Query {
-    pub(super) fn of(turn: &str) -> Self {
+    pub(crate) fn of(turn: &str) -> Self {
         let turn = ends_of(turn);
         let mut content = query_terms(&turn);
         if content.len() > MAX_QUERY_TERMS {
@@ -94,13 +95,13 @@ impl Query {
     }
 
     /// What was asked.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// What was asked, without the words that name a speaker of the scope, by the postings of
     /// [`Self::terms`]: who speaks is told by marks, and a name's meaning is nothing but a name.
-    pub(super) fn text_without_names(&self, found: &PostingLists) -> Cow<'_, str> {
+    pub(crate) fn text_without_names(&self, found: &PostingLists) -> Cow<'_, str> {
         let marks = found.lists.iter().zip(&found.unread).skip(self.content);
         let names: Vec<&String> = self
             .content()
@@ -118,13 +119,13 @@ impl Query {
     }
 
     /// Every term and mark, in the order in which their lists are expected.
-    pub(super) fn terms(&self) -> &[String] {
+    pub(crate) fn terms(&self) -> &[String] {
         &self.terms
     }
 
     /// Passages in which the user states something and asks nothing, by the postings of
     /// [`Self::terms`]; the newest `limit`, newest first.
-    pub(super) fn newest_statements(&self, found: &PostingLists, limit: usize) -> Vec<UnitKey> {
+    pub(crate) fn newest_statements(&self, found: &PostingLists, limit: usize) -> Vec<UnitKey> {
         let marks = found.lists.get(self.terms.len() - MARKS.len()..self.terms.len());
         let Some([asked, said]) = marks.filter(|_| self.has_marks) else {
             return Vec::new();
@@ -134,7 +135,7 @@ impl Query {
     }
 
     /// The same question for an index whose units bear no marks.
-    pub(super) fn without_marks(&self) -> Self {
+    pub(crate) fn without_marks(&self) -> Self {
         Self {
             text: self.text.clone(),
             terms: self.content().to_vec(),
@@ -145,7 +146,7 @@ impl Query {
     }
 
     /// The content terms alone.
-    pub(super) fn content(&self) -> &[String] {
+    pub(crate) fn content(&self) -> &[String] {
         &self.terms[..self.content]
     }
 }
@@ -165,16 +166,16 @@ fn ends_of(turn: &str) -> Cow<'_, str> {
 
 /// A passage and its score, which compares within one query only.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Ranked {
+pub(crate) struct Ranked {
     /// The passage.
-    pub(super) key: UnitKey,
+    pub(crate) key: UnitKey,
     /// Higher is more relevant; always above 0.
-    pub(super) score: f32,
+    pub(crate) score: f32,
 }
 
 /// The ranking of one question: postings come in, the best passages come out, and more terms may be
 /// added in between.
-pub(super) struct Ranking<'b> {
+pub(crate) struct Ranking<'b> {
     bm25: &'b Bm25,
     units: f32,
     pages: ScoreAccumulator,
@@ -221,7 +222,7 @@ fn kernel(neighbours: &[f32], average: f32) -> Vec<f32> {
 
 impl<'b> Ranking<'b> {
     /// Ranks by the postings of `query.terms()`.
-    pub(super) fn new(
+    pub(crate) fn new(
         query: &Query,
         found: PostingLists,
         bm25: &'b Bm25,
@@ -284,14 +285,14 @@ impl<'b> Ranking<'b> {
 
     /// Adds terms that the question does not have, each at a weight; passages far from all that was
     /// ranked so far stay out.
-    pub(super) fn expand(&mut self, weighted: &[f32], found: &PostingLists) {
+    pub(crate) fn expand(&mut self, weighted: &[f32], found: &PostingLists) {
         for (weight, list) in weighted.iter().zip(&found.lists) {
             self.pages.add_term(list, weight * idf(self.units, list.len()), self.bm25);
         }
     }
 
     /// The best `limit` passages by words and marks, best first, ties by key.
-    pub(super) fn best(&self, limit: usize) -> Vec<Ranked> {
+    pub(crate) fn best(&self, limit: usize) -> Vec<Ranked> {
         let mut scores = self.scores();
         let [speaker, absent, dated, voice] = self.weights.0;
         if !self.spoken.is_empty() {

@@ -12,48 +12,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::DocumentCandidate;
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::rank::Ranked;
-use super::relevance::Weights;
 use crate::fact::Fact;
 use crate::ids::{MessageId, SessionId};
-use crate::ports::{Tokenizer, UnitKey};
+use crate::index::UnitKey;
 use crate::session::{Message, Passage};
 use crate::text::{fold_spaces, guarded};
-
-/// The parts of recall; each can be switched off, so that its benefit can be measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RecallOptions {
-    /// Recall at all.
-    pub enabled: bool,
-    /// Score passages together with their neighbours, and by the signals of dialogue.
-    pub neighbours: bool,
-    /// Ask for words, too, that the best passages share and the question lacks.
-    pub feedback: bool,
-    /// Look for what is near in meaning, too, where there is an embedder.
-    pub meaning: bool,
-    /// Add facts of the ledger.
-    pub facts: bool,
-    /// Add passages of documents.
-    pub documents: bool,
-    /// Adding stops below this share of the best score.
-    pub relevance_floor: f32,
-    /// How passages are judged.
-    pub weights: Weights,
-}
-
-impl Default for RecallOptions {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            neighbours: true,
-            feedback: true,
-            meaning: true,
-            facts: true,
-            documents: true,
-            relevance_floor: 0.08,
-            weights: Weights::SHIPPED,
-        }
-    }
-}
+use crate::tokens::Tokenizer;
+use crate::turn::RecallOptions;
 
 /// Most facts of one context.
 const MAX_FACTS: usize = 10;
@@ -124,7 +89,7 @@ impl MessageCandidate {
     }
 
     /// The text that would be shown.
-    pub(super) fn passage(&self) -> &str {
+    pub(crate) fn passage(&self) -> &str {
         self.message.content.get(self.range.clone()).unwrap_or_default().trim()
     }
 
@@ -158,12 +123,12 @@ pub struct Candidates {
 
 impl Candidates {
     /// Whether nothing was found.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.facts.is_empty() && self.documents.is_empty()
     }
 
     /// Adds what documents say, and what recall of them had to do without, once.
-    pub(super) fn add_documents(
+    pub(crate) fn add_documents(
         &mut self,
         (documents, warning): (Vec<DocumentCandidate>, Option<String>),
     ) {
@@ -173,7 +138,7 @@ impl Candidates {
 
     /// Joins ranked keys with the messages they stand for; keys that nothing stands for any more fall
     /// out. `current` is the session of the turn, which is favoured.
-    pub(super) fn join(
+    pub(crate) fn join(
         ranked: &[Ranked],
         found: Vec<(UnitKey, Arc<Message>)>,
         current: &SessionId,
@@ -209,8 +174,8 @@ struct Line {
 /// The recalled block: its text and the account of every candidate. Spans are byte ranges of the
 /// text.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Recalled {
-    pub(super) text: String,
+pub(crate) struct Recalled {
+    pub(crate) text: String,
     pub(super) items: Vec<(Item, Option<Range<usize>>)>,
 }
 
@@ -219,7 +184,7 @@ const CLOSE: &str = "</recalled>";
 
 /// Chooses among the candidates what fits into `room` tokens and renders it, in the order in which
 /// it was said. `shown` are the messages that history already shows whole.
-pub(super) fn select(
+pub(crate) fn select(
     candidates: &Candidates,
     shown: &HashSet<MessageId>,
     room: u32,

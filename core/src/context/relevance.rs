@@ -8,45 +8,9 @@
 
 use super::meaning::Nearness;
 use super::rank::{Ranked, Ranking};
-use crate::ports::{UnitKey, VectorHit};
-
-/// How many signals weigh a blend.
-pub const SIGNALS: usize = 4;
-
-/// One weight for each signal: the relevance of a passage is its blend × *e*^(sum of signal × weight).
-///
-/// Signals of the passage alone (its own words, its cosine, its length, whether it asks) and of its
-/// session were learnt as well, and gained nothing on a set that they were not learnt from.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Weights(pub [f32; SIGNALS]);
-
-impl Weights {
-    /// Names of the signals, in the order of the weights.
-    ///
-    /// | signal | what it is |
-    /// |---|---|
-    /// | `speaker` | 1 where the one speaker whom the turn names said it |
-    /// | `absent` | 1 where that speaker never speaks in its session |
-    /// | `dated` | 1 in a month or year that the turn names |
-    /// | `voice` | of the user's own words, the logarithm of how many times more others said, beyond 3 |
-    pub const NAMES: [&str; SIGNALS] = ["speaker", "absent", "dated", "voice"];
-
-    /// The weights that ship: learnt from LoCoMo, RealTalk and BEAM.
-    pub const SHIPPED: Self = Self([0.49, -0.9, 0.92, 0.9]);
-
-    /// Where learning starts: what was reasoned before any weight was learnt. A speaker who is named
-    /// counts half as much again, a date one and a half times as much again, and a side's words as if
-    /// the others had said no more than three times as much.
-    pub const REASONED: Self = Self([0.4, -0.9, 0.9, 1.0]);
-
-    /// Words and meaning, and nothing else.
-    pub const NONE: Self = Self([0.0; SIGNALS]);
-
-    /// What the signals make of a blend.
-    pub(super) fn factor(&self, signals: &[f32; SIGNALS]) -> f32 {
-        self.0.iter().zip(signals).map(|(weight, signal)| weight * signal).sum::<f32>().exp()
-    }
-}
+use crate::index::UnitKey;
+use crate::ports::VectorHit;
+use crate::turn::{SIGNALS, Weights};
 
 /// A passage with what is known of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +59,7 @@ impl Bearing {
     }
 
     /// The bearing of what was found by words in `ranking` and by meaning in `hits`.
-    pub(super) fn of(ranking: &Ranking<'_>, keys: &[UnitKey], hits: &[VectorHit]) -> Self {
+    pub(crate) fn of(ranking: &Ranking<'_>, keys: &[UnitKey], hits: &[VectorHit]) -> Self {
         let own = largest(keys.iter().map(|key| ranking.own(*key)));
         let cosines = hits.iter().map(|hit| 2.0 * hit.score - 1.0);
         Self {
@@ -111,7 +75,7 @@ const MEANING: f32 = 0.6;
 
 /// Judges the best passages by words and all that are near in meaning; the best `limit`, best first,
 /// ties by key.
-pub(super) fn judge(
+pub(crate) fn judge(
     ranking: &Ranking<'_>,
     hits: &[VectorHit],
     nearness: Nearness,

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::rank::{Bm25, Ranked};
-use crate::ports::{Posting, UnitKey};
+use crate::index::{Posting, UnitKey};
 
 /// Passages of one page.
 const PAGE: u64 = 32;

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use crate::fact::{Fact, FactKind, SupersededFact};
-use crate::ports::Tokenizer;
 use crate::text::{clip, fold_spaces, guarded};
+use crate::tokens::Tokenizer;
 
 /// Standing facts read for one turn, of each scope.
-pub(super) const STANDING_READ: usize = 48;
+pub(crate) const STANDING_READ: usize = 48;
 /// Most tokens of standing facts.
 const MAX_TOKENS: u32 = 200;
 /// Longer sentences are shown by what they state.

@@ -18,7 +18,7 @@ use crate::text::{clip, fold_spaces, query_terms, sentences};
 use crate::time::Timestamp;
 
 /// Superseded facts read for one turn: those of the newest changes.
-pub(super) const SUPERSEDED_READ: usize = 96;
+pub(crate) const SUPERSEDED_READ: usize = 96;
 /// Messages after a statement that may echo it.
 const ECHO: u64 = 2;
 /// A rest of a passage that is shorter is not worth a line.
@@ -41,7 +41,7 @@ const PAST: &[&str] = &[
 ];
 
 /// What a turn must not be told as if it held.
-pub(super) struct Superseded<'a> {
+pub(crate) struct Superseded<'a> {
     rows: Vec<Row<'a>>,
     turn: HashSet<String>,
     /// Whether the turn asks about the past: then nothing is left out.
@@ -91,13 +91,13 @@ fn terms(text: &str) -> HashSet<String> {
 }
 
 impl<'a> Superseded<'a> {
-    pub(super) fn of(turn: &str, superseded: &'a [SupersededFact]) -> Self {
+    pub(crate) fn of(turn: &str, superseded: &'a [SupersededFact]) -> Self {
         let rows = superseded.iter().map(Row::of).collect();
         Self { rows, turn: terms(turn), of_the_past: asks_about_the_past(turn) }
     }
 
     /// The candidates with their marks and without what is left out, and the account of what was left out whole.
-    pub(super) fn without(&self, candidates: &Candidates) -> (Candidates, Vec<Item>) {
+    pub(crate) fn without(&self, candidates: &Candidates) -> (Candidates, Vec<Item>) {
         let mut kept = Candidates::default();
         let mut dropped = Vec::new();
         for candidate in &candidates.messages {

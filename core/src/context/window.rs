@@ -1,11 +1,12 @@
 //! The window of a session: recent messages, entities, a summary and files, within
 //! the tokens of a tier. Pure.
 
-use super::Tier;
 use crate::entity::Entity;
-use crate::ports::{SessionHead, Tokenizer};
+use crate::ports::SessionHead;
 use crate::session::{FileRef, Message};
 use crate::summary::Summary;
+use crate::tokens::Tokenizer;
+use crate::turn::Tier;
 
 /// Share of a tier's tokens that entities may take, one in so many.
 const ENTITY_SHARE: u32 = 4;
@@ -29,7 +30,7 @@ pub struct Window {
 
 /// What of a session fits a tier. The summary goes whole or not at all, and what is left of the budget is
 /// for messages, the newest ones.
-pub(super) fn window(
+pub(crate) fn window(
     tier: Tier,
     head: SessionHead,
     files: Vec<FileRef>,

@@ -4,11 +4,11 @@
 //! headings ([`sections`]), passages for recall ([`document_passages`]), what changed ([`unified_diff`]).
 
 mod diff;
+mod expected;
 mod migrate;
 mod passages;
 mod prompt;
 mod sections;
-mod service;
 mod text;
 
 use std::fmt;
@@ -16,18 +16,16 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::ids::{ActorId, ContextId, MemoryId, VaultId};
-use crate::ports::IndexUnit;
+use crate::index::IndexUnit;
 use crate::time::Timestamp;
 
 pub use diff::unified_diff;
+pub use expected::Expected;
+pub(crate) use expected::{check_expected, no_document};
 pub use migrate::{Facet, text_of_facets};
 pub use passages::{DocumentPassage, document_passages, index_document};
 pub use prompt::{GUIDANCE, SECTIONS, guidance};
 pub use sections::{MOST_TITLE_BYTES, Section, find_section, sections, short_title, slug};
-pub use service::{
-    DocumentDiff, DocumentService, Expected, Put, PutDocument, PutOutcome, SectionText,
-};
-pub(crate) use service::{check_expected, no_document};
 pub use text::{check_text, text_of_bytes};
 
 /// Bytes that a document may have where nothing else is configured.

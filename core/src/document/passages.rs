@@ -5,8 +5,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Snapshot;
 use super::sections::{sections, short_title};
-use crate::ports::IndexUnit;
+use crate::index::{IndexUnit, UnitKey};
 use crate::text::{PassageSizes, analyze, passages, terms};
 
 /// More sections than this are cut as one text: nobody writes them, and each would cost a row.
@@ -80,10 +81,19 @@ pub fn index_document(text: &str) -> Vec<IndexUnit> {
     document_passages(text).iter().map(unit).collect()
 }
 
+impl Snapshot {
+    /// The keys of its passages in the index while it is the latest.
+    #[must_use]
+    pub fn keys(&self) -> Vec<UnitKey> {
+        let ordinals = (0..).take(document_passages(&self.text).len());
+        ordinals.map(|ordinal| UnitKey::document(self.info.number, ordinal)).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::TermId;
+    use crate::index::TermId;
 
     #[test]
     fn passages_know_their_heading() {

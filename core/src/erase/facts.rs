@@ -9,9 +9,8 @@ use std::collections::HashSet;
 
 use uuid::Uuid;
 
-use crate::fact::{FactKind, Forms, NewFact, SlotKey, StatementKey};
+use crate::fact::{FactExtractor, FactKind, Forms, NewFact, SlotKey, StatementKey};
 use crate::ids::{FactId, MessageId};
-use crate::ports::FactExtractor;
 use crate::time::Timestamp;
 
 /// A message that states a fact.

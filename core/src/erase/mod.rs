@@ -2,13 +2,12 @@
 //!
 //! An erasure is first recorded in the ledger, which no backup holds, then applied as one batch, then
 //! carried to what lies beside the store. Whatever ends the process in between, the next start brings the
-//! store to what the ledger says before it serves anything, and a job does the rest.
+//! store to what the ledger says before it serves anything, and a job does the rest. Here are the decisions:
+//! entries of the ledger as bytes, which ledger a store goes by, and what becomes of facts.
 
+mod binding;
 mod entry;
 mod facts;
-mod replay;
-mod service;
 
+pub use binding::check;
 pub use facts::{DerivedFact, DerivedIds, FactChanges, FactSource, HeldFact, KeptFact, heal};
-pub use replay::{Replayed, check, copy_ledger};
-pub use service::{EraseService, FORGET_JOB, SCOPE_TAG};

@@ -5,11 +5,11 @@
 //! superseded, however similar it sounds. A *retraction* holds the slot, or the statement, that it
 //! takes back, so that writers in any order end in the same state; it is never a fact that holds.
 
+mod extractor;
 mod forms;
 mod meeting;
 mod reject;
 mod resolve;
-mod service;
 mod values;
 
 use std::fmt;
@@ -17,16 +17,16 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::ids::{FactId, MessageId, SessionId};
-use crate::ports::IndexUnit;
+use crate::index::IndexUnit;
 use crate::text::{analyze, fold_key, value_key};
 use crate::time::Timestamp;
 
+pub use extractor::FactExtractor;
 pub use forms::{Extracted, Forms};
 pub use meeting::{ActiveFact, Added, Meeting, Place};
 pub use reject::{RejectionKey, Rejections};
 pub(crate) use resolve::place;
 pub use resolve::{Known, Said, resolve};
-pub use service::{Correction, FactService, Rejecting, Remember};
 
 /// Longest fact, in characters: a sentence. What is longer is recalled as the message that it is.
 pub const MAX_FACT_CHARS: usize = 500;

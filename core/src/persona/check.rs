@@ -9,7 +9,7 @@ use regex::Regex;
 use super::Settings;
 use super::turn::rendered_prompt;
 use crate::error::{Error, Result};
-use crate::ports::Tokenizer;
+use crate::tokens::Tokenizer;
 
 /// Recommended limit of a prompt in tokens, so that most of the budget is left for the history.
 pub const PROMPT_GUIDELINE: u32 = 400;
@@ -151,7 +151,7 @@ pub fn findings(
 ///
 /// # Errors
 /// `InvalidInput` that names both numbers.
-pub(super) fn fits(
+pub(crate) fn fits(
     system_prompt: &str,
     personality: &str,
     settings: &Settings,

@@ -39,7 +39,7 @@ impl Status {
 }
 
 /// A number of days.
-pub(super) fn days(days: u32) -> Duration {
+pub(crate) fn days(days: u32) -> Duration {
     Duration::from_secs(u64::from(days) * 24 * 60 * 60)
 }
 
@@ -79,13 +79,13 @@ impl Persona {
     }
 
     /// It answered at `now`: its expiry counts from then. One that was extended further stays so.
-    pub(super) fn interacted(&mut self, now: Timestamp) {
+    pub(crate) fn interacted(&mut self, now: Timestamp) {
         self.last_interaction_at = self.last_interaction_at.max(now);
         self.expires_at = self.expires_at.max(now.plus(days(self.settings.expiry_days)));
     }
 
     /// Its expiry is so many days later, from now on where it has passed.
-    pub(super) fn extend(&mut self, by_days: u32, now: Timestamp) -> Result<()> {
+    pub(crate) fn extend(&mut self, by_days: u32, now: Timestamp) -> Result<()> {
         if !(1..=MAX_EXPIRY_DAYS).contains(&by_days) {
             return Err(Error::invalid(format!("days: must be 1 to {MAX_EXPIRY_DAYS}")));
         }
@@ -112,7 +112,7 @@ impl Persona {
     }
 
     /// Whether it should be backed up: something changed since a backup that is a day old.
-    pub(super) fn wants_backup(&self, now: Timestamp) -> bool {
+    pub(crate) fn wants_backup(&self, now: Timestamp) -> bool {
         let changed = self.updated_at.max(self.last_interaction_at);
         // What changed at the very instant may not be in it.
         let has_changed = self.backed_up_at.is_none_or(|last| changed >= last);
@@ -120,7 +120,7 @@ impl Persona {
     }
 
     /// Whether it is a day since it was backed up or made.
-    pub(super) fn may_be_backed_up(&self, now: Timestamp) -> bool {
+    pub(crate) fn may_be_backed_up(&self, now: Timestamp) -> bool {
         let since = self.backed_up_at.unwrap_or(self.created_at);
         self.is_active() && since.plus(days(1)) <= now
     }
@@ -140,7 +140,7 @@ impl Persona {
 
 /// When upkeep of a scope is next due: once for all of its personas, and not at every moment. `None` where
 /// it has none.
-pub(super) fn next_due<'p>(
+pub(crate) fn next_due<'p>(
     personas: impl Iterator<Item = &'p Persona>,
     grace_days: u32,
     now: Timestamp,

@@ -6,22 +6,16 @@
 //! pure; the services around it gather and write.
 
 mod builtin;
-mod chat;
 mod check;
-mod conversation;
 mod expiry;
 mod export;
 mod history;
 mod limits;
 mod list;
 mod preset;
-mod preset_service;
 mod rules;
-mod service;
 mod settings;
-mod transfer;
 mod turn;
-mod upkeep;
 
 use std::fmt;
 
@@ -30,24 +24,23 @@ use crate::ids::{BackupId, PersonaId, PresetId, SessionId};
 use crate::time::Timestamp;
 
 pub use builtin::{BUILT_IN_AT, built_in};
-pub use chat::ChatResult;
+pub(crate) use check::fits;
 pub use check::{Finding, PROMPT_GUIDELINE, findings};
-pub use conversation::{Conversation, ConversationFilter, Hit};
 pub use expiry::{NEVER_BEFORE, Status, WARNED_BEFORE};
+pub(crate) use expiry::{days, next_due};
 pub use export::{Export, ExportFormat, ExportMessage, FORMAT_VERSION};
 pub use history::SOFT_LIMIT_PERCENT;
 pub use limits::PersonaLimits;
 pub use list::{Listed, Slice};
 pub use preset::{NewPreset, Preset, PresetChange, PresetUse, PresetView};
-pub use preset_service::PresetService;
+pub(crate) use rules::tags;
 pub use rules::{NewPersona, PersonaChange, parse_tags, tags_text};
-pub use service::{Checked, FromPreset, PersonaFilter, PersonaPorts, PersonaService};
 pub use settings::{
     DEFAULT_EXPIRY_DAYS, DEFAULT_HISTORY_TOKENS, DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE,
     MAX_EXPIRY_DAYS, MAX_MAX_TOKENS, MIN_HISTORY_TOKENS, Overrides, Settings,
 };
 pub use turn::{ChatReceipt, ChatRequest, ChatTokens, ChatTurn};
-pub use upkeep::{UPKEEP_JOB, Upkept};
+pub(crate) use turn::{Parts, Plan, finish, tell};
 
 /// A conversation with a fixed character.
 #[derive(Debug, Clone, PartialEq)]

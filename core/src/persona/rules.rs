@@ -84,7 +84,7 @@ pub(super) fn text(field: &str, text: &str, least: usize, most: usize) -> Result
 }
 
 /// Tags in order of the alphabet, each once.
-pub(super) fn tags(tags: &[String]) -> Result<Vec<String>> {
+pub(crate) fn tags(tags: &[String]) -> Result<Vec<String>> {
     let mut checked =
         tags.iter().map(|tag| line("tags", tag, MAX_TAG_BYTES)).collect::<Result<Vec<String>>>()?;
     if checked.iter().any(|tag| tag.contains(',')) {

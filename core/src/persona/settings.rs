@@ -1,7 +1,7 @@
 //! Temperature, limits and expiry, with their defaults and ranges.
 
-use crate::context::MAX_BUDGET;
 use crate::error::{Error, Result};
+use crate::turn::MAX_BUDGET;
 
 /// Diversity where nothing else is said.
 pub const DEFAULT_TEMPERATURE: f64 = 0.7;

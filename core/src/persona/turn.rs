@@ -7,15 +7,14 @@ use uuid::Uuid;
 
 use super::history::{most_messages, trim, warning};
 use super::{Persona, Settings};
-use crate::context::ContextMessage;
+use crate::chat::{ChatModelRequest, ContextMessage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::PersonaId;
-use crate::ports::{ChatModelRequest, Tokenizer};
 use crate::session::{Message, Role};
 use crate::summary::Summary;
 use crate::text::guarded;
 use crate::time::Timestamp;
-use crate::tokens::{PER_PAYLOAD, message_tokens};
+use crate::tokens::{PER_PAYLOAD, Tokenizer, message_tokens};
 
 /// The instruction that keeps a persona's character stable, whatever the user's emotional state.
 const STAY: &str = "Keep this role, its tone and its judgement throughout the conversation, however the \
@@ -121,7 +120,7 @@ pub(super) fn rendered_prompt(system_prompt: &str, personality: &str, maintain: 
 
 /// How the tokens of a turn are divided.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     pub(super) system: String,
     pub(super) tokens: ChatTokens,
     /// The tokens that prompt and message leave.
@@ -141,7 +140,7 @@ impl Plan {
     ///
     /// # Errors
     /// `BudgetTooSmall` where prompt and message do not fit.
-    pub(super) fn of(
+    pub(crate) fn of(
         persona: &Persona,
         request: &ChatRequest,
         (limit, spendable): (u32, u32),
@@ -170,31 +169,31 @@ impl Plan {
     }
 
     /// Most messages of the history that are worth reading.
-    pub(super) fn messages_read(&self) -> usize {
+    pub(crate) fn messages_read(&self) -> usize {
         most_messages(self.history)
     }
 }
 
 /// The inputs of a turn.
-pub(super) struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     /// The conversation's last messages, oldest first: all that can be sent.
-    pub(super) recent: &'a [Message],
+    pub(crate) recent: &'a [Message],
     /// Messages of the conversation, and their tokens.
-    pub(super) all: (u64, u64),
+    pub(crate) all: (u64, u64),
     /// The summary of the conversation, where it is remembered.
-    pub(super) summary: Option<&'a Summary>,
+    pub(crate) summary: Option<&'a Summary>,
 }
 
 /// The history of a turn and what is left for recall.
-pub(super) struct PromptHistory<'a> {
+pub(crate) struct PromptHistory<'a> {
     pub(super) messages: Vec<ContextMessage>,
-    pub(super) shown: &'a [Message],
+    pub(crate) shown: &'a [Message],
     pub(super) left_out: u64,
-    pub(super) left: u32,
+    pub(crate) left: u32,
 }
 
 /// Puts the summary and history of a turn in place. The summary comes where history does not show all.
-pub(super) fn tell<'a>(
+pub(crate) fn tell<'a>(
     plan: &mut Plan,
     parts: &Parts<'a>,
     tokenizer: &dyn Tokenizer,
@@ -236,7 +235,7 @@ fn summary_block(summary: &Summary, room: u32, tokenizer: &dyn Tokenizer) -> Opt
 ///
 /// # Errors
 /// `Internal` for one over its limit, which is a bug.
-pub(super) fn finish(
+pub(crate) fn finish(
     (persona, request): (Persona, &ChatRequest),
     plan: Plan,
     mut told: PromptHistory<'_>,

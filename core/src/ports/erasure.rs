@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use crate::error::Result;
 use crate::ids::{MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
-use crate::ports::{Namespace, ScopeTotals, UnitKey};
+use crate::index::{Namespace, UnitKey};
+use crate::ports::ScopeTotals;
 use crate::scope::Scope;
 
 /// What a batch erases. What is not there is no error. A backup of a persona goes with any message that it

@@ -7,7 +7,6 @@ mod cache;
 mod clock;
 mod counters;
 mod erasure;
-mod extract;
 mod ledger;
 mod lexical;
 mod model;
@@ -16,7 +15,6 @@ mod repos;
 mod session_cache;
 mod store;
 mod tenant;
-mod tokenizer;
 mod vector;
 
 pub use archive::{
@@ -28,17 +26,14 @@ pub use batch::{
     WriteBatch,
 };
 pub use cache::{
-    Admission, Bucket, Cache, MAX_CACHE_TAGS, MAX_CACHED_BYTES, Rate, RateLimiter, check_cached,
+    Admission, Bucket, Cache, MAX_CACHE_TAGS, MAX_CACHED_BYTES, RateLimiter, check_cached,
 };
 pub use clock::{Clock, IdGen, SecretGen};
 pub use counters::ScopeCounters;
 pub use erasure::{Erased, Erasure, ErasureRepo, ErasureState};
-pub use extract::FactExtractor;
 pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded, ScopeEnd};
-pub use lexical::{
-    IndexStats, IndexUnit, LexicalIndex, Namespace, Posting, PostingLists, TermId, UnitKey,
-};
-pub use model::{ChatAnswer, ChatModel, ChatModelRequest, Embedder};
+pub use lexical::{IndexStats, LexicalIndex, PostingLists};
+pub use model::{ChatModel, Embedder};
 pub use persona::PersonaRepo;
 pub use repos::{
     DocumentRepo, EntityRepo, FactRepo, FileRepo, HeadLimits, JobRepo, Ledger, LedgerLimits,
@@ -48,5 +43,4 @@ pub use repos::{
 pub use session_cache::SessionCache;
 pub use store::{Health, Store};
 pub use tenant::{TenantBatch, TenantPrecondition, TenantRepo, TenantWrite};
-pub use tokenizer::Tokenizer;
 pub use vector::{VectorHit, VectorIndex, VectorItem, VectorSpace};

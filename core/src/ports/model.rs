@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::context::ContextMessage;
+use crate::chat::{ChatAnswer, ChatModelRequest};
 use crate::error::Result;
 use crate::ports::VectorSpace;
 
@@ -19,28 +19,6 @@ pub trait Embedder: Send + Sync {
     /// One vector of `space().dimensions` values for each text, in order. A text that means nothing
     /// to the model (no word that it knows) has the vector of zeros, which is near nothing.
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>>;
-}
-
-/// What a chat model is asked.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ChatModelRequest {
-    /// The system prompt.
-    pub system: String,
-    /// What was said, the last message being what to answer.
-    pub messages: Vec<ContextMessage>,
-    /// Diversity, 0.0 to 1.0.
-    pub temperature: f64,
-    /// Most tokens of the answer.
-    pub max_tokens: u32,
-}
-
-/// What a chat model answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChatAnswer {
-    /// The text; it is not empty, nor white space alone.
-    pub text: String,
-    /// Why it ended, where it says so, such as `endTurn` or `maxTokens`.
-    pub stop_reason: Option<String>,
 }
 
 /// A model that answers.

@@ -7,8 +7,9 @@ use crate::access::{ApiKey, AuditEntry};
 use crate::error::{Error, Result};
 use crate::ids::{KeyId, SessionId, ShareId, TenantId, UserId};
 use crate::page::{Page, PageRequest};
-use crate::scope::{Scope, TenantSettings};
+use crate::scope::Scope;
 use crate::session::Share;
+use crate::settings::TenantSettings;
 use crate::time::Timestamp;
 
 /// What must hold when a tenant's batch is applied; else nothing of it is, and the error is a lost race.

@@ -4,7 +4,8 @@
 use async_trait::async_trait;
 
 use crate::error::{Error, Result};
-use crate::ports::{Health, Namespace, UnitKey};
+use crate::index::{Namespace, UnitKey};
+use crate::ports::Health;
 use crate::scope::Scope;
 
 /// The identity of an embedding model's output. Vectors of different spaces are never compared.

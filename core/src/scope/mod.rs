@@ -1,9 +1,6 @@
 //! Who a call acts for. A scope comes from the credential, never from a request body.
 
 mod profile;
-mod service;
-mod settings;
-mod settings_service;
 
 use std::fmt;
 
@@ -11,9 +8,6 @@ use crate::error::Result;
 use crate::ids::{TenantId, UserId, WorkspaceId};
 
 pub use profile::{MAX_CARD_TOKENS, MAX_RULES_TOKENS, Profile, ProfileChange};
-pub use service::ProfileService;
-pub use settings::{Flag, MAX_CLIENT_CONFIG_BYTES, SettingsChange, TenantSettings};
-pub use settings_service::SettingsService;
 
 /// Tenant, user and optional workspace: the boundary that no read or write crosses.
 ///

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::ids::is_forbidden;
-use crate::ports::Tokenizer;
 use crate::time::Timestamp;
+use crate::tokens::Tokenizer;
 
 /// Most tokens that a user's rules may take of the header.
 pub const MAX_RULES_TOKENS: u32 = 350;

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::ports::Tokenizer;
 use crate::text::{PassageSizes, passages};
+use crate::tokens::Tokenizer;
 
 /// The passages of a message of more than one; empty where the message is one passage.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

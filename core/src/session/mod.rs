@@ -1,11 +1,10 @@
 //! Conversation threads and their messages: what was said, in order.
 
-mod append;
 mod cuts;
 mod file;
-mod service;
+mod new_message;
 mod share;
-mod share_service;
+mod units;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,16 +14,14 @@ use crate::entity::NewEntity;
 use crate::error::{Error, Result};
 use crate::fact::NewFact;
 use crate::ids::{ExternalId, MessageId, SessionId};
-use crate::ports::{IndexUnit, UnitKey};
+use crate::index::{IndexUnit, UnitKey};
 use crate::time::Timestamp;
 
-pub use append::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, index_units, prepare};
 pub use cuts::{Cuts, Passage};
 pub use file::{FileKind, FileRef, MAX_METADATA_BYTES, NewFileRef};
-pub(crate) use service::no_session;
-pub use service::{AppendOptions, Appended, SessionService};
+pub use new_message::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, NewMessage};
 pub use share::{MAX_MEMBERS, Share};
-pub use share_service::ShareService;
+pub use units::index_units;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,6 +97,11 @@ pub struct Session {
     pub version: u64,
 }
 
+/// The error for a session that does not exist or belongs to somebody else.
+pub(crate) fn no_session() -> Error {
+    Error::not_found("there is no session with this id: appending its first message creates it")
+}
+
 /// One message as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
@@ -165,40 +167,6 @@ pub(crate) fn speaker(role: Role, name: Option<&str>) -> Cow<'_, str> {
     match role {
         Role::User | Role::Assistant if !poses => name.into(),
         _ => format!("{name} ({role})").into(),
-    }
-}
-
-/// A message to append.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewMessage {
-    /// Who speaks.
-    pub role: Role,
-    /// The speaker's name.
-    pub name: Option<String>,
-    /// The text.
-    pub content: String,
-    /// The caller's id: appending it again with equal content is the same message.
-    pub external_id: Option<ExternalId>,
-    /// When it was said; `None` is now.
-    pub created_at: Option<Timestamp>,
-    /// JSON text, kept and not interpreted.
-    pub parts: Option<String>,
-    /// JSON text, kept and not interpreted.
-    pub attachments: Option<String>,
-}
-
-impl NewMessage {
-    /// A message of `role` that says `content`, now.
-    pub fn new(role: Role, content: impl Into<String>) -> Self {
-        Self {
-            role,
-            name: None,
-            content: content.into(),
-            external_id: None,
-            created_at: None,
-            parts: None,
-            attachments: None,
-        }
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use crate::ids::{MessageId, SessionId, SummaryId};
-use crate::ports::Tokenizer;
 use crate::session::{Message, PreparedMessage, Role, speaker};
 use crate::summary::{Summary, SummaryLine, join_lines};
 use crate::text::{fold_spaces, is_question, protected_spans, query_terms, sentences};
 use crate::time::Timestamp;
+use crate::tokens::Tokenizer;
 
 /// Most tokens of a summary: half of the budget's 600 for summaries, so that two fit.
 pub const MAX_SUMMARY_TOKENS: u32 = 300;

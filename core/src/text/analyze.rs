@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::is_unspaced;
 use super::words::{base_form, is_stopword};
-use crate::ports::{IndexUnit, TermId};
+use crate::index::{IndexUnit, TermId};
 use crate::time::Timestamp;
 
 /// Longest term; what is longer is data (a key, an encoded blob) and is cut.

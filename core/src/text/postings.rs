@@ -1,6 +1,6 @@
 //! The compact form of a posting list, shared by stores that keep lists as blocks.
 
-use crate::ports::{Posting, UnitKey};
+use crate::index::{Posting, UnitKey};
 
 /// A block that is not one of ours, or is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,5 @@
 //! What was spent and what was saved, by day.
 
-use crate::context::AssembledContext;
 use crate::time::Timestamp;
 
 /// Counters of one scope on one day (UTC); every field only grows.
@@ -19,17 +18,6 @@ pub struct UsageCounters {
 }
 
 impl UsageCounters {
-    /// What one assembled context adds.
-    #[must_use]
-    pub fn of_context(context: &AssembledContext) -> Self {
-        Self {
-            contexts: 1,
-            context_tokens: context.budget.used.into(),
-            baseline_tokens: context.baseline_tokens,
-            ..Self::default()
-        }
-    }
-
     /// Adds another count, field by field.
     pub fn add(&mut self, other: &Self) {
         self.messages += other.messages;

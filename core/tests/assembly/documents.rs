@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use throughline_core::context::DocumentCandidate;
 use throughline_core::document::{Etag, NewSnapshot, Snapshot, SnapshotInfo, document_passages};
-use throughline_core::ports::UnitKey;
+use throughline_core::index::UnitKey;
 use throughline_testkit::build::{at, document};
 
 use super::{short, text};

@@ -5,8 +5,8 @@ use throughline_core::persona::{ChatRequest, NewPersona, Overrides, PersonaChang
 use throughline_core::ports::{
     PersonaRepo, SessionRepo, Store, TenantBatch, TenantRepo, TenantWrite, Write,
 };
-use throughline_core::scope::{Flag, TenantSettings};
 use throughline_core::session::{NewMessage, Role};
+use throughline_core::settings::{Flag, TenantSettings};
 use throughline_testkit::build::{batch, document, scope, session};
 use throughline_testkit::memory::{Answering, ScriptedModel};
 

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use throughline_core::ids::MessageId;
-use throughline_core::persona::{
-    Conversation, ConversationFilter, ExportFormat, Listed, NewPersona, Persona, PersonaLimits,
-    Slice,
-};
-use throughline_core::ports::{FactRepo, IndexUnit, PersonaRepo, SessionRepo, Store, TermId};
+use throughline_core::index::{IndexUnit, TermId};
+use throughline_core::persona::{ExportFormat, Listed, NewPersona, Persona, PersonaLimits, Slice};
+use throughline_core::ports::{FactRepo, PersonaRepo, SessionRepo, Store};
+use throughline_core::services::personas::{Conversation, ConversationFilter};
 use throughline_core::session::{Message, NewMessage, PreparedMessage, Role};
 use throughline_core::{ErrorKind, Scope};
 use throughline_testkit::build::{append, batch, message, scope, session};

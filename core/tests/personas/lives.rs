@@ -2,9 +2,10 @@
 
 use throughline_core::ids::PersonaId;
 use throughline_core::persona::{
-    FromPreset, NewPersona, Overrides, PersonaChange, PersonaFilter, PersonaLimits, Slice, Status,
+    NewPersona, Overrides, PersonaChange, PersonaLimits, Slice, Status,
 };
 use throughline_core::ports::{PersonaRepo, SessionRepo};
+use throughline_core::services::personas::{FromPreset, PersonaFilter};
 use throughline_core::session::{Message, NewMessage, Role};
 use throughline_core::{ErrorKind, Scope};
 use throughline_testkit::build::scope;

@@ -13,15 +13,16 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use throughline_core::Scope;
-use throughline_core::context::ContextService;
-use throughline_core::erase::EraseService;
 use throughline_core::ids::{PersonaId, SessionId};
-use throughline_core::persona::{
-    ChatRequest, ChatResult, ChatTurn, NewPersona, Persona, PersonaFilter, PersonaLimits,
-    PersonaPorts, PersonaService, Slice,
-};
+use throughline_core::persona::{ChatRequest, ChatTurn, NewPersona, Persona, PersonaLimits, Slice};
 use throughline_core::ports::{Idempotency, SessionRepo};
-use throughline_core::session::{Message, SessionService};
+use throughline_core::services::contexts::ContextService;
+use throughline_core::services::erasure::EraseService;
+use throughline_core::services::personas::{
+    ChatResult, PersonaFilter, PersonaPorts, PersonaService,
+};
+use throughline_core::services::sessions::SessionService;
+use throughline_core::session::Message;
 use throughline_testkit::build::scope;
 use throughline_testkit::memory::{MemoryLedger, MemoryStore, ScriptedModel};
 use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use throughline_core::ErrorKind;
 use throughline_core::ids::PresetId;
 use throughline_core::persona::{
-    Finding, FromPreset, NewPreset, Overrides, PersonaLimits, PresetChange, PresetUse, Settings,
-    Slice, built_in,
+    Finding, NewPreset, Overrides, PersonaLimits, PresetChange, PresetUse, Settings, Slice,
+    built_in,
 };
+use throughline_core::services::personas::FromPreset;
 use throughline_testkit::build::scope;
 use throughline_testkit::memory::ScriptedModel;
 

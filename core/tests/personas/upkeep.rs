@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use throughline_core::erase::EraseService;
 use throughline_core::job::{Job, JobState};
 use throughline_core::page::PageRequest;
-use throughline_core::persona::{
-    BackupReason, ChatRequest, NewPersona, Persona, PersonaFilter, PersonaLimits, UPKEEP_JOB,
-    Upkept,
-};
+use throughline_core::persona::{BackupReason, ChatRequest, NewPersona, Persona, PersonaLimits};
 use throughline_core::ports::{JobRepo, PersonaRepo, SessionRepo};
-use throughline_core::session::{NewMessage, Role, SessionService};
+use throughline_core::services::erasure::EraseService;
+use throughline_core::services::personas::{PersonaFilter, UPKEEP_JOB, Upkept};
+use throughline_core::services::sessions::SessionService;
+use throughline_core::session::{NewMessage, Role};
 use throughline_testkit::memory::ScriptedModel;
 use throughline_testkit::{SequentialIds, WordTokenizer};
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use quick_cache::sync::Cache;
 use throughline_core::Result;
-use throughline_core::ports::{Admission, Bucket, Clock, Rate, RateLimiter};
+use throughline_core::access::Rate;
+use throughline_core::ports::{Admission, Bucket, Clock, RateLimiter};
 
 /// Buckets that are kept: about 10 MB. Of more, those that were asked for least begin anew.
 const BUCKETS: usize = 65_536;

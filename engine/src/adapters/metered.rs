@@ -14,18 +14,20 @@ use throughline_core::ids::{
     BackupId, ContextId, ExternalId, FactId, KeyId, MemoryId, MessageId, PersonaId, PresetId,
     SessionId, ShareId, TenantId, UserId, VaultId,
 };
+use throughline_core::index::{Namespace, TermId, UnitKey};
 use throughline_core::job::Job;
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
 use throughline_core::ports::{
     Applied, DocumentRepo, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileRepo, HeadLimits,
-    Health, JobRepo, Ledger, LedgerLimits, LexicalIndex, Namespace, OutboxRepo, OutboxText,
-    PersonaRepo, PostingLists, ProfileRepo, ScopeTotals, SessionHead, SessionRepo, Store,
-    SummaryRepo, TenantBatch, TenantRepo, TermId, UnitKey, UsageRepo, VectorHit, VectorIndex,
-    VectorItem, VectorSpace, WriteBatch,
+    Health, JobRepo, Ledger, LedgerLimits, LexicalIndex, OutboxRepo, OutboxText, PersonaRepo,
+    PostingLists, ProfileRepo, ScopeTotals, SessionHead, SessionRepo, Store, SummaryRepo,
+    TenantBatch, TenantRepo, UsageRepo, VectorHit, VectorIndex, VectorItem, VectorSpace,
+    WriteBatch,
 };
-use throughline_core::scope::{Profile, TenantSettings};
+use throughline_core::scope::Profile;
 use throughline_core::session::{FileRef, Message, Session, Share};
+use throughline_core::settings::TenantSettings;
 use throughline_core::summary::Summary;
 use throughline_core::time::Timestamp;
 use throughline_core::usage::{UsageCounters, UsageDay};

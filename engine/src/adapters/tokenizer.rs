@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use throughline_core::ports::Tokenizer;
+use throughline_core::tokens::Tokenizer;
 
 const NAME: &str = "o200k_base";
 

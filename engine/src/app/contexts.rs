@@ -1,8 +1,10 @@
 //! Contexts of turns, recall, and windows, with the defaults of the tenant.
 
 use throughline_core::Result;
-use throughline_core::context::{AssembleRequest, AssembledContext, Intent, Tier, Window};
-use throughline_core::scope::TenantSettings;
+use throughline_core::context::{AssembledContext, Window};
+use throughline_core::services::contexts::AssembleRequest;
+use throughline_core::settings::TenantSettings;
+use throughline_core::turn::{Intent, Tier};
 
 use super::{App, Thread, measures};
 use crate::identity::Identity;

@@ -1,9 +1,10 @@
 //! Facts that callers state, look for, correct and take back.
 
 use throughline_core::context::FactCandidate;
-use throughline_core::fact::{Correction, Fact, Remember};
+use throughline_core::fact::Fact;
 use throughline_core::ids::FactId;
 use throughline_core::ports::Idempotency;
+use throughline_core::services::facts::{Correction, Remember};
 use throughline_core::{Error, Result};
 
 use super::App;

@@ -2,7 +2,8 @@
 
 use throughline_core::ids::{MessageId, SessionId, UserId};
 use throughline_core::ports::{Erased, Idempotency};
-use throughline_core::session::{AppendOptions, Appended, NewMessage};
+use throughline_core::services::sessions::{AppendOptions, Appended};
+use throughline_core::session::NewMessage;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result, Scope};
 

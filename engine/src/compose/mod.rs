@@ -17,20 +17,28 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_core::access::AccessService;
-use throughline_core::archive::Moved;
-use throughline_core::context::ContextService;
-use throughline_core::document::{DocumentLimits, DocumentService};
-use throughline_core::embedding::{EmbeddingService, JobQuota, Placement, Worked};
-use throughline_core::erase::{EraseService, Replayed, check};
-use throughline_core::fact::{FactService, Forms, Rejecting, Rejections};
-use throughline_core::persona::{PersonaLimits, PersonaPorts, PersonaService};
+use throughline_core::access::Rate;
+use throughline_core::document::DocumentLimits;
+use throughline_core::erase::check;
+use throughline_core::fact::{Forms, Rejections};
+use throughline_core::persona::PersonaLimits;
 use throughline_core::ports::{
-    Cache, Clock, Embedder, ErasureLedger, Health, IdGen, LedgerIdentity, Rate, RateLimiter,
-    SecretGen, SessionCache, Store, Tokenizer, VectorIndex,
+    Cache, Clock, Embedder, ErasureLedger, Health, IdGen, LedgerIdentity, RateLimiter, SecretGen,
+    SessionCache, Store, VectorIndex,
 };
-use throughline_core::scope::{ProfileService, SettingsService};
-use throughline_core::session::{SessionService, ShareService};
+use throughline_core::services::access::AccessService;
+use throughline_core::services::archive::Moved;
+use throughline_core::services::contexts::ContextService;
+use throughline_core::services::documents::DocumentService;
+use throughline_core::services::embeddings::{EmbeddingService, JobQuota, Placement, Worked};
+use throughline_core::services::erasure::{EraseService, Replayed};
+use throughline_core::services::facts::{FactService, Rejecting};
+use throughline_core::services::personas::{PersonaPorts, PersonaService};
+use throughline_core::services::profiles::ProfileService;
+use throughline_core::services::sessions::SessionService;
+use throughline_core::services::settings::SettingsService;
+use throughline_core::services::shares::ShareService;
+use throughline_core::tokens::Tokenizer;
 use throughline_core::{Error, ErrorKind, Result};
 
 use crate::adapters::{
@@ -461,7 +469,7 @@ fn open_cache(config: &Config) -> Result<OptionalBackends> {
 ///
 /// # Errors
 /// `InvalidInput` for stores between which nothing moves; `NotFound` where there is nothing to move; those
-/// of [`throughline_core::archive::move_all`].
+/// of [`throughline_core::services::archive::move_all`].
 pub async fn move_store(
     config: &Config,
     (from, to): (StoreKind, StoreKind),

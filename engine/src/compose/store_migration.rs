@@ -1,9 +1,9 @@
 //! Moving the installation from one store to another.
 
 use throughline_core::Result;
-use throughline_core::archive::{MoveProgress, Moved, move_all};
-use throughline_core::erase::copy_ledger;
 use throughline_core::ports::ErasureRepo;
+use throughline_core::services::archive::{MoveProgress, Moved, move_all};
+use throughline_core::services::erasure::copy_ledger;
 
 use super::{Engine, erasure_ledger, must_exist, postgres, sqlite};
 use crate::config::{CacheKind, Config, EmbedderKind, StoreKind, VectorIndexKind};

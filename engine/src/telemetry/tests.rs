@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use throughline_core::Scope;
 use throughline_core::ids::SessionId;
-use throughline_core::ports::{Namespace, TermId};
+use throughline_core::index::{Namespace, TermId};
 use throughline_testkit::memory::MemoryStore;
 use tracing::subscriber::with_default;
 

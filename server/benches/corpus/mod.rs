@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
-use throughline_core::fact::{FactKind, Remember};
+use throughline_core::fact::FactKind;
 use throughline_core::ids::ExternalId;
+use throughline_core::services::facts::Remember;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
 use throughline_engine::import::read_bytes;

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use throughline_core::Scope;
-use throughline_core::context::{AssembleRequest, Intent};
 use throughline_core::ids::SessionId;
+use throughline_core::services::contexts::AssembleRequest;
 use throughline_core::session::NewMessage;
+use throughline_core::turn::Intent;
 use throughline_engine::compose::Engine;
 
 use crate::corpus::Corpus;

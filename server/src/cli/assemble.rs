@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use throughline_core::context::{AssembledContext, Intent, Tier};
+use throughline_core::context::AssembledContext;
+use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
 use throughline_engine::app::{App, Turn};
 use throughline_engine::compose::Engine;

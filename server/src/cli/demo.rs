@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use throughline_core::context::{AssembleRequest, AssembledContext, Section};
+use throughline_core::context::{AssembledContext, Section};
 use throughline_core::ids::{ExternalId, SessionId};
+use throughline_core::services::contexts::AssembleRequest;
 use throughline_core::session::Role;
 use throughline_core::text::clip;
 use throughline_core::{Error, Result, Scope};

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use serde::Serialize;
-use throughline_core::access::{ApiKey, KeyUser, NewKey, Permission, Permissions};
+use throughline_core::access::{ApiKey, KeyUser, NewKey, Permission, Permissions, Rate};
 use throughline_core::ids::{KeyId, TenantId, UserId, WorkspaceId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
-use throughline_core::ports::Rate;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
 use throughline_engine::compose::Engine;

@@ -3,8 +3,8 @@
 use indicatif::ProgressBar;
 use serde::Serialize;
 use throughline_core::Result;
-use throughline_core::embedding::EmbeddingService;
 use throughline_core::page::{MAX_PAGE, PageRequest};
+use throughline_core::services::embeddings::EmbeddingService;
 use throughline_engine::compose::{self, Engine};
 use throughline_engine::config::{Config, StoreKind};
 use throughline_engine::terminal::{Output, grouped};

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use throughline_core::Result;
-use throughline_core::embedding::{EmbeddingService, Worked};
 use throughline_core::page::{MAX_PAGE, PageRequest};
+use throughline_core::services::embeddings::{EmbeddingService, Worked};
 use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
 use throughline_engine::terminal::{Output, grouped};

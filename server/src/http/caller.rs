@@ -6,9 +6,10 @@ use std::marker::PhantomData;
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use throughline_core::access::{Permission, unauthenticated};
+use throughline_core::access::{Permission, Rate};
 use throughline_core::ids::{UserId, WorkspaceId};
-use throughline_core::ports::{Admission, Rate};
+use throughline_core::ports::Admission;
+use throughline_core::services::access::unauthenticated;
 use throughline_core::{Error, ErrorKind, Result};
 use throughline_engine::identity::Identity;
 

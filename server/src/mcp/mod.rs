@@ -180,7 +180,7 @@ impl Server {
         proven
             .or(self.local.as_ref())
             .cloned()
-            .ok_or_else(throughline_core::access::unauthenticated)
+            .ok_or_else(throughline_core::services::access::unauthenticated)
     }
 
     /// Who makes a request that needs a permission.

@@ -15,9 +15,10 @@ use rmcp::model::{
     InputRequests, InputRequiredResult, SamplingMessage, SamplingMessageContentBlock,
 };
 use serde::{Deserialize, Serialize};
+use throughline_core::chat::{ChatAnswer, ChatModelRequest};
 use throughline_core::ids::PersonaId;
 use throughline_core::persona::{ChatReceipt, ChatTokens, ChatTurn};
-use throughline_core::ports::{ChatAnswer, ChatModel, ChatModelRequest};
+use throughline_core::ports::ChatModel;
 use throughline_core::session::Role;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Result, Scope};

@@ -445,7 +445,7 @@ pub(super) async fn guard(
     let owner = request
         .extensions()
         .get::<Identity>()
-        .ok_or_else(throughline_core::access::unauthenticated)
+        .ok_or_else(throughline_core::services::access::unauthenticated)
         .and_then(Owner::of);
     let owner = match owner {
         Ok(owner) => owner,

@@ -1,7 +1,7 @@
 //! What clients are shown, and what it costs them.
 
 use serde_json::json;
-use throughline_core::ports::Tokenizer;
+use throughline_core::tokens::Tokenizer;
 use throughline_engine::adapters::O200k;
 
 use super::tools::of_sets;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use throughline_core::context::{AssembledContext, ContextMessage, Item};
+use throughline_core::chat::ContextMessage;
+use throughline_core::context::{AssembledContext, Item};
 use utoipa::ToSchema;
 
 /// The context of one turn, with its account.

@@ -3,9 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throughline_core::context::{Intent, Tier};
 use throughline_core::fact::FactKind;
 use throughline_core::session::Role;
+use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
 use utoipa::ToSchema;
 

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use throughline_core::Scope;
-use throughline_core::document::{Expected, PutDocument};
+use throughline_core::document::Expected;
 use throughline_core::ids::{ActorId, ExternalId, MemoryId, SessionId, VaultId};
+use throughline_core::services::documents::PutDocument;
 use throughline_core::session::{NewMessage, Role};
 use throughline_engine::compose::Engine;
 use throughline_engine::config::{Config, EmbedderKind};

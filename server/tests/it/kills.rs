@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use throughline_core::context::{AssembleRequest, AssembledContext};
-use throughline_core::embedding::Reconciled;
+use throughline_core::context::AssembledContext;
 use throughline_core::ids::{ExternalId, SessionId};
-use throughline_core::ports::{Namespace, UnitKey};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::services::contexts::AssembleRequest;
+use throughline_core::services::embeddings::Reconciled;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::{ErrorKind, Scope};
 use throughline_engine::compose::Engine;

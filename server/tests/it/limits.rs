@@ -22,7 +22,8 @@ async fn the_limiter_of_one_process_conforms() {
 mod live {
     use std::time::Duration;
 
-    use throughline_core::ports::{Admission, Rate};
+    use throughline_core::access::Rate;
+    use throughline_core::ports::Admission;
     use throughline_engine::compose::Engine;
     use throughline_engine::config::{CacheKind, Config, EmbedderKind, Secret, StoreKind};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_core::context::AssembleRequest;
 use throughline_core::ids::SessionId;
+use throughline_core::services::contexts::AssembleRequest;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
 use throughline_core::usage::UsageDay;

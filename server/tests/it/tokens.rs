@@ -4,11 +4,12 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use throughline_core::ErrorKind;
-use throughline_core::context::{Gathered, Intent, RecallOptions, Tier, assemble};
+use throughline_core::context::{Gathered, assemble};
 use throughline_core::ids::{MessageId, SessionId};
-use throughline_core::ports::Tokenizer;
 use throughline_core::session::{Cuts, Message, Role};
 use throughline_core::time::Timestamp;
+use throughline_core::tokens::Tokenizer;
+use throughline_core::turn::{Intent, RecallOptions, Tier};
 use throughline_engine::adapters::O200k;
 use throughline_engine::import::read_bytes;
 

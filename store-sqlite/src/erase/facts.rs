@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use throughline_core::erase::{DerivedFact, DerivedIds, FactSource, HeldFact, KeptFact, heal};
 use throughline_core::fact::{SlotKey, StatementKey, index_unit};
 use throughline_core::ids::{FactId, MessageId};
-use throughline_core::ports::{IndexUnit, Namespace, UnitKey};
+use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 
 use crate::apply::ScopeRow;
 use crate::facts::{FactRow, TAG_SEPARATOR, insert};

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::ops::Deref;
 
 use rusqlite::Connection;
-use throughline_core::ports::TermId;
+use throughline_core::index::TermId;
 use throughline_core::text::FOLD_AT;
 
 use crate::connection::driver_error;

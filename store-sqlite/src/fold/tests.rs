@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use throughline_core::ids::MessageId;
+use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 use throughline_core::ports::{
-    Erasure, IndexUnit, LexicalIndex, Namespace, Store, UnitKey, VectorIndex, VectorSpace, Write,
-    WriteBatch,
+    Erasure, LexicalIndex, Store, VectorIndex, VectorSpace, Write, WriteBatch,
 };
 use throughline_core::session::PreparedMessage;
 use throughline_testkit::build;

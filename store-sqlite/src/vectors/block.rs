@@ -1,7 +1,7 @@
 //! Blocks of vectors: keys and signs in one row, the vectors in chunks beside it.
 
 use rusqlite::{Connection, params};
-use throughline_core::ports::UnitKey;
+use throughline_core::index::UnitKey;
 
 use super::codes::{length, signs};
 use super::place::Place;

@@ -4,7 +4,8 @@
 use std::cmp::Ordering;
 
 use simsimd::SpatialSimilarity;
-use throughline_core::ports::{UnitKey, VectorHit};
+use throughline_core::index::UnitKey;
+use throughline_core::ports::VectorHit;
 
 /// Largest code: -128 is left out, so that a vector and its opposite are mirror images.
 const LARGEST: f32 = 127.0;

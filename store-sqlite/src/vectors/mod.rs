@@ -21,9 +21,8 @@ use async_trait::async_trait;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rusqlite::Connection;
-use throughline_core::ports::{
-    Health, Namespace, Store, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
-};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::{Health, Store, VectorHit, VectorIndex, VectorItem, VectorSpace};
 use throughline_core::{Result, Scope};
 
 use crate::fold::WriteConnection;

@@ -1,7 +1,8 @@
 //! Where vectors belong: scope, space and namespace never mix.
 
 use rusqlite::{Connection, OptionalExtension};
-use throughline_core::ports::{Namespace, VectorSpace};
+use throughline_core::index::Namespace;
+use throughline_core::ports::VectorSpace;
 
 use crate::records::namespace_code;
 

@@ -1,7 +1,8 @@
 //! Writing vectors, inside the writer's transactions.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use throughline_core::ports::{Namespace, UnitKey, VectorSpace};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::VectorSpace;
 use throughline_core::text::FOLD_AT;
 
 use super::block::{BLOCK, Block};

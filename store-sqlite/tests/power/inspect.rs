@@ -1,10 +1,9 @@
 //! Starts on what a cut left, as the program would, and judges it.
 
 use throughline_core::Error;
+use throughline_core::index::{IndexUnit, Namespace, Posting, TermId, UnitKey};
 use throughline_core::page::PageRequest;
-use throughline_core::ports::{
-    IndexUnit, LexicalIndex, Namespace, Posting, SessionRepo, Store, TermId, UnitKey, VectorIndex,
-};
+use throughline_core::ports::{LexicalIndex, SessionRepo, Store, VectorIndex};
 use throughline_core::session::{Message, PreparedMessage, Role};
 use throughline_store_sqlite::{SqliteOptions, SqliteStore};
 

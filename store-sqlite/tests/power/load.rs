@@ -4,10 +4,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_core::Scope;
+use throughline_core::append::prepare;
 use throughline_core::fact::Forms;
 use throughline_core::ids::{ExternalId, MessageId, SessionId};
-use throughline_core::ports::{Store, TermId, VectorSpace, Write, WriteBatch};
-use throughline_core::session::{NewMessage, PreparedMessage, Role, prepare};
+use throughline_core::index::TermId;
+use throughline_core::ports::{Store, VectorSpace, Write, WriteBatch};
+use throughline_core::session::{NewMessage, PreparedMessage, Role};
 use throughline_core::time::Timestamp;
 use throughline_store_sqlite::SqliteStore;
 use throughline_testkit::{SequentialIds, WordTokenizer, build};

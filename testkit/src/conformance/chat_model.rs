@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_core::context::ContextMessage;
-use throughline_core::ports::{ChatModel, ChatModelRequest};
+use throughline_core::chat::{ChatModelRequest, ContextMessage};
+use throughline_core::ports::ChatModel;
 use throughline_core::session::Role;
 use throughline_core::{ErrorKind, Result};
 

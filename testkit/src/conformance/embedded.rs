@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use throughline_core::ErrorKind;
 use throughline_core::ids::MessageId;
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::ports::{
-    Erasure, Namespace, Precondition, RecordKey, UnitKey, VectorIndex, VectorItem, VectorSpace,
-    Write, WriteBatch,
+    Erasure, Precondition, RecordKey, VectorIndex, VectorItem, VectorSpace, Write, WriteBatch,
 };
 use throughline_core::session::PreparedMessage;
 

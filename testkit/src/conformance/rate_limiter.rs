@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_core::ErrorKind;
-use throughline_core::ports::{Admission, Rate, RateLimiter};
+use throughline_core::access::Rate;
+use throughline_core::ports::{Admission, RateLimiter};
 
 use super::Replicas;
 use super::runner::{Scenario, scenarios};

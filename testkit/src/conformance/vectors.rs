@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use throughline_core::ports::{
-    Embedder, Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
-};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::{Embedder, VectorHit, VectorIndex, VectorItem, VectorSpace};
 use throughline_core::{ErrorKind, Scope};
 
 use super::runner::{Scenario, scenarios};

@@ -2,10 +2,9 @@
 
 use throughline_core::Result;
 use throughline_core::ids::SessionId;
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::persona::{Persona, Preset};
-use throughline_core::ports::{
-    Applied, AppliedMessage, Idempotency, Namespace, RecordKey, UnitKey, Write, WriteBatch,
-};
+use throughline_core::ports::{Applied, AppliedMessage, Idempotency, RecordKey, Write, WriteBatch};
 use throughline_core::session::PreparedMessage;
 use throughline_core::summary::Summary;
 use throughline_core::time::Timestamp;

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use throughline_core::ports::{
-    Admission, Bucket, Cache, Clock, Health, Rate, RateLimiter, check_cached,
-};
+use throughline_core::access::Rate;
+use throughline_core::ports::{Admission, Bucket, Cache, Clock, Health, RateLimiter, check_cached};
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 

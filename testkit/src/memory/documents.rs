@@ -5,10 +5,9 @@ use throughline_core::document::{
     Etag, Memory, NewSnapshot, Snapshot, SnapshotInfo, Vault, document_passages,
 };
 use throughline_core::ids::{ContextId, MemoryId, VaultId};
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{
-    DocumentRepo, Erased, Erasure, Namespace, OutboxText, UnitKey, VectorSpace,
-};
+use throughline_core::ports::{DocumentRepo, Erased, Erasure, OutboxText, VectorSpace};
 use throughline_core::{Result, Scope};
 
 use super::sessions::page;

@@ -6,10 +6,9 @@ use async_trait::async_trait;
 use throughline_core::erase::{DerivedFact, DerivedIds, FactSource, HeldFact, heal};
 use throughline_core::fact::{Fact, FactStatus};
 use throughline_core::ids::{MessageId, SessionId, TenantId, UserId};
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::job::Job;
-use throughline_core::ports::{
-    Erased, Erasure, ErasureRepo, ErasureState, Namespace, ScopeTotals, UnitKey,
-};
+use throughline_core::ports::{Erased, Erasure, ErasureRepo, ErasureState, ScopeTotals};
 use throughline_core::session::Message;
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};

@@ -6,8 +6,9 @@ use throughline_core::fact::{
     StatementKey, SupersededFact,
 };
 use throughline_core::ids::{FactId, MessageId, SessionId};
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, Namespace, SOURCES_READ, UnitKey};
+use throughline_core::ports::{FactRepo, Ledger, LedgerLimits, SOURCES_READ};
 use throughline_core::{Result, Scope};
 
 use super::sessions::page;

@@ -1,7 +1,8 @@
 //! The lexical index: a look through all units.
 
 use async_trait::async_trait;
-use throughline_core::ports::{LexicalIndex, Namespace, Posting, PostingLists, TermId};
+use throughline_core::index::{Namespace, Posting, TermId};
+use throughline_core::ports::{LexicalIndex, PostingLists};
 use throughline_core::{Result, Scope};
 
 use super::MemoryStore;

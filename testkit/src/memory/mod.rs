@@ -29,11 +29,10 @@ use async_trait::async_trait;
 use throughline_core::entity::Entity;
 use throughline_core::fact::RejectionKey;
 use throughline_core::ids::{BackupId, FileRefId, MessageId, PersonaId, PresetId, SessionId};
+use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 use throughline_core::job::Job;
 use throughline_core::persona::{Backup, Persona, Preset, PresetUse};
-use throughline_core::ports::{
-    Applied, Health, IndexUnit, Namespace, ScopeCounters, Store, UnitKey, WriteBatch,
-};
+use throughline_core::ports::{Applied, Health, ScopeCounters, Store, WriteBatch};
 use throughline_core::scope::Profile;
 use throughline_core::session::FileRef;
 use throughline_core::summary::Summary;

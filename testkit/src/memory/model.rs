@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use throughline_core::ports::{
-    ChatAnswer, ChatModel, ChatModelRequest, Embedder, TermId, VectorSpace,
-};
+use throughline_core::chat::{ChatAnswer, ChatModelRequest};
+use throughline_core::index::TermId;
+use throughline_core::ports::{ChatModel, Embedder, VectorSpace};
 use throughline_core::text::terms;
 use throughline_core::{Error, ErrorKind, Result};
 use tokio::sync::Semaphore;

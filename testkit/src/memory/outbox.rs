@@ -1,10 +1,9 @@
 //! The outbox: a look through all messages, facts and documents.
 
 use async_trait::async_trait;
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{
-    Namespace, OutboxRepo, OutboxText, ScopeTotals, SessionRepo, UnitKey,
-};
+use throughline_core::ports::{OutboxRepo, OutboxText, ScopeTotals, SessionRepo};
 use throughline_core::text::{PassageSizes, passages};
 use throughline_core::{Result, Scope};
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use throughline_core::ids::{ExternalId, SessionId};
+use throughline_core::index::UnitKey;
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{
-    AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo, UnitKey,
-};
+use throughline_core::ports::{AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo};
 use throughline_core::session::{Message, PreparedMessage, Session};
 use throughline_core::{Result, Scope};
 

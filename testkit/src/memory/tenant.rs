@@ -7,8 +7,8 @@ use throughline_core::access::{ApiKey, AuditEntry, KeyUser};
 use throughline_core::ids::{KeyId, SessionId, ShareId, TenantId, UserId};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{TenantBatch, TenantPrecondition, TenantRepo, TenantWrite};
-use throughline_core::scope::TenantSettings;
 use throughline_core::session::Share;
+use throughline_core::settings::TenantSettings;
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 

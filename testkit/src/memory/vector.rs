@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use throughline_core::ports::{
-    Health, Namespace, UnitKey, VectorHit, VectorIndex, VectorItem, VectorSpace,
-};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::{Health, VectorHit, VectorIndex, VectorItem, VectorSpace};
 use throughline_core::{Result, Scope};
 
 use super::MemoryStore;

@@ -9,7 +9,7 @@ use crate::tidy::tree::Tree;
 /// What every metric's name begins with.
 const PREFIX: &str = "throughline_";
 /// Where metrics are told.
-const SOURCES: &str = "server/src/";
+const SOURCES: [&str; 2] = ["engine/src/", "server/src/"];
 /// Where they are shown.
 const DASHBOARDS: &str = "deploy/grafana/";
 /// Where they are explained.
@@ -45,9 +45,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 /// The names that the source tells: whole string literals, each with its first place.
 fn told(tree: &Tree) -> BTreeMap<&str, (&str, usize)> {
     let mut told = BTreeMap::new();
-    let sources = tree.sources();
-    for (path, text) in sources.filter(|(path, _)| path.starts_with(SOURCES) && !is_test_file(path))
-    {
+    let of_product = |path: &str| SOURCES.iter().any(|dir| path.starts_with(dir));
+    for (path, text) in tree.sources().filter(|(path, _)| of_product(path) && !is_test_file(path)) {
         for (line, name) in names(text) {
             if text.contains(&format!("\"{name}\"")) {
                 told.entry(name).or_insert((path, line));

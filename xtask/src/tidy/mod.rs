@@ -7,6 +7,7 @@
 mod conformance;
 mod direction;
 mod documents;
+mod layers;
 mod leaks;
 mod manifests;
 mod markdown;
@@ -54,6 +55,7 @@ pub(crate) struct Rule {
 
 const RULES: &[Rule] = &[
     Rule { name: "direction", check: direction::check },
+    Rule { name: "layers", check: layers::check },
     Rule { name: "sizes", check: sizes::check },
     Rule { name: "documents", check: documents::check },
     Rule { name: "conformance", check: conformance::check },

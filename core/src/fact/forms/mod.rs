@@ -12,7 +12,7 @@ mod tests;
 mod words;
 
 use super::{FactKind, MAX_FACT_CHARS, Reference};
-use crate::ports::FactExtractor;
+use crate::fact::FactExtractor;
 use crate::text::{clip, fold_spaces};
 use own::Sentence;
 pub(super) use own::{own_sentences, pattern};

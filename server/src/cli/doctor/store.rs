@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use throughline_core::embedding::EmbeddingService;
 use throughline_core::job::JobState;
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::ports::{Clock, Health};
+use throughline_core::services::embeddings::EmbeddingService;
 use throughline_core::time::Timestamp;
 use throughline_core::{ErrorKind, Result, Scope};
 use throughline_engine::adapters::SystemClock;

@@ -7,10 +7,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use throughline_core::access::{
-    ApiKey, AuditEntry, CreatedKey, KeyUser, NewKey, Permission, Permissions,
+    ApiKey, AuditEntry, KeyUser, NewKey, Permission, Permissions, Rate,
 };
 use throughline_core::ids::{KeyId, UserId, WorkspaceId};
-use throughline_core::ports::Rate;
+use throughline_core::services::access::CreatedKey;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Result};
 use throughline_engine::identity::Identity;

@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throughline_core::document::{Expected, PutDocument, PutOutcome};
+use throughline_core::document::Expected;
 use throughline_core::ids::{ActorId, ContextId, MemoryId, VaultId};
+use throughline_core::services::documents::{PutDocument, PutOutcome};
 use throughline_core::text::guarded;
 use throughline_core::{Error, Result};
 use throughline_engine::config::ToolSet;

@@ -4,12 +4,13 @@ use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throughline_core::context::{
-    AssembledContext, ContextMessage, Intent, Outcome as Became, Section, Tier,
-};
+use throughline_core::chat::ContextMessage;
+use throughline_core::context::{AssembledContext, Outcome as Became, Section};
 use throughline_core::document::Expected;
-use throughline_core::fact::{FactKind, Remember};
+use throughline_core::fact::FactKind;
 use throughline_core::ids::{FactId, MemoryId, VaultId};
+use throughline_core::services::facts::Remember;
+use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
 use throughline_engine::app::{Thread, Turn, WhichMessages};
 use throughline_engine::config::ToolSet;

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::Result;
-use throughline_core::context::Tier;
 use throughline_core::ids::ExternalId;
 use throughline_core::session::{Message, NewMessage, Session};
+use throughline_core::turn::Tier;
 use throughline_engine::app::{Cursors, Thread};
 use throughline_engine::config::ToolSet;
 

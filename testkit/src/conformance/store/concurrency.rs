@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use throughline_core::fact::FactStatus;
+use throughline_core::index::UnitKey;
 use throughline_core::ports::{
-    AppliedMessage, Precondition, RecordKey, SOURCES_READ, Store, UnitKey, Write,
+    AppliedMessage, Precondition, RecordKey, SOURCES_READ, Store, Write,
 };
 use throughline_core::scope::Profile;
 

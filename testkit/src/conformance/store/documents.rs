@@ -2,10 +2,9 @@
 
 use throughline_core::ErrorKind;
 use throughline_core::document::{Etag, Memory, NewSnapshot, Snapshot, Vault, document_passages};
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::PageRequest;
-use throughline_core::ports::{
-    Erased, Erasure, Namespace, Precondition, RecordKey, Store, UnitKey, Write,
-};
+use throughline_core::ports::{Erased, Erasure, Precondition, RecordKey, Store, Write};
 
 use super::super::runner::Scenario;
 use super::erasure::erase;

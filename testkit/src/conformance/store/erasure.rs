@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use throughline_core::entity::EntityKind;
 use throughline_core::fact::{FactStatus, SlotKey};
 use throughline_core::ids::{FileRefId, JobId, MessageId};
+use throughline_core::index::{Namespace, TermId, UnitKey};
 use throughline_core::ports::{
-    Erased, Erasure, Namespace, PostingLists, Precondition, RecordKey, Store, TermId, UnitKey,
-    Write, WriteBatch,
+    Erased, Erasure, PostingLists, Precondition, RecordKey, Store, Write, WriteBatch,
 };
 use throughline_core::scope::Profile;
 use throughline_core::session::{FileKind, FileRef, PreparedMessage};

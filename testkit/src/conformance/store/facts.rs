@@ -2,7 +2,8 @@
 
 use throughline_core::fact::{Fact, FactKind, FactStatus, NewFact};
 use throughline_core::ids::MessageId;
-use throughline_core::ports::{IndexStats, LedgerLimits, Namespace, Store, UnitKey};
+use throughline_core::index::{Namespace, UnitKey};
+use throughline_core::ports::{IndexStats, LedgerLimits, Store};
 
 use super::super::runner::Scenario;
 use super::scenarios;

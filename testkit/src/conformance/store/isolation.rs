@@ -3,9 +3,10 @@
 use throughline_core::Scope;
 use throughline_core::entity::EntityKind;
 use throughline_core::ids::JobId;
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{
-    Ledger, LedgerLimits, Namespace, Precondition, RecordKey, Store, UnitKey, Write, WriteBatch,
+    Ledger, LedgerLimits, Precondition, RecordKey, Store, Write, WriteBatch,
 };
 use throughline_core::scope::Profile;
 use throughline_core::usage::{UsageCounters, UsageDay};

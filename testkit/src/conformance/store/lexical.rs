@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use throughline_core::ports::{IndexStats, IndexUnit, Namespace, Posting, Store, TermId, UnitKey};
+use throughline_core::index::{IndexUnit, Namespace, Posting, TermId, UnitKey};
+use throughline_core::ports::{IndexStats, Store};
 use throughline_core::session::PreparedMessage;
 
 use super::super::runner::Scenario;

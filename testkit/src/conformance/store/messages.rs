@@ -1,7 +1,8 @@
 //! Messages as they are stored and found.
 
 use throughline_core::ids::MessageId;
-use throughline_core::ports::{Store, UnitKey};
+use throughline_core::index::UnitKey;
+use throughline_core::ports::Store;
 use throughline_core::session::{PreparedMessage, Role};
 use throughline_core::text::{PassageSizes, passages};
 

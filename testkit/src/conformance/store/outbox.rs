@@ -1,8 +1,9 @@
 //! The outbox: what vector indexes read to become complete.
 
 use throughline_core::Scope;
+use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::PageRequest;
-use throughline_core::ports::{Namespace, OutboxText, ScopeTotals, Store, UnitKey};
+use throughline_core::ports::{OutboxText, ScopeTotals, Store};
 use throughline_core::text::{PassageSizes, passages};
 
 use super::super::runner::Scenario;

@@ -6,11 +6,10 @@ use throughline_core::Scope;
 use throughline_core::document::{Memory, Snapshot as Document, SnapshotInfo};
 use throughline_core::entity::Entity;
 use throughline_core::fact::Fact;
+use throughline_core::index::{Namespace, TermId};
 use throughline_core::job::Job;
 use throughline_core::page::{MAX_PAGE, PageRequest};
-use throughline_core::ports::{
-    AppliedMessage, Namespace, PostingLists, ScopeTotals, Store, TermId, WriteBatch,
-};
+use throughline_core::ports::{AppliedMessage, PostingLists, ScopeTotals, Store, WriteBatch};
 use throughline_core::scope::Profile;
 use throughline_core::session::{Message, PreparedMessage, Session};
 use throughline_core::summary::Summary;

@@ -1,12 +1,12 @@
 //! Keys, settings and the audit log of a tenant; what is shared has a group of its own.
 
 use throughline_core::ErrorKind;
-use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permission, Permissions};
-use throughline_core::context::Tier;
+use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permission, Permissions, Rate};
 use throughline_core::ids::{KeyId, TenantId, UserId, WorkspaceId};
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{Rate, Store, TenantBatch, TenantPrecondition, TenantWrite};
-use throughline_core::scope::{Flag, TenantSettings};
+use throughline_core::ports::{Store, TenantBatch, TenantPrecondition, TenantWrite};
+use throughline_core::settings::{Flag, TenantSettings};
+use throughline_core::turn::Tier;
 
 use super::super::runner::Scenario;
 use super::scenarios;

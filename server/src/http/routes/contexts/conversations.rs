@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use throughline_core::ids::MessageId;
-use throughline_core::persona::{Conversation, ConversationFilter, Hit};
+use throughline_core::services::personas::{Conversation, ConversationFilter, Hit};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
 use throughline_engine::app::WhichConversations;

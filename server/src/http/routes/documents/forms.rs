@@ -6,7 +6,8 @@ use axum::http::header::{CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use throughline_core::document::{Facet, PutOutcome, Snapshot, SnapshotInfo, text_of_bytes};
+use throughline_core::document::{Facet, Snapshot, SnapshotInfo, text_of_bytes};
+use throughline_core::services::documents::PutOutcome;
 use throughline_core::{Error, Result};
 use utoipa::ToSchema;
 

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::Result;
 use throughline_core::access::Permission;
-use throughline_core::persona::{ChatRequest, ChatResult, Status};
+use throughline_core::persona::{ChatRequest, Status};
+use throughline_core::services::personas::ChatResult;
 use throughline_engine::config::ToolSet;
 
 use super::forms::ConversationForm;

@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::access::Permission;
-use throughline_core::persona::{
-    Checked, ExportFormat, FromPreset, NewPersona, Overrides, Persona, PersonaChange, PersonaFilter,
-};
+use throughline_core::persona::{ExportFormat, NewPersona, Overrides, Persona, PersonaChange};
+use throughline_core::services::personas::{Checked, FromPreset, PersonaFilter};
 use throughline_core::{Error, Result};
 use throughline_engine::app::DeletedPersona;
 use throughline_engine::config::ToolSet;

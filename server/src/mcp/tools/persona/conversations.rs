@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::access::Permission;
 use throughline_core::ids::{MessageId, PersonaId};
-use throughline_core::persona::{ConversationFilter, Hit};
+use throughline_core::services::personas::{ConversationFilter, Hit};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
 use throughline_engine::app::WhichConversations;

@@ -3,9 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline_core::persona::{
-    BackupHead, Conversation, Finding, Overrides, Persona, PresetView, Settings,
-};
+use throughline_core::persona::{BackupHead, Finding, Overrides, Persona, PresetView, Settings};
+use throughline_core::services::personas::Conversation;
 use throughline_core::time::Timestamp;
 
 /// A persona.

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use super::expiry::next_due;
-use super::service::replace;
-use super::{BackupReason, Persona, PersonaService, Status};
+use super::{PersonaService, replace};
 use crate::error::{ErrorKind, Result};
 use crate::ids::JobId;
 use crate::job::{DEFAULT_PRIORITY, Job, NewJob, Outcome};
+use crate::persona::{BackupReason, Persona, Status, next_due};
 use crate::ports::{Write, WriteBatch};
 use crate::scope::Scope;
 use crate::time::Timestamp;

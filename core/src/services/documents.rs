@@ -2,39 +2,24 @@
 
 use std::sync::Arc;
 
-use super::diff::unified_diff;
-use super::passages::{document_passages, index_document};
-use super::sections::{Section, find_section, sections};
-use super::text::check_text;
-use super::{DocumentLimits, Etag, Memory, NewSnapshot, Snapshot, SnapshotInfo, Vault};
-use crate::context::{ContextService, DocumentCandidate};
-use crate::embedding::EmbeddingService;
+use crate::context::DocumentCandidate;
+use crate::document::{
+    DocumentLimits, Etag, Expected, Memory, NewSnapshot, Section, Snapshot, SnapshotInfo, Vault,
+    check_expected, check_text, find_section, index_document, no_document, sections, unified_diff,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{ActorId, ContextId, MemoryId, VaultId};
 use crate::page::{Page, PageRequest};
-use crate::ports::{Clock, IdGen, Precondition, RecordKey, Store, UnitKey, Write, WriteBatch};
+use crate::ports::{Clock, IdGen, Precondition, RecordKey, Store, Write, WriteBatch};
 use crate::scope::Scope;
+use crate::services::contexts::ContextService;
+use crate::services::embeddings::EmbeddingService;
 
 /// How often a put is built again when another writer came first.
 const ATTEMPTS: usize = 8;
 /// After how many attempts a put that expects nothing is applied without a precondition: it was told what it
 /// can be told of the one before it, and comes after whichever is the latest by then.
 const ATTEMPTS_BY_VERSION: usize = 3;
-
-/// What the latest snapshot has to be for a put to count: what keeps one writer from undoing the work of
-/// another.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Expected {
-    /// Anything, or nothing.
-    #[default]
-    Anything,
-    /// There is none yet.
-    Absent,
-    /// There is one, whichever it is.
-    Present,
-    /// It has one of these etags.
-    OneOf(Vec<Etag>),
-}
 
 /// A document to put.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -377,20 +362,6 @@ impl DocumentService {
     }
 }
 
-impl Snapshot {
-    /// The keys of its passages in the index while it is the latest.
-    #[must_use]
-    pub fn keys(&self) -> Vec<UnitKey> {
-        let ordinals = (0..).take(document_passages(&self.text).len());
-        ordinals.map(|ordinal| UnitKey::document(self.info.number, ordinal)).collect()
-    }
-}
-
-/// The error for a document that does not exist or belongs to somebody else.
-pub(crate) fn no_document() -> Error {
-    Error::not_found("there is no document for this vault and memory: putting one creates both")
-}
-
 fn repeated(held: Snapshot, etag: &Etag) -> Result<Put> {
     if held.info.etag != *etag {
         return Err(Error::conflict(
@@ -399,27 +370,4 @@ fn repeated(held: Snapshot, etag: &Etag) -> Result<Put> {
         ));
     }
     Ok(Put { outcome: PutOutcome::Repeated, snapshot: held })
-}
-
-/// Whether the latest snapshot is what a caller expected it to be.
-pub(crate) fn check_expected(expected: &Expected, latest: Option<&Snapshot>) -> Result<()> {
-    let holds = match (expected, latest) {
-        (Expected::Anything, _) | (Expected::Absent, None) | (Expected::Present, Some(_)) => true,
-        (Expected::OneOf(etags), Some(latest)) => etags.contains(&latest.info.etag),
-        _ => false,
-    };
-    if holds {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::PreconditionFailed,
-        match latest {
-            Some(latest) => format!(
-                "the document has changed (its etag is now \"{}\"): read it again, apply your \
-                 change to it, and put the result",
-                latest.info.etag
-            ),
-            None => "there is no document yet: put it without If-Match".to_owned(),
-        },
-    ))
 }

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{EmbeddingService, SLICE, SLICES, ends, means_something};
+use super::EmbeddingService;
+use super::{SLICE, SLICES, ends, means_something};
 use crate::error::Result;
-use crate::ports::{Namespace, OutboxText, UnitKey, VectorItem};
+use crate::index::{Namespace, UnitKey};
+use crate::ports::{OutboxText, VectorItem};
 use crate::scope::Scope;
 
 /// Keys that are read of an index at once.
@@ -49,7 +51,7 @@ impl EmbeddingService {
 
     /// Removes vectors of snapshots that are no document's latest any more. They are removed when they are
     /// replaced; this is for those where that failed, or the process ended before.
-    pub(crate) async fn forget_dead_documents(&self, scope: &Scope) -> Result<()> {
+    pub(in crate::services) async fn forget_dead_documents(&self, scope: &Scope) -> Result<()> {
         let (index, space) = (&self.index, self.space());
         let mut held = BTreeSet::new();
         loop {

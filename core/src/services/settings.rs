@@ -6,7 +6,7 @@ use crate::access::AuditEntry;
 use crate::error::Result;
 use crate::ids::{KeyId, TenantId};
 use crate::ports::{Clock, Store, TenantBatch, TenantPrecondition, TenantWrite};
-use crate::scope::{SettingsChange, TenantSettings};
+use crate::settings::{SettingsChange, TenantSettings};
 
 /// How often a change is rebuilt when another writer came first.
 const ATTEMPTS: usize = 4;

@@ -1,22 +1,26 @@
 //! Erasing: recorded, applied, carried to what lies beside the store.
 
+mod replay;
+
+pub use replay::{Replayed, copy_ledger};
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::document::{Expected, check_expected, no_document};
-use crate::embedding::EmbeddingService;
 use crate::error::{Error, Result};
-use crate::fact::FactService;
 use crate::ids::{JobId, MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
+use crate::index::{Namespace, UnitKey};
 use crate::job::{Job, NewJob, Outcome, backoff};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
-    Cache, Clock, Erased, Erasure, ErasureLedger, IdGen, LedgerEntry, NameHash, Namespace,
-    ScopeEnd, SessionCache, Store, TenantBatch, TenantWrite, UnitKey, VectorIndex, Write,
-    WriteBatch,
+    Cache, Clock, Erased, Erasure, ErasureLedger, IdGen, LedgerEntry, NameHash, ScopeEnd,
+    SessionCache, Store, TenantBatch, TenantWrite, VectorIndex, Write, WriteBatch,
 };
 use crate::scope::Scope;
-use crate::session::SessionService;
+use crate::services::embeddings::EmbeddingService;
+use crate::services::facts::FactService;
+use crate::services::sessions::SessionService;
 use crate::time::Timestamp;
 
 /// Kind of the jobs that carry an erasure to what lies beside the store.
@@ -40,13 +44,13 @@ const ATTEMPTS: usize = 4;
 /// Erasure over its ports.
 #[derive(Clone)]
 pub struct EraseService {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) ledger: Arc<dyn ErasureLedger>,
-    pub(super) clock: Arc<dyn Clock>,
+    store: Arc<dyn Store>,
+    ledger: Arc<dyn ErasureLedger>,
+    clock: Arc<dyn Clock>,
     ids: Arc<dyn IdGen>,
     sessions: SessionService,
     embeddings: Option<EmbeddingService>,
-    pub(super) facts: Option<FactService>,
+    facts: Option<FactService>,
     index: Option<Arc<dyn VectorIndex>>,
     heads: Option<Arc<dyn SessionCache>>,
     cache: Option<Arc<dyn Cache>>,
@@ -221,7 +225,7 @@ impl EraseService {
     }
 
     /// Removes what names a user beside its scopes.
-    pub(super) async fn remove_user(&self, tenant: &TenantId, user: &UserId) -> Result<()> {
+    async fn remove_user(&self, tenant: &TenantId, user: &UserId) -> Result<()> {
         let batch = TenantBatch::new(tenant.clone()).with(TenantWrite::RemoveUser(user.clone()));
         self.store.apply_tenant(batch).await
     }
@@ -254,7 +258,7 @@ impl EraseService {
 
     /// Applies what an entry of the ledger says and carries it to what lies beside the store. With
     /// `drop`, scopes that hold nothing any more are no more.
-    pub(super) async fn carry_out(
+    async fn carry_out(
         &self,
         number: u64,
         targets: Vec<(Scope, Erasure)>,

@@ -14,15 +14,17 @@ use std::time::Duration;
 
 use futures_util::try_join;
 
+use crate::access::Rate;
 use crate::document::{NewSnapshot, document_passages};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fact::NewFact;
 use crate::ids::JobId;
+use crate::index::{Namespace, UnitKey};
 use crate::job::{DEFAULT_PRIORITY, Job, NewJob, Outcome};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
-    Admission, Clock, Embedder, IdGen, Namespace, Rate, RateLimiter, ScopeTotals, Store, UnitKey,
-    VectorHit, VectorIndex, VectorItem, VectorSpace, Write, WriteBatch,
+    Admission, Clock, Embedder, IdGen, RateLimiter, ScopeTotals, Store, VectorHit, VectorIndex,
+    VectorItem, VectorSpace, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::session::PreparedMessage;
@@ -177,7 +179,7 @@ impl EmbeddingService {
 
     /// Prepares messages for one batch: gives them their vectors if that takes no waiting, else the
     /// job that will. Returns the space of the vectors.
-    pub(crate) async fn prepare(
+    pub(super) async fn prepare(
         &self,
         messages: &mut [PreparedMessage],
         writes: &mut Vec<Write>,
@@ -192,7 +194,7 @@ impl EmbeddingService {
     }
 
     /// As [`Self::prepare`], of a fact that was added directly.
-    pub(crate) async fn prepare_fact(
+    pub(super) async fn prepare_fact(
         &self,
         fact: &mut NewFact,
         writes: &mut Vec<Write>,
@@ -210,7 +212,7 @@ impl EmbeddingService {
     }
 
     /// As [`Self::prepare`], of a snapshot of a document.
-    pub(crate) async fn prepare_document(
+    pub(super) async fn prepare_document(
         &self,
         snapshot: &mut NewSnapshot,
         writes: &mut Vec<Write>,
@@ -235,7 +237,7 @@ impl EmbeddingService {
 
     /// Takes units that the store has replaced out of an index apart from it. One that is away keeps them
     /// until it is compared with the store: what they stand for is not there, so nothing is shown of them.
-    pub(crate) async fn forget_replaced(&self, scope: &Scope, keys: &[UnitKey]) {
+    pub(super) async fn forget_replaced(&self, scope: &Scope, keys: &[UnitKey]) {
         if self.placement == Placement::Apart {
             let _ = self.index.remove(scope, Namespace::Document, keys).await;
         }
@@ -276,7 +278,7 @@ impl EmbeddingService {
         Ok(vectors)
     }
 
-    pub(crate) fn job(&self, now: Timestamp) -> NewJob {
+    pub(super) fn job(&self, now: Timestamp) -> NewJob {
         NewJob {
             id: JobId::from_uuid(self.ids.next()),
             kind: EMBED_JOB.to_owned(),

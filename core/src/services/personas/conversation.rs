@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::rules::tags as checked_tags;
-use super::{Listed, Persona, PersonaService, Slice};
+use super::PersonaService;
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, PersonaId};
 use crate::page::{MAX_PAGE, PageRequest};
+use crate::persona::{Listed, Persona, Slice, tags as checked_tags};
 use crate::ports::{HeadLimits, Write, WriteBatch};
 use crate::scope::Scope;
 use crate::session::{MAX_CONTENT_BYTES, Message};
@@ -170,7 +170,7 @@ impl PersonaService {
         let tags = self.tags_of(scope, &persona).await?;
         let contexts = &self.ports.contexts;
         let found = contexts.search_session(scope, &persona.session, query, limit).await?;
-        let hit = |found: crate::context::Found| Hit {
+        let hit = |found: crate::services::contexts::Found| Hit {
             conversation: with_tags(found.message, &tags),
             passage: found.passage,
             score: found.score,

@@ -3,18 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::check::{findings, fits};
-use super::service::{ATTEMPTS, check_version};
-use super::{
-    Checked, Finding, Listed, NewPreset, PersonaLimits, PersonaPorts, Preset, PresetChange,
-    PresetUse, PresetView, Slice, built_in,
-};
+use super::{ATTEMPTS, Checked, PersonaPorts, check_version};
 use crate::error::{Error, Result};
 use crate::ids::PresetId;
-use crate::ports::{
-    Clock, IdGen, Idempotency, Precondition, RecordKey, Store, Tokenizer, Write, WriteBatch,
+use crate::persona::{
+    Finding, Listed, NewPreset, PersonaLimits, Preset, PresetChange, PresetUse, PresetView, Slice,
+    built_in, findings, fits,
 };
+use crate::ports::{Clock, IdGen, Idempotency, Precondition, RecordKey, Store, Write, WriteBatch};
 use crate::scope::Scope;
+use crate::tokens::Tokenizer;
 
 /// Presets of a scope.
 #[derive(Clone)]

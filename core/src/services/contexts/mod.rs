@@ -1,34 +1,32 @@
-//! Gathering, through the ports; everything else is pure.
+//! Assembling contexts: gathers through the ports what [`crate::context`] decides over.
+
+mod block;
+mod documents;
+
+pub use block::Found;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::try_join;
 
-use super::account::AssembledContext;
-use super::assemble::{Gathered, assemble};
-use super::feedback::{LOOK_AT, choose, shared_terms};
-use super::header::ToolLine;
-use super::ledger::NEWEST_READ;
-use super::meaning::{Nearness, blend};
-use super::pack::MAX_BUDGET;
-use super::rank::{Bm25, Query, Ranked, Ranking};
-use super::recall::{Candidates, FactCandidate, MessageCandidate, RecallOptions};
-use super::relevance::{Bearing, Judged, Weights, judge};
-use super::standing_instructions::STANDING_READ;
-use super::superseded::SUPERSEDED_READ;
-use super::window::{Window, window};
-use super::{Intent, Tier};
-use crate::embedding::EmbeddingService;
+use crate::context::{
+    AssembledContext, Bearing, Bm25, Candidates, FactCandidate, Gathered, Judged, LOOK_AT,
+    MessageCandidate, NEWEST_READ, Nearness, Query, Ranked, Ranking, STANDING_READ,
+    SUPERSEDED_READ, ToolLine, Window, assemble, blend, choose, judge, shared_terms, window,
+};
 use crate::error::{Error, Result};
 use crate::fact::Fact;
 use crate::ids::{MAX_NAME_BYTES, SessionId};
+use crate::index::{Namespace, TermId, UnitKey};
 use crate::ports::{
-    HeadLimits, Ledger, LedgerLimits, Namespace, PostingLists, SessionCache, SessionHead, Store,
-    TermId, Tokenizer, UnitKey, VectorHit,
+    HeadLimits, Ledger, LedgerLimits, PostingLists, SessionCache, SessionHead, Store, VectorHit,
 };
 use crate::scope::Scope;
+use crate::services::embeddings::EmbeddingService;
 use crate::session::{MAX_CONTENT_BYTES, Message, no_session};
+use crate::tokens::Tokenizer;
+use crate::turn::{Intent, MAX_BUDGET, RecallOptions, Tier, Weights};
 
 /// Fact candidates of one turn.
 const FACT_CANDIDATES: usize = 24;
@@ -49,7 +47,7 @@ const NEWEST_STATEMENTS: usize = 24;
 const NEAREST_FACTS: usize = 64;
 /// Postings that are read for one turn, from the rarest word on: what half a million messages share
 /// tells nothing, and reading it takes longer than everything else.
-pub(super) const MOST_POSTINGS: usize = 32_768;
+const MOST_POSTINGS: usize = 32_768;
 /// Entities looked at for one turn.
 const ENTITY_CANDIDATES: usize = 40;
 /// Files of a window.
@@ -104,7 +102,7 @@ impl AssembleRequest {
 
 /// The messages found for a turn.
 #[derive(Default)]
-struct Found {
+struct FoundPassages {
     /// Passages, best first.
     judged: Vec<Judged>,
     bearing: Bearing,
@@ -120,7 +118,7 @@ fn is_within(key: UnitKey, only: Option<u32>) -> bool {
     only.is_none_or(|number| key.session_number() == number)
 }
 
-pub(super) fn keep_session(found: &mut PostingLists, only: Option<u32>) {
+fn keep_session(found: &mut PostingLists, only: Option<u32>) {
     if only.is_some() {
         for list in &mut found.lists {
             list.retain(|posting| is_within(posting.key, only));
@@ -131,8 +129,8 @@ pub(super) fn keep_session(found: &mut PostingLists, only: Option<u32>) {
 /// Assembles contexts. It only reads.
 #[derive(Clone)]
 pub struct ContextService {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) tokenizer: Arc<dyn Tokenizer>,
+    store: Arc<dyn Store>,
+    tokenizer: Arc<dyn Tokenizer>,
     embeddings: Option<EmbeddingService>,
     heads: Option<Arc<dyn SessionCache>>,
 }
@@ -258,7 +256,7 @@ impl ContextService {
 
     /// Instructions and preferences that hold in the scope (in a workspace, the user's own apply too),
     /// what was stated last, and what does not hold any more.
-    pub(super) async fn ledger(&self, scope: &Scope, request: &AssembleRequest) -> Result<Ledger> {
+    async fn ledger(&self, scope: &Scope, request: &AssembleRequest) -> Result<Ledger> {
         if request.guest.is_some() {
             // What a guest has stated elsewhere says nothing about the session of another.
             let standing = LedgerLimits { standing: STANDING_READ, ..LedgerLimits::default() };
@@ -288,7 +286,7 @@ impl ContextService {
         }
     }
 
-    pub(super) async fn candidates(
+    async fn candidates(
         &self,
         scope: &Scope,
         request: &AssembleRequest,
@@ -327,7 +325,7 @@ impl ContextService {
     /// What is nearest to a question in meaning, and how near `also` are; nothing where there is no
     /// embedder or the question means nothing to it. An embedder or an index that fails or is late costs
     /// the meaning, not the turn: it becomes a warning.
-    pub(super) async fn nearest(
+    async fn nearest(
         &self,
         scope: &Scope,
         namespace: Namespace,
@@ -392,7 +390,7 @@ impl ContextService {
     ) -> Result<(Vec<(Judged, Arc<Message>)>, Bearing)> {
         let intent = request.intent.unwrap_or_else(|| Intent::detect(&request.user_turn));
         let query = Query::of(&request.user_turn);
-        let Found { mut judged, bearing, .. } =
+        let FoundPassages { mut judged, bearing, .. } =
             self.judged(scope, &query, request, intent, limit).await?;
         judged.sort_by_key(|one| one.key);
         let keys: Vec<UnitKey> = judged.iter().map(|one| one.key).collect();
@@ -413,7 +411,7 @@ impl ContextService {
         request: &AssembleRequest,
         intent: Intent,
         limit: usize,
-    ) -> Result<Found> {
+    ) -> Result<FoundPassages> {
         let (current, options) = (&request.session, &request.recall);
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
         let mut found =
@@ -421,7 +419,7 @@ impl ContextService {
         let only = match request.guest {
             Some(_) => match self.store.session(scope, current).await? {
                 Some(session) => Some(session.number),
-                None => return Ok(Found::default()),
+                None => return Ok(FoundPassages::default()),
             },
             None => None,
         };
@@ -460,7 +458,7 @@ impl ContextService {
         // Neighbours are scored without knowing where a session ends: some keys stand for nothing.
         let limit = limit + limit / 8;
         let (judged, bearing) = judge(&ranking, &hits, Nearness::messages(intent), weights, limit);
-        Ok(Found { judged, bearing, terms_of_each, newest, warning })
+        Ok(FoundPassages { judged, bearing, terms_of_each, newest, warning })
     }
 
     /// The terms that the best passages share, weighed, with their postings.
@@ -488,7 +486,7 @@ impl ContextService {
     }
 
     /// Passages with their messages, read in the order in which they are stored.
-    pub(super) async fn hydrate(
+    async fn hydrate(
         &self,
         scope: &Scope,
         ranked: &[Ranked],

@@ -1,23 +1,29 @@
-//! Appending and reading.
+//! Appending messages, and reading sessions.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::append::{MAX_BATCH, MAX_BATCH_BYTES, Ready, prepare};
-use crate::embedding::EmbeddingService;
+use crate::append::prepare;
 use crate::entity::Entity;
 use crate::error::{Error, Result};
-use crate::fact::{Forms, Known, Rejections, Said, resolve};
+use crate::fact::{FactExtractor, Forms, Known, Rejections, Said, resolve};
 use crate::ids::{ExternalId, FactId, FileRefId, SessionId, SummaryId};
+use crate::index::{Namespace, TermId, UnitKey};
 use crate::page::{Page, PageRequest};
 use crate::ports::{
-    Applied, AppliedMessage, Clock, FactExtractor, IdGen, Idempotency, LedgerLimits, Namespace,
-    Precondition, RecordKey, Store, TermId, Tokenizer, UnitKey, Write, WriteBatch,
+    Applied, AppliedMessage, Clock, IdGen, Idempotency, LedgerLimits, Precondition, RecordKey,
+    Store, VectorSpace, Write, WriteBatch,
 };
 use crate::scope::Scope;
-use crate::session::{FileRef, Message, NewFileRef, NewMessage, PreparedMessage, Role, Session};
+use crate::services::embeddings::EmbeddingService;
+use crate::session::{
+    FileRef, MAX_BATCH, MAX_BATCH_BYTES, Message, NewFileRef, NewMessage, PreparedMessage, Role,
+    Session, no_session,
+};
 use crate::summary::{ROLL_EVERY, RolledFrom, Summary, roll};
 use crate::text::query_terms;
+use crate::time::Timestamp;
+use crate::tokens::Tokenizer;
 
 /// How often a batch that rolls a summary is rebuilt when another writer came first. After that
 /// the messages are appended alone: the next append rolls.
@@ -43,6 +49,21 @@ pub struct AppendOptions {
     /// The session is somebody else's, who shares it: what a guest says is recalled there, but it is
     /// no fact of the owner.
     pub of_a_guest: bool,
+}
+
+/// Messages that are ready for a batch, with what it stores of them.
+pub(super) struct Ready {
+    pub(super) prepared: Vec<PreparedMessage>,
+    /// They as they were before facts of the scope were read, if any were.
+    unresolved: Option<Vec<PreparedMessage>>,
+    /// The records to write with them.
+    beside: Vec<Write>,
+    /// The space of their vectors.
+    space: Option<VectorSpace>,
+    /// The erasures of the scope before facts of it were read, if any were.
+    erasures: Option<u64>,
+    idempotency: Option<Idempotency>,
+    now: Timestamp,
 }
 
 /// Threads and messages.
@@ -139,7 +160,7 @@ impl SessionService {
     }
 
     /// Messages with everything that is derived from them, whatever their number.
-    pub(crate) async fn ready(
+    pub(super) async fn ready(
         &self,
         scope: &Scope,
         session: &SessionId,
@@ -196,7 +217,7 @@ impl SessionService {
 
     /// After a lost race: reads the facts anew that messages refer to, where something of the scope was
     /// erased since they were read.
-    pub(crate) async fn read_again(
+    pub(super) async fn read_again(
         &self,
         scope: &Scope,
         session: &SessionId,
@@ -214,7 +235,7 @@ impl SessionService {
 
     /// The batch that appends what is ready, with the summaries that it makes due, under the version of the
     /// session that these were built on. Others may add to it what is to happen together with the append.
-    pub(crate) async fn batch_of(
+    pub(super) async fn batch_of(
         &self,
         scope: &Scope,
         session: &SessionId,
@@ -461,7 +482,7 @@ impl SessionService {
     }
 
     /// Rolls what an erasure made due again. If others keep coming first, their appends roll it.
-    pub(crate) async fn roll_again(&self, scope: &Scope, session: &SessionId) -> Result<()> {
+    pub(super) async fn roll_again(&self, scope: &Scope, session: &SessionId) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let mut batch = WriteBatch::new(scope.clone(), self.clock.now());
             self.roll_summaries(&mut batch, session, &[]).await?;
@@ -544,11 +565,6 @@ impl SessionService {
         self.get(scope, session).await?;
         self.store.summaries(scope, session).await
     }
-}
-
-/// The error for a session that does not exist or belongs to somebody else.
-pub(crate) fn no_session() -> Error {
-    Error::not_found("there is no session with this id: appending its first message creates it")
 }
 
 /// Whether a message says something that only has a meaning by what was said before.

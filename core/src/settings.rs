@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::context::{MAX_BUDGET, RecallOptions, Tier};
 use crate::error::{Error, Result};
 use crate::ids::is_forbidden;
 use crate::time::Timestamp;
+use crate::turn::{MAX_BUDGET, RecallOptions, Tier};
 
 /// Most bytes of a tenant's own configuration.
 pub const MAX_CLIENT_CONFIG_BYTES: usize = 64 << 10;

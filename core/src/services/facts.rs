@@ -1,11 +1,9 @@
-//! Reading the ledger, and saying directly what is so and what is not.
+//! Reading the ledger of facts, and saying directly what is so and what is not.
 
 use std::sync::Arc;
 
-use super::reject::{RejectionKey, Rejections};
-use super::{Fact, FactKind, MAX_FACT_CHARS, NewFact};
-use crate::embedding::EmbeddingService;
 use crate::error::{Error, Result};
+use crate::fact::{Fact, FactKind, MAX_FACT_CHARS, NewFact, RejectionKey, Rejections};
 use crate::ids::{FactId, MAX_NAME_BYTES, is_forbidden};
 use crate::page::{MAX_PAGE, Page, PageRequest};
 use crate::ports::{
@@ -13,6 +11,7 @@ use crate::ports::{
     Precondition, Store, Write, WriteBatch,
 };
 use crate::scope::Scope;
+use crate::services::embeddings::EmbeddingService;
 use crate::text::{analyze, fold_spaces};
 use crate::time::Timestamp;
 

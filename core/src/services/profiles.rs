@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::ports::{Clock, Precondition, RecordKey, Store, Tokenizer, Write, WriteBatch};
+use crate::ports::{Clock, Precondition, RecordKey, Store, Write, WriteBatch};
 use crate::scope::{Profile, ProfileChange, Scope};
+use crate::tokens::Tokenizer;
 
 /// How often a change is rebuilt when another writer came first.
 const ATTEMPTS: usize = 4;

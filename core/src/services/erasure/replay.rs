@@ -4,13 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::EraseService;
 use crate::document::SnapshotInfo;
-use crate::error::{Error, ErrorKind, Result};
+use crate::erase::check;
+use crate::error::{Error, Result};
 use crate::fact::RejectionKey;
 use crate::ids::{MemoryId, SessionId, VaultId};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
-    Erased, Erasure, ErasureLedger, ErasureState, LedgerEntry, LedgerIdentity, NameHash, Recorded,
-    ScopeEnd, Write, WriteBatch,
+    Erased, Erasure, ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded, ScopeEnd,
+    Write, WriteBatch,
 };
 use crate::scope::Scope;
 
@@ -218,29 +219,6 @@ impl EraseService {
             }
         }
     }
-}
-
-/// Whether a store may be served by a ledger.
-///
-/// # Errors
-/// `Conflict` that says what to do.
-pub fn check(state: &ErasureState, identity: &LedgerIdentity, last: u64) -> Result<()> {
-    let refused = |what: &str| {
-        Err(Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "{what}, so erased data could come back: restore the ledger of erasures that \
-                 belongs to this store, or accept that with `throughline migrate --new-ledger`"
-            ),
-        ))
-    };
-    if state.ledger.is_some_and(|id| id != identity.id) {
-        return refused("the store belongs to a different ledger of erasures than the one found");
-    }
-    if state.last > last {
-        return refused("the ledger of erasures lacks entries that the store has already applied");
-    }
-    Ok(())
 }
 
 /// Has `target` say all that `source` says, so that the store that moves with it goes by it. Returns how

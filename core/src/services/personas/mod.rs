@@ -1,26 +1,37 @@
 //! Making, listing, changing and deleting personas. Other things that one can do with them are in the files
 //! beside this one, on the same service.
 
+mod chat;
+mod conversation;
+mod presets;
+mod transfer;
+mod upkeep;
+
+pub use chat::ChatResult;
+pub use conversation::{Conversation, ConversationFilter, Hit};
+pub use presets::PresetService;
+pub use upkeep::{UPKEEP_JOB, Upkept};
+
 use std::sync::Arc;
 
-use super::check::{Finding, findings, fits};
-use super::{
-    BackupReason, Listed, NewPersona, Overrides, Persona, PersonaChange, PersonaLimits,
-    PresetService, PresetUse, Slice, Status,
-};
-use crate::context::ContextService;
-use crate::erase::EraseService;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{PersonaId, PresetId};
+use crate::persona::{
+    BackupReason, Finding, Listed, NewPersona, Overrides, Persona, PersonaChange, PersonaLimits,
+    PresetUse, Settings, Slice, Status, days, findings, fits,
+};
 use crate::ports::{
-    Clock, Erased, IdGen, Idempotency, Precondition, RecordKey, Store, Tokenizer, Write, WriteBatch,
+    Clock, Erased, IdGen, Idempotency, Precondition, RecordKey, Store, Write, WriteBatch,
 };
 use crate::scope::Scope;
-use crate::session::SessionService;
+use crate::services::contexts::ContextService;
+use crate::services::erasure::EraseService;
+use crate::services::sessions::SessionService;
 use crate::time::Timestamp;
+use crate::tokens::Tokenizer;
 
 /// How often a change is rebuilt when another writer came first.
-pub(super) const ATTEMPTS: usize = 4;
+const ATTEMPTS: usize = 4;
 /// Personas that an error names where the one asked for is not there.
 const NAMED: usize = 10;
 
@@ -92,8 +103,8 @@ pub struct PersonaFilter {
 /// Personas of a scope.
 #[derive(Clone)]
 pub struct PersonaService {
-    pub(super) ports: PersonaPorts,
-    pub(super) presets: PresetService,
+    ports: PersonaPorts,
+    presets: PresetService,
 }
 
 impl PersonaService {
@@ -134,7 +145,7 @@ impl PersonaService {
         idempotency: Option<Idempotency>,
     ) -> Result<Checked<Persona>> {
         let id = self.new_id(idempotency);
-        let begin = (None, super::Settings::default());
+        let begin = (None, Settings::default());
         let persona = Persona::begin(id, new, begin, self.limits(), self.now())?;
         self.begin(scope, persona, Vec::new(), idempotency).await
     }
@@ -173,14 +184,14 @@ impl PersonaService {
     }
 
     /// Of a repeat the id is the same, which is how the first one is found again.
-    pub(super) fn new_id(&self, idempotency: Option<Idempotency>) -> PersonaId {
+    fn new_id(&self, idempotency: Option<Idempotency>) -> PersonaId {
         PersonaId::from_uuid(match idempotency {
             Some(repeat) => uuid::Builder::from_random_bytes(repeat.key).into_uuid(),
             None => self.ports.ids.next(),
         })
     }
 
-    pub(super) async fn begin(
+    async fn begin(
         &self,
         scope: &Scope,
         persona: Persona,
@@ -213,14 +224,14 @@ impl PersonaService {
     }
 
     /// The problems of a persona that can be stored.
-    pub(super) fn checked(&self, persona: &Persona) -> Result<Vec<Finding>> {
+    fn checked(&self, persona: &Persona) -> Result<Vec<Finding>> {
         let Persona { system_prompt, personality, settings, .. } = persona;
         fits(system_prompt, personality, settings, &*self.ports.tokenizer)?;
         Ok(self.findings(persona))
     }
 
     /// Whether another persona may be made.
-    pub(super) async fn check_room(&self, scope: &Scope) -> Result<()> {
+    async fn check_room(&self, scope: &Scope) -> Result<()> {
         let most = self.limits().contexts;
         let held = self.ports.store.personas(scope).await?;
         let active = held.iter().filter(|persona| persona.is_active()).count();
@@ -406,7 +417,7 @@ impl PersonaService {
     }
 
     /// Backs a persona up and hides it.
-    pub(super) async fn put_away(
+    async fn put_away(
         &self,
         scope: &Scope,
         held: &Persona,
@@ -449,8 +460,7 @@ impl PersonaService {
         let now = self.now();
         let mut changed = Persona { deleted_at: None, version: held.version + 1, ..held.clone() };
         changed.updated_at = now;
-        changed.expires_at =
-            changed.expires_at.max(now.plus(super::expiry::days(held.settings.expiry_days)));
+        changed.expires_at = changed.expires_at.max(now.plus(days(held.settings.expiry_days)));
         let batch = replace(scope, &held, changed.clone(), now).with(self.upkeep_later(now));
         self.ports.store.apply(batch).await?;
         Ok(changed)
@@ -470,12 +480,7 @@ impl PersonaService {
 }
 
 /// A batch that keeps a persona in place of the one that it was made from.
-pub(super) fn replace(
-    scope: &Scope,
-    held: &Persona,
-    changed: Persona,
-    now: Timestamp,
-) -> WriteBatch {
+fn replace(scope: &Scope, held: &Persona, changed: Persona, now: Timestamp) -> WriteBatch {
     let key = RecordKey::Persona(held.id);
     WriteBatch::new(scope.clone(), now)
         .with_precondition(Precondition::IfVersion(key, held.version))
@@ -483,7 +488,7 @@ pub(super) fn replace(
 }
 
 /// Whether what is held is what the caller has read.
-pub(super) fn check_version(held: u64, expected: Option<u64>) -> Result<()> {
+fn check_version(held: u64, expected: Option<u64>) -> Result<()> {
     match expected {
         Some(expected) if expected != held => Err(Error::conflict(format!(
             "version {expected} was expected, but the current version is {held}: read it again, \

@@ -3,18 +3,21 @@
 
 use std::collections::HashSet;
 
-use super::service::{ATTEMPTS, replace};
-use super::turn::{Parts, Plan, finish, tell};
-use super::{
-    ChatReceipt, ChatRequest, ChatTurn, Conversation, Persona, PersonaService, PresetUse, Status,
-};
-use crate::context::{MAX_BUDGET, spendable};
+use super::{ATTEMPTS, Conversation, PersonaService, replace};
+use crate::context::spendable;
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, PersonaId};
-use crate::ports::{Applied, ChatModel, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, UnitKey, Write};
-use crate::scope::{Scope, TenantSettings};
-use crate::session::{AppendOptions, MAX_CONTENT_BYTES, Message, NewMessage, Role};
+use crate::index::UnitKey;
+use crate::persona::{
+    ChatReceipt, ChatRequest, ChatTurn, Parts, Persona, Plan, PresetUse, Status, finish, tell,
+};
+use crate::ports::{Applied, ChatModel, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, Write};
+use crate::scope::Scope;
+use crate::services::sessions::AppendOptions;
+use crate::session::{MAX_CONTENT_BYTES, Message, NewMessage, Role};
+use crate::settings::TenantSettings;
 use crate::tokens::PER_MESSAGE;
+use crate::turn::MAX_BUDGET;
 
 /// A turn that was answered and kept.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,15 +1,16 @@
 //! Taking personas out and in again: exports, imports, and the backups that are kept of them.
 
-use super::export::{Export, ExportFormat, ExportMessage};
-use super::rules::tags as checked_tags;
-use super::{
-    Backup, BackupHead, BackupReason, Checked, NewPersona, Overrides, Persona, PersonaService,
-};
+use super::{Checked, PersonaService};
 use crate::error::{Error, Result};
 use crate::ids::{BackupId, PersonaId, PresetId};
+use crate::persona::{
+    Backup, BackupHead, BackupReason, Export, ExportFormat, ExportMessage, NewPersona, Overrides,
+    Persona, built_in, tags as checked_tags,
+};
 use crate::ports::{Idempotency, Precondition, RecordKey, Write};
 use crate::scope::Scope;
-use crate::session::{AppendOptions, Message, NewMessage, Role};
+use crate::services::sessions::AppendOptions;
+use crate::session::{Message, NewMessage, Role};
 use crate::time::Timestamp;
 
 impl PersonaService {
@@ -157,7 +158,7 @@ impl PersonaService {
         preset: Option<PresetId>,
     ) -> Result<Option<PresetId>> {
         let Some(preset) = preset else { return Ok(None) };
-        let is_built_in = super::built_in().iter().any(|held| held.id == preset);
+        let is_built_in = built_in().iter().any(|held| held.id == preset);
         let known = is_built_in || self.ports.store.preset(scope, &preset).await?.is_some();
         Ok(known.then_some(preset))
     }

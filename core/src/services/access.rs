@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{ApiKey, AuditEntry, NewKey, Presented, Principal, Secret, Usable};
+use crate::access::{ApiKey, AuditEntry, NewKey, Presented, Principal, Secret, Usable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{KeyId, TenantId, UserId, WorkspaceId};
 use crate::page::{Page, PageRequest};

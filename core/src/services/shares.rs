@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Share;
 use crate::access::AuditEntry;
 use crate::error::{Error, Result};
 use crate::ids::{KeyId, SessionId, ShareId, TenantId, UserId};
 use crate::page::{Page, PageRequest};
 use crate::ports::{Clock, IdGen, Store, TenantBatch, TenantWrite};
 use crate::scope::Scope;
+use crate::session::Share;
 
 /// Grants of sessions.
 #[derive(Clone)]

@@ -5,20 +5,16 @@ use std::collections::HashSet;
 
 use futures_util::try_join;
 
-use super::Intent;
-use super::assemble::LEAST_RECALL;
-use super::rank::{Bm25, Query, Ranking};
-use super::recall::{RecallOptions, select};
-use super::relevance::Weights;
-use super::service::{AssembleRequest, ContextService, MOST_POSTINGS, keep_session};
-use super::superseded::Superseded;
+use super::{AssembleRequest, ContextService, MOST_POSTINGS, keep_session};
+use crate::context::{Bm25, LEAST_RECALL, Query, Ranking, Superseded, select};
 use crate::error::Result;
 use crate::ids::{MessageId, SessionId};
+use crate::index::{Namespace, Posting, TermId, UnitKey};
 use crate::page::{MAX_PAGE, PageRequest};
-use crate::ports::{Namespace, Posting, TermId, UnitKey};
 use crate::scope::Scope;
 use crate::session::{Message, Session, index_units};
 use crate::tokens::PER_MESSAGE;
+use crate::turn::{Intent, RecallOptions, Weights};
 
 /// A message that has words of a search.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,14 @@
+//! What callers do, by feature: each service gathers through the ports, lets the policy decide, and writes.
+
+pub mod access;
+pub mod archive;
+pub mod contexts;
+pub mod documents;
+pub mod embeddings;
+pub mod erasure;
+pub mod facts;
+pub mod personas;
+pub mod profiles;
+pub mod sessions;
+pub mod settings;
+pub mod shares;

@@ -1,0 +1,84 @@
+//! A message to append, and the limits of one.
+
+use crate::ids::{ExternalId, MAX_NAME_BYTES, is_forbidden};
+use crate::session::Role;
+use crate::time::Timestamp;
+
+/// Largest content of a message, in bytes.
+pub const MAX_CONTENT_BYTES: usize = 1 << 20;
+/// Most messages of one append.
+pub const MAX_BATCH: usize = 1_000;
+/// Most bytes of contents of one append: it is one transaction, which others wait for.
+pub const MAX_BATCH_BYTES: usize = 16 << 20;
+
+/// A message to append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewMessage {
+    /// Who speaks.
+    pub role: Role,
+    /// The speaker's name.
+    pub name: Option<String>,
+    /// The text.
+    pub content: String,
+    /// The caller's id: appending it again with equal content is the same message.
+    pub external_id: Option<ExternalId>,
+    /// When it was said; `None` is now.
+    pub created_at: Option<Timestamp>,
+    /// JSON text, kept and not interpreted.
+    pub parts: Option<String>,
+    /// JSON text, kept and not interpreted.
+    pub attachments: Option<String>,
+}
+
+impl NewMessage {
+    /// A message of `role` that says `content`, now.
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            name: None,
+            content: content.into(),
+            external_id: None,
+            created_at: None,
+            parts: None,
+            attachments: None,
+        }
+    }
+}
+
+impl NewMessage {
+    /// The problem of the message: the field and the allowed values.
+    #[must_use]
+    pub fn problem(&self) -> Option<(&'static str, String)> {
+        let content = &self.content;
+        let what = if content.trim().is_empty() {
+            "is empty: 1 byte to 1 MiB of text is allowed".to_owned()
+        } else if content.len() > MAX_CONTENT_BYTES {
+            format!(
+                "has {} bytes: at most 1 MiB ({MAX_CONTENT_BYTES}) is allowed; store larger texts \
+                 as files and append a description",
+                content.len()
+            )
+        } else if content.contains('\0') {
+            "has a NUL character: only text is allowed".to_owned()
+        } else {
+            return self.problem_beside_content();
+        };
+        Some(("content", what))
+    }
+
+    fn problem_beside_content(&self) -> Option<(&'static str, String)> {
+        if let Some(name) = &self.name
+            && (name.len() > MAX_NAME_BYTES || name.chars().any(is_forbidden))
+        {
+            let what = format!(
+                "is too long or has a control character: at most {MAX_NAME_BYTES} bytes of text are \
+                 allowed"
+            );
+            return Some(("name", what));
+        }
+        let json = [("parts", &self.parts), ("attachments", &self.attachments)];
+        json.into_iter()
+            .find(|(_, json)| json.as_ref().is_some_and(|json| json.len() > MAX_CONTENT_BYTES))
+            .map(|(field, _)| (field, "is over 1 MiB, the largest size allowed".to_owned()))
+    }
+}
