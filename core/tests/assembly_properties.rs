@@ -10,7 +10,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use throughline_core::context::{
     AssembledContext, Candidates, DocumentCandidate, FactCandidate, Gathered, Item, ItemKind,
-    MessageCandidate, Outcome, Reason, Section, ToolLine, assemble,
+    MessageCandidate, Outcome, Reason, Section, Source, ToolLine, assemble,
 };
 use throughline_core::entity::{Entity, EntityKind};
 use throughline_core::fact::{Fact, FactKind, FactStatus};
@@ -380,7 +380,7 @@ proptest! {
     #[test]
     fn every_candidate_is_accounted_for_once(case in case()) {
         let Ok(context) = case.run() else { return Ok(()); };
-        let mut found: Vec<(Section, String)> =
+        let mut found: Vec<(Section, Source)> =
             context.items.iter().map(|item| (item.section, item.source.clone())).collect();
         let mut expected = candidates(&case);
         found.sort();
@@ -529,28 +529,28 @@ fn history(context: &AssembledContext) -> Vec<String> {
 }
 
 /// Section and source of everything that `assemble` is given.
-fn candidates(case: &Case) -> Vec<(Section, String)> {
+fn candidates(case: &Case) -> Vec<(Section, Source)> {
     let given = &case.gathered;
-    let mut all = vec![(Section::Header, "rules".to_owned()), (Section::Turn, "turn".to_owned())];
+    let mut all = vec![(Section::Header, Source::Rules), (Section::Turn, Source::Turn)];
     for part in [&given.profile.rules, &given.profile.card] {
-        all.extend((!part.is_empty()).then(|| (Section::Header, "profile".to_owned())));
+        all.extend((!part.is_empty()).then(|| (Section::Header, Source::Profile)));
     }
-    let mut add = |section, sources: Vec<String>| {
+    let mut add = |section, sources: Vec<Source>| {
         all.extend(sources.into_iter().map(|source| (section, source)));
     };
-    let tools = given.tools.iter().map(|tool| format!("tool:{}", tool.name));
+    let tools = given.tools.iter().map(|tool| Source::Tool(tool.name.clone()));
     add(Section::Header, tools.collect());
-    let summaries = given.summary.iter().map(|summary| format!("summary:{}", summary.id));
+    let summaries = given.summary.iter().map(|summary| Source::Summary(summary.id));
     add(Section::Summaries, summaries.collect());
-    let recent = case.recent().iter().map(|message| format!("msg:{}", message.id));
+    let recent = case.recent().iter().map(|message| Source::Message(message.id));
     add(Section::History, recent.collect());
     let found = &given.candidates;
-    let messages = found.messages.iter().map(|c| format!("msg:{}", c.message.id));
+    let messages = found.messages.iter().map(|c| Source::Message(c.message.id));
     add(Section::Recall, messages.collect());
-    let facts = found.facts.iter().map(|c| format!("fact:{}", c.fact.id));
+    let facts = found.facts.iter().map(|c| Source::Fact(c.fact.id));
     add(Section::Recall, facts.collect());
     add(Section::Recall, found.documents.iter().map(DocumentCandidate::source).collect());
-    let entities = given.entities.iter().map(|entity| format!("entity:{}", entity.id));
+    let entities = given.entities.iter().map(|entity| Source::Entity(entity.id));
     add(Section::Recall, entities.collect());
     all
 }
@@ -571,7 +571,7 @@ fn shows(case: &Case, item: &Item, shown: &str) -> Result<(), &'static str> {
             check(kept > 0, "a summary of nothing")
         }
         Section::History => {
-            let of_item = |message: &&Message| item.source == format!("msg:{}", message.id);
+            let of_item = |message: &&Message| item.source == Source::Message(message.id);
             let message = case.recent().iter().find(of_item).ok_or("no such message")?;
             if item.outcome == Outcome::Included {
                 return check(shown == message.content, "not verbatim");
@@ -580,7 +580,7 @@ fn shows(case: &Case, item: &Item, shown: &str) -> Result<(), &'static str> {
             check(shown.len() < message.content.len(), "not shorter")
         }
         Section::Recall if item.kind == ItemKind::Fact => {
-            let of_item = |c: &&FactCandidate| item.source == format!("fact:{}", c.fact.id);
+            let of_item = |c: &&FactCandidate| item.source == Source::Fact(c.fact.id);
             let fact = case.gathered.candidates.facts.iter().find(of_item);
             let text = &fact.ok_or("no such fact")?.fact.text;
             check(holds(&fold_spaces(text)), "not the fact")
@@ -592,7 +592,7 @@ fn shows(case: &Case, item: &Item, shown: &str) -> Result<(), &'static str> {
         }
         Section::Recall => {
             let found = case.gathered.candidates.messages.iter();
-            let mut of_item = found.filter(|c| item.source == format!("msg:{}", c.message.id));
+            let mut of_item = found.filter(|c| item.source == Source::Message(c.message.id));
             let passage = |c: &MessageCandidate| holds(c.message.content[c.range.clone()].trim());
             check(of_item.any(passage), "not the passage")
         }

@@ -23,6 +23,7 @@ use corpus::Corpus;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use throughline_core::Scope;
+use throughline_core::context::Source;
 use throughline_core::ids::SessionId;
 use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::services::contexts::AssembleRequest;
@@ -344,7 +345,7 @@ async fn lag(corpus: &Corpus, total: usize) -> Value {
         if rest.iter().any(|message| message.content.contains(&marker)) {
             by_word += 1;
         } else {
-            let source = format!("msg:{}", applied[0].id);
+            let source = Source::Message(applied[0].id);
             let fates = context.items.iter().filter(|item| item.source == source);
             let fates = fates.map(|item| format!("{:?} {:?}", item.outcome, item.reason));
             missed.push(json!({"said": content, "fates": fates.collect::<Vec<_>>()}));

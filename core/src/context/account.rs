@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::source::Source;
 use crate::chat::ContextMessage;
 use crate::ids::ExternalId;
 use crate::usage::UsageCounters;
@@ -181,9 +182,8 @@ pub struct Item {
     pub section: Section,
     /// Its kind.
     pub kind: ItemKind,
-    /// `msg:<id>`, `fact:<id>`, `doc:<vault>/<memory>/<context>#<section>`, `summary:<id>`, `entity:<id>`,
-    /// `tool:<name>`, `profile`, `turn`.
-    pub source: String,
+    /// What it was made from.
+    pub source: Source,
     /// The caller's id of the message, where it has one.
     pub external_id: Option<ExternalId>,
     /// Tokens that it takes, or would have taken.

@@ -10,6 +10,7 @@ use super::history::{Faded, fade, last_answer, tokens_of};
 use super::ledger::{add_facts, kept};
 use super::pack::{Pack, allot};
 use super::recall::{Candidates, Recalled, select};
+use super::source::Source;
 use super::standing_instructions;
 use super::superseded::Superseded;
 use crate::chat::ContextMessage;
@@ -203,7 +204,7 @@ impl<'a> Assembly<'a> {
         let mut item = Item {
             section: Section::Summaries,
             kind: ItemKind::Summary,
-            source: format!("summary:{}", summary.id),
+            source: Source::Summary(summary.id),
             external_id: None,
             tokens: summary.tokens,
             score: None,
@@ -245,7 +246,7 @@ impl<'a> Assembly<'a> {
         let mut item = Item {
             section: Section::History,
             kind: ItemKind::Message,
-            source: format!("msg:{}", line.message.id),
+            source: Source::Message(line.message.id),
             external_id: line.message.external_id.clone(),
             tokens: line.tokens,
             score: None,
@@ -273,22 +274,21 @@ impl<'a> Assembly<'a> {
 
     /// Takes the facts that the header shows out of the candidates; their account.
     fn told_by_header(&self, candidates: &mut Candidates) -> Vec<Item> {
-        let told: HashSet<&str> = self
+        let told: HashSet<&Source> = self
             .header
             .items
             .iter()
             .filter(|item| item.kind == ItemKind::Fact && item.outcome == Outcome::Included)
-            .map(|item| item.source.as_str())
+            .map(|item| &item.source)
             .collect();
         let facts = std::mem::take(&mut candidates.facts);
-        let (repeated, kept): (Vec<_>, Vec<_>) = facts
-            .into_iter()
-            .partition(|found| told.contains(format!("fact:{}", found.fact.id).as_str()));
+        let (repeated, kept): (Vec<_>, Vec<_>) =
+            facts.into_iter().partition(|found| told.contains(&Source::Fact(found.fact.id)));
         candidates.facts = kept;
         let item = |found: super::FactCandidate| Item {
             section: Section::Recall,
             kind: ItemKind::Fact,
-            source: format!("fact:{}", found.fact.id),
+            source: Source::Fact(found.fact.id),
             external_id: None,
             tokens: self.tokenizer.count(&found.fact.text),
             score: Some(found.score),
@@ -322,19 +322,19 @@ impl<'a> Assembly<'a> {
         let (text, counted, items) =
             add_values(&entities, recalled.text, room, told, self.tokenizer);
         self.items.extend(old.iter().map(superseded_value));
-        let known: HashSet<String> = self
+        let known: HashSet<&Source> = self
             .items
             .iter()
             .chain(&self.header.items)
             .filter(|item| item.kind == ItemKind::Fact && !is_passed_over(item))
-            .map(|item| item.source.clone())
+            .map(|item| &item.source)
             .collect();
         let newest: Vec<Fact> = self
             .gathered
             .ledger
             .newest
             .iter()
-            .filter(|fact| !known.contains(&format!("fact:{}", fact.id)))
+            .filter(|fact| !known.contains(&Source::Fact(fact.id)))
             .filter_map(|fact| Some(self.superseded.marked_fact(fact)?.into_owned()))
             .collect();
         let told = |said: &str| {
@@ -368,7 +368,7 @@ impl<'a> Assembly<'a> {
         self.items.push(Item {
             section: Section::Turn,
             kind: ItemKind::Turn,
-            source: "turn".to_owned(),
+            source: Source::Turn,
             external_id: None,
             tokens: self.turn_tokens,
             score: None,
@@ -416,7 +416,7 @@ fn superseded_value(entity: &Entity) -> Item {
     Item {
         section: Section::Recall,
         kind: ItemKind::Entity,
-        source: format!("entity:{}", entity.id),
+        source: Source::Entity(entity.id),
         external_id: None,
         tokens: 0,
         score: None,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::source::Source;
 use crate::document::{DocumentPassage, Snapshot};
 use crate::index::UnitKey;
 use crate::text::guarded;
@@ -39,10 +40,15 @@ impl DocumentCandidate {
         format!("- {}: {}\n", guarded(&of), guarded(self.text()))
     }
 
-    /// Where it comes from: `doc:<vault>/<memory>/<context>#<section>`.
+    /// Where it comes from.
     #[must_use]
-    pub fn source(&self) -> String {
+    pub fn source(&self) -> Source {
         let info = &self.snapshot.info;
-        format!("doc:{}/{}/{}#{}", info.vault, info.memory, info.context, self.passage.slug)
+        Source::Document {
+            vault: info.vault.clone(),
+            memory: info.memory.clone(),
+            context: info.context.clone(),
+            section: self.passage.slug.to_string(),
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! once is never lost.
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
+use super::source::Source;
 use crate::entity::Entity;
 use crate::text::guarded;
 use crate::tokens::Tokenizer;
@@ -65,7 +66,7 @@ fn item(entity: &Entity, tokens: u32, reason: Reason) -> Item {
     Item {
         section: Section::Recall,
         kind: ItemKind::Entity,
-        source: format!("entity:{}", entity.id),
+        source: Source::Entity(entity.id),
         external_id: None,
         tokens,
         score: None,

@@ -2,6 +2,7 @@
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::pack::MAX_HEADER_TOKENS;
+use super::source::Source;
 use crate::chat::ContextMessage;
 use crate::scope::Profile;
 use crate::session::Role;
@@ -42,7 +43,7 @@ pub(super) fn full(
     tokenizer: &dyn Tokenizer,
 ) -> Header {
     let mut content = String::from(CRITICAL_RULES);
-    let mut items = vec![standing(ItemKind::Rules, "rules", tokenizer.count(CRITICAL_RULES))];
+    let mut items = vec![standing(ItemKind::Rules, Source::Rules, tokenizer.count(CRITICAL_RULES))];
     let mut warnings = Vec::new();
     for (kind, title, text) in [
         (ItemKind::Rules, "Rules of this user", &profile.rules),
@@ -50,7 +51,7 @@ pub(super) fn full(
     ] {
         if !text.is_empty() {
             let part = format!("\n\n{title}:\n{text}");
-            items.push(standing(kind, "profile", tokenizer.count(&part)));
+            items.push(standing(kind, Source::Profile, tokenizer.count(&part)));
             content.push_str(&part);
         }
     }
@@ -68,7 +69,7 @@ pub(super) fn full(
         let title = if lazy_tools.is_empty() { "\n\nTools:" } else { "" };
         let line = format!("{title}\n{}: {purpose}", fold_spaces(name));
         let cost = tokenizer.count(&line);
-        let mut item = standing(ItemKind::Tool, &format!("tool:{name}"), cost);
+        let mut item = standing(ItemKind::Tool, Source::Tool((*name).to_owned()), cost);
         if lazy_tools.last().is_some_and(|last| last == name) {
             (item.outcome, item.reason) = (Outcome::Dropped, Reason::Repeats);
         } else if tokens + cost > MAX_HEADER_TOKENS {
@@ -134,11 +135,11 @@ fn dropped(mut item: Item) -> Item {
     item
 }
 
-fn standing(kind: ItemKind, source: &str, tokens: u32) -> Item {
+fn standing(kind: ItemKind, source: Source, tokens: u32) -> Item {
     Item {
         section: Section::Header,
         kind,
-        source: source.to_owned(),
+        source,
         external_id: None,
         tokens,
         score: None,

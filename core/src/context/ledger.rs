@@ -2,6 +2,7 @@
 //! statement finds no posting of it, and the ledger of most users is small.
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
+use super::source::Source;
 use crate::fact::{Fact, FactKind};
 use crate::text::{clip, fold_spaces, guarded};
 use crate::tokens::Tokenizer;
@@ -59,7 +60,7 @@ pub(super) fn add_facts(
         items.push(Item {
             section: Section::Recall,
             kind: ItemKind::Fact,
-            source: format!("fact:{}", fact.id),
+            source: Source::Fact(fact.id),
             external_id: None,
             tokens,
             score: None,

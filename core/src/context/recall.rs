@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::DocumentCandidate;
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::rank::Ranked;
+use super::source::Source;
 use crate::fact::Fact;
 use crate::ids::{MessageId, SessionId};
 use crate::index::UnitKey;
@@ -405,7 +406,7 @@ impl Selection {
             let item = Item {
                 section: Section::Recall,
                 kind: ItemKind::Fact,
-                source: format!("fact:{}", fact.id),
+                source: Source::Fact(fact.id),
                 external_id: None,
                 tokens,
                 score: Some(candidate.score),
@@ -495,7 +496,7 @@ fn message_item(candidate: &MessageCandidate, tokens: u32) -> Item {
     Item {
         section: Section::Recall,
         kind: if candidate.is_whole() { ItemKind::Message } else { ItemKind::Passage },
-        source: format!("msg:{}", message.id),
+        source: Source::Message(message.id),
         external_id: message.external_id.clone(),
         tokens,
         score: Some(candidate.score),

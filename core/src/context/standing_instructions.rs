@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
+use super::source::Source;
 use crate::fact::{Fact, FactKind, SupersededFact};
 use crate::text::{clip, fold_spaces, guarded};
 use crate::tokens::Tokenizer;
@@ -47,7 +48,7 @@ pub(super) fn block(
         items.push(Item {
             section: Section::Header,
             kind: ItemKind::Fact,
-            source: format!("fact:{}", fact.id),
+            source: Source::Fact(fact.id),
             external_id: None,
             tokens,
             score: None,

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::recall::{Candidates, FactCandidate, Mark, MessageCandidate};
+use super::source::Source;
 use crate::entity::Entity;
 use crate::fact::{Fact, FactKind, SlotKey, SupersededFact, place};
 use crate::ids::MessageId;
@@ -419,7 +420,7 @@ fn asks_about_the_past(turn: &str) -> bool {
     .any(|phrase| lower.contains(phrase))
 }
 
-fn item(kind: ItemKind, source: String, tokens: u32, score: f32) -> Item {
+fn item(kind: ItemKind, source: Source, tokens: u32, score: f32) -> Item {
     Item {
         section: Section::Recall,
         kind,
@@ -437,13 +438,13 @@ fn message_item(candidate: &MessageCandidate) -> Item {
     let message = &candidate.message;
     let whole = candidate.range.len() == message.content.len();
     let kind = if whole { ItemKind::Message } else { ItemKind::Passage };
-    let mut item = item(kind, format!("msg:{}", message.id), message.tokens, candidate.score);
+    let mut item = item(kind, Source::Message(message.id), message.tokens, candidate.score);
     item.external_id.clone_from(&message.external_id);
     item
 }
 
 fn fact_item(candidate: &FactCandidate) -> Item {
-    item(ItemKind::Fact, format!("fact:{}", candidate.fact.id), 0, candidate.score)
+    item(ItemKind::Fact, Source::Fact(candidate.fact.id), 0, candidate.score)
 }
 
 #[cfg(test)]

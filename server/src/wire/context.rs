@@ -106,7 +106,7 @@ impl From<Item> for ItemJson {
         Self {
             section: item.section.as_str(),
             kind: item.kind.as_str(),
-            source: item.source,
+            source: item.source.to_string(),
             external_id: item.external_id.map(|id| id.to_string()),
             tokens: item.tokens,
             score: item.score,

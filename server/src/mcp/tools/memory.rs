@@ -148,7 +148,7 @@ fn shown(context: &AssembledContext) -> Vec<RecalledItem> {
     found
         .into_iter()
         .map(|(_, text, item)| RecalledItem {
-            source: item.source.clone(),
+            source: item.source.to_string(),
             text: text.trim().to_owned(),
             score: item.score,
         })

@@ -156,7 +156,7 @@ impl From<DocumentCandidate> for FoundJson {
     fn from(found: DocumentCandidate) -> Self {
         Self {
             text: found.text().to_owned(),
-            source: found.source(),
+            source: found.source().to_string(),
             memory_id: found.snapshot.info.memory.to_string(),
             context_id: found.snapshot.info.context.to_string(),
             section: found.passage.slug.to_string(),
