@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::fact::{FactExtractor, NewFact};
 use crate::ids::{EntityId, FactId, MessageId};
 use crate::ports::IdGen;
-use crate::session::{Cuts, NewMessage, PreparedMessage, Role, index_units};
+use crate::session::{Cuts, NewMessage, PreparedMessage, Role, index_passages};
+use crate::text::{PassageSizes, passages};
 use crate::time::Timestamp;
 use crate::tokens::Tokenizer;
 
@@ -26,16 +27,19 @@ pub fn prepare(
         return Err(Error::invalid(format!("{field} {what}")));
     }
     let created_at = message.created_at.unwrap_or(now);
-    let units = index_units(message.role, message.name.as_deref(), &message.content, created_at);
+    let content = message.content.as_str();
+    let cut = passages(content, PassageSizes::MESSAGE);
+    let texts = cut.iter().map(|range| &content[range.clone()]);
+    let units = index_passages(message.role, message.name.as_deref(), texts, created_at);
     // Only the user's own words are theirs: what a model or a tool said is recalled, not believed.
     let facts = if message.role == Role::User {
         let id = || FactId::from_uuid(ids.next());
-        let found = extractor.extract(&message.content).into_iter();
+        let found = extractor.extract(content).into_iter();
         found.map(|found| NewFact::of(found, extractor.name(), created_at, id())).collect()
     } else {
         Vec::new()
     };
-    let entities = entity::extract(&message.content)
+    let entities = entity::extract(content)
         .into_iter()
         .map(|(kind, value)| NewEntity { id: EntityId::from_uuid(ids.next()), kind, value })
         .collect();
@@ -46,13 +50,13 @@ pub fn prepare(
         content_hash: content_hash(
             message.role,
             name.as_deref(),
-            &message.content,
+            content,
             message.parts.as_deref(),
             message.attachments.as_deref(),
         ),
-        tokens: tokenizer.count(&message.content),
+        tokens: tokenizer.count(content),
         name,
-        cuts: Cuts::of(&message.content, tokenizer),
+        cuts: Cuts::at(&cut, content, tokenizer),
         content: message.content,
         external_id: message.external_id,
         created_at,

@@ -33,7 +33,12 @@ impl Cuts {
     /// Cuts a content and counts its passages.
     #[must_use]
     pub fn of(content: &str, tokenizer: &dyn Tokenizer) -> Self {
-        match passages(content, PassageSizes::MESSAGE).as_slice() {
+        Self::at(&passages(content, PassageSizes::MESSAGE), content, tokenizer)
+    }
+
+    /// Counts the passages of a content that is cut already.
+    pub(crate) fn at(ranges: &[Range<usize>], content: &str, tokenizer: &dyn Tokenizer) -> Self {
+        match ranges {
             [_] => Self::default(),
             ranges => Self(
                 ranges

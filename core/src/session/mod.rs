@@ -21,6 +21,7 @@ pub use cuts::{Cuts, Passage};
 pub use file::{FileKind, FileRef, MAX_METADATA_BYTES, NewFileRef};
 pub use new_message::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, NewMessage};
 pub use share::{MAX_MEMBERS, Share};
+pub(crate) use units::index_passages;
 pub use units::index_units;
 
 /// Who speaks.
@@ -201,4 +202,12 @@ pub struct PreparedMessage {
     pub facts: Vec<NewFact>,
     /// Typed values seen.
     pub entities: Vec<NewEntity>,
+}
+
+impl PreparedMessage {
+    /// The texts of its passages, in the order of its units.
+    pub(crate) fn passages(&self) -> impl Iterator<Item = &str> {
+        let passage = |at| self.cuts.passage(at, self.content.len(), self.tokens);
+        (0..self.cuts.len()).filter_map(passage).map(|passage| &self.content[passage.range])
+    }
 }

@@ -1,7 +1,5 @@
 //! What a message is found by: one unit of the lexical index for each of its passages.
 
-use std::ops::Range;
-
 use crate::index::IndexUnit;
 use crate::session::Role;
 use crate::text::{
@@ -14,13 +12,23 @@ use crate::time::Timestamp;
 /// the same units, by which erasure finds its postings.
 #[must_use]
 pub fn index_units(role: Role, name: Option<&str>, content: &str, at: Timestamp) -> Vec<IndexUnit> {
+    let cut = passages(content, PassageSizes::MESSAGE);
+    index_passages(role, name, cut.into_iter().map(|range| &content[range]), at)
+}
+
+/// As [`index_units`], of a message that is cut already.
+pub(crate) fn index_passages<'c>(
+    role: Role,
+    name: Option<&str>,
+    passages: impl Iterator<Item = &'c str>,
+    at: Timestamp,
+) -> Vec<IndexUnit> {
     let mut marks = name.map(speaker_terms).unwrap_or_default();
     if role == Role::User {
         marks.push(USER_TERM.to_owned());
     }
     marks.extend(date_terms(at));
-    let index = |range: Range<usize>| {
-        let passage = &content[range];
+    let index = |passage: &str| {
         if passage.contains('?') {
             marks.push(QUESTION_TERM.to_owned());
         }
@@ -28,5 +36,5 @@ pub fn index_units(role: Role, name: Option<&str>, content: &str, at: Timestamp)
         marks.retain(|mark| mark != QUESTION_TERM);
         unit
     };
-    passages(content, PassageSizes::MESSAGE).into_iter().map(index).collect()
+    passages.map(index).collect()
 }

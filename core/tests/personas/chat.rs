@@ -186,8 +186,7 @@ async fn question_and_answer_are_kept_together_or_not_at_all() {
         (Answering::Text(" \n".to_owned()), ErrorKind::Declined),
     ] {
         let model = ScriptedModel::new(vec![script]);
-        let error =
-            world.personas.chat(&model, &world.scope, persona.id, &request).await.unwrap_err();
+        let error = world.chat(&model, persona.id, &request).await.unwrap_err();
         assert_eq!(error.kind(), kind);
         assert!(world.said(&persona.session).await.is_empty());
         assert_eq!(world.get(persona.id).await, persona);
@@ -197,7 +196,7 @@ async fn question_and_answer_are_kept_together_or_not_at_all() {
         Answering::Hangs("too late".to_owned()),
         Answering::Hangs("in time".to_owned()),
     ]);
-    let hanging = world.personas.chat(&model, &world.scope, persona.id, &request);
+    let hanging = world.chat(&model, persona.id, &request);
     let given_up = tokio::time::timeout(std::time::Duration::from_millis(20), hanging).await;
     assert!(given_up.is_err());
     assert!(world.said(&persona.session).await.is_empty());
@@ -304,7 +303,7 @@ async fn a_conversation_has_an_end() {
         world.say(&model, persona.id, "More?").await;
     }
     let request = ChatRequest::new("Even more?");
-    let error = world.personas.chat(&model, &world.scope, persona.id, &request).await.unwrap_err();
+    let error = world.chat(&model, persona.id, &request).await.unwrap_err();
     assert_eq!((error.kind(), model.asked().len()), (ErrorKind::Conflict, 2));
     assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 4);
     world.say(&model, persona.id, "Again?").await;

@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use throughline_core::Scope;
 use throughline_core::ids::{PersonaId, SessionId};
 use throughline_core::persona::{ChatRequest, ChatTurn, NewPersona, Persona, PersonaLimits, Slice};
-use throughline_core::ports::{Idempotency, SessionRepo};
+use throughline_core::ports::{ChatModel, Idempotency, SessionRepo};
 use throughline_core::services::contexts::ContextService;
 use throughline_core::services::erasure::EraseService;
 use throughline_core::services::personas::{
@@ -23,6 +22,7 @@ use throughline_core::services::personas::{
 };
 use throughline_core::services::sessions::SessionService;
 use throughline_core::session::Message;
+use throughline_core::{Result, Scope};
 use throughline_testkit::build::scope;
 use throughline_testkit::memory::{MemoryLedger, MemoryStore, ScriptedModel};
 use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};
@@ -99,8 +99,20 @@ impl World {
         id: PersonaId,
         message: &str,
     ) -> (ChatTurn, ChatResult) {
-        let request = ChatRequest::new(message);
-        self.personas.chat(model, &self.scope, id, &request).await.unwrap()
+        self.chat(model, id, &ChatRequest::new(message)).await.unwrap()
+    }
+
+    /// A whole turn: prepared, answered by `model`, and kept.
+    pub(crate) async fn chat(
+        &self,
+        model: &ScriptedModel,
+        id: PersonaId,
+        request: &ChatRequest,
+    ) -> Result<(ChatTurn, ChatResult)> {
+        let turn = self.personas.prepare(&self.scope, id, request).await?;
+        let answer = model.complete(&turn.request()).await?;
+        let result = self.personas.commit(&self.scope, &turn.receipt, &answer.text).await?;
+        Ok((turn, result))
     }
 
     /// A turn that is to be answered.

@@ -46,9 +46,10 @@ impl ContextService {
             return Ok((String::new(), Vec::new()));
         }
         let request = AssembleRequest { recall, ..AssembleRequest::new(session.clone(), turn) };
+        let query = Query::of(turn);
         let (mut found, (_, documents), ledger) = try_join!(
-            self.candidates(scope, &request, Intent::detect(turn), room),
-            self.totals_and_documents(scope, &request),
+            self.candidates(scope, &query, &request, Intent::detect(turn), room),
+            self.totals_and_documents(scope, &query, &request),
             self.ledger(scope, &request),
         )?;
         found.add_documents(documents);

@@ -52,6 +52,7 @@ impl ContextService {
     pub(super) async fn totals_and_documents(
         &self,
         scope: &Scope,
+        query: &Query,
         request: &AssembleRequest,
     ) -> Result<(ScopeTotals, (Vec<DocumentCandidate>, Option<String>))> {
         let totals = self.store.totals(scope).await?;
@@ -60,8 +61,7 @@ impl ContextService {
         if totals.documents == 0 || !shown {
             return Ok((totals, (Vec::new(), None)));
         }
-        let query = Query::of(&request.user_turn);
-        let found = self.document_candidates(scope, None, &query, options, CANDIDATES).await?;
+        let found = self.document_candidates(scope, None, query, options, CANDIDATES).await?;
         Ok((totals, found))
     }
 

@@ -180,13 +180,14 @@ impl ContextService {
         }
         let reader = request.guest.as_ref().unwrap_or(scope);
         let intent = request.intent.unwrap_or_else(|| Intent::detect(turn));
+        let query = Query::of(turn);
         let limits = HeadLimits { messages: tier.messages(), entities: ENTITY_CANDIDATES };
         let (own, inherited, head, mut candidates, (totals, documents), mut ledger) = try_join!(
             self.store.profile(reader),
             self.user_profile(reader),
             self.head(scope, request, limits),
-            self.candidates(scope, request, intent, budget),
-            self.totals_and_documents(scope, request),
+            self.candidates(scope, &query, request, intent, budget),
+            self.totals_and_documents(scope, &query, request),
             self.ledger(reader, request),
         )?;
         candidates.add_documents(documents);
@@ -289,28 +290,26 @@ impl ContextService {
     async fn candidates(
         &self,
         scope: &Scope,
+        query: &Query,
         request: &AssembleRequest,
         intent: Intent,
         budget: u32,
     ) -> Result<Candidates> {
-        let query = Query::of(&request.user_turn);
         let options = &request.recall;
         if !options.enabled {
             return Ok(Candidates::default());
         }
         let (messages, facts) =
-            try_join!(self.message_candidates(scope, &query, request, intent, budget), async {
+            try_join!(self.message_candidates(scope, query, request, intent, budget), async {
                 match request.guest {
                     Some(_) => Ok((Vec::new(), Bearing::default(), None)),
+                    None if request.topic_tags.is_empty() => {
+                        self.fact_candidates(scope, query, options).await
+                    }
                     None => {
-                        let query = match request.topic_tags.is_empty() {
-                            true => query.clone(),
-                            false => {
-                                let tags = request.topic_tags.join(" ");
-                                Query::of(&format!("{} {tags}", request.user_turn))
-                            }
-                        };
-                        self.fact_candidates(scope, &query, options).await
+                        let tags = request.topic_tags.join(" ");
+                        let tagged = Query::of(&format!("{} {tags}", request.user_turn));
+                        self.fact_candidates(scope, &tagged, options).await
                     }
                 }
             },)?;

@@ -28,7 +28,6 @@ use crate::ports::{
 };
 use crate::scope::Scope;
 use crate::session::PreparedMessage;
-use crate::text::{PassageSizes, passages};
 use crate::time::Timestamp;
 
 pub use reconcile::Reconciled;
@@ -248,8 +247,7 @@ impl EmbeddingService {
             .iter()
             .flat_map(|message| {
                 let facts = message.facts.iter().map(|fact| fact.text.as_str());
-                let cuts = passages(&message.content, PassageSizes::MESSAGE).into_iter();
-                cuts.map(|range| &message.content[range]).chain(facts).collect::<Vec<_>>()
+                message.passages().chain(facts)
             })
             .collect();
         let mut vectors = self.embed(&texts).await?.into_iter();

@@ -11,7 +11,7 @@ use crate::index::UnitKey;
 use crate::persona::{
     ChatReceipt, ChatRequest, ChatTurn, Parts, Persona, Plan, PresetUse, Status, finish, tell,
 };
-use crate::ports::{Applied, ChatModel, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, Write};
+use crate::ports::{Applied, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, Write};
 use crate::scope::Scope;
 use crate::services::sessions::AppendOptions;
 use crate::session::{MAX_CONTENT_BYTES, Message, NewMessage, Role};
@@ -235,23 +235,6 @@ impl PersonaService {
             question,
             answer,
         })
-    }
-
-    /// A whole turn: prepared, answered by a model, and kept.
-    ///
-    /// # Errors
-    /// Those of [`Self::prepare`], of the model and of [`Self::commit`]; nothing is kept then.
-    pub async fn chat(
-        &self,
-        model: &dyn ChatModel,
-        scope: &Scope,
-        id: PersonaId,
-        request: &ChatRequest,
-    ) -> Result<(ChatTurn, ChatResult)> {
-        let turn = self.prepare(scope, id, request).await?;
-        let answer = model.complete(&turn.request()).await?;
-        let result = self.commit(scope, &turn.receipt, &answer.text).await?;
-        Ok((turn, result))
     }
 }
 

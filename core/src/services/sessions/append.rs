@@ -1,0 +1,218 @@
+//! Appending: one walk from messages to a batch that the store takes whole.
+
+use std::collections::HashMap;
+
+use super::SessionService;
+use super::references::refers;
+use crate::append::prepare;
+use crate::error::{Error, Result};
+use crate::ids::{ExternalId, SessionId};
+use crate::ports::{
+    Applied, AppliedMessage, Idempotency, Precondition, VectorSpace, Write, WriteBatch,
+};
+use crate::scope::Scope;
+use crate::session::{MAX_BATCH, MAX_BATCH_BYTES, NewMessage, PreparedMessage};
+use crate::time::Timestamp;
+
+/// How often a batch that rolls a summary is rebuilt when another writer came first. After that
+/// the messages are appended alone: the next append rolls.
+pub(super) const ATTEMPTS: usize = 4;
+
+/// The result of an append: one entry for each message, in order.
+pub type Appended = Vec<AppliedMessage>;
+
+/// Options of an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AppendOptions {
+    /// Makes a repeat harmless.
+    pub idempotency: Option<Idempotency>,
+    /// The session is somebody else's, who shares it: what a guest says is recalled there, but it is
+    /// no fact of the owner.
+    pub of_a_guest: bool,
+}
+
+/// Messages that are ready for a batch, with what it stores of them.
+pub(in crate::services) struct Ready {
+    pub(in crate::services) prepared: Vec<PreparedMessage>,
+    /// They as they were before facts of the scope were read, if any were.
+    unresolved: Option<Vec<PreparedMessage>>,
+    /// The records to write with them.
+    beside: Vec<Write>,
+    /// The space of their vectors.
+    space: Option<VectorSpace>,
+    /// The erasures of the scope before facts of it were read, if any were.
+    erasures: Option<u64>,
+    idempotency: Option<Idempotency>,
+    now: Timestamp,
+}
+
+impl SessionService {
+    /// Appends messages to a session, which its first message creates. All of them are stored with
+    /// their index entries, facts, entities and summaries, or none is. When this returns they are
+    /// durable, and the next recall finds them.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names the message and field; `Conflict` when an `external_id` already
+    /// stands for other content, and a lost race for messages that correct or take back what keeps being
+    /// erased; those of the store.
+    pub async fn append(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        messages: Vec<NewMessage>,
+    ) -> Result<Appended> {
+        self.append_with(scope, session, messages, AppendOptions::default()).await
+    }
+
+    /// As [`Self::append`], with what is special about it.
+    ///
+    /// # Errors
+    /// As [`Self::append`]; `Conflict` when the idempotency key stands for another request.
+    pub async fn append_with(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        messages: Vec<NewMessage>,
+        options: AppendOptions,
+    ) -> Result<Appended> {
+        if messages.is_empty() || messages.len() > MAX_BATCH {
+            return Err(Error::invalid(format!(
+                "an append takes 1 to {MAX_BATCH} messages, this one has {}",
+                messages.len()
+            )));
+        }
+        let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
+        if bytes > MAX_BATCH_BYTES {
+            return Err(Error::invalid(format!(
+                "an append takes at most 16 MiB of contents, this one has {bytes} bytes: append in \
+                 several calls"
+            )));
+        }
+        let mut ready = self.ready(scope, session, messages, options).await?;
+        for attempt in 1.. {
+            let batch = self.batch_of(scope, session, &ready, attempt < ATTEMPTS).await?;
+            match self.store.apply(batch).await {
+                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {
+                    self.read_again(scope, session, &mut ready).await?;
+                }
+                applied => return applied.map(|Applied { messages, .. }| messages),
+            }
+        }
+        Err(Error::internal("an append was neither stored nor refused"))
+    }
+
+    /// Messages with everything that is derived from them, whatever their number.
+    pub(in crate::services) async fn ready(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        messages: Vec<NewMessage>,
+        options: AppendOptions,
+    ) -> Result<Ready> {
+        let now = self.clock.now();
+        let count = messages.len();
+        let mut prepared = Vec::with_capacity(count);
+        for (index, message) in messages.into_iter().enumerate() {
+            let prepare = prepare(message, now, &*self.tokenizer, &*self.extractor, &*self.ids);
+            let mut ready = prepare.map_err(|error| {
+                if count == 1 {
+                    error
+                } else {
+                    Error::new(error.kind(), format!("messages[{index}]: {}", error.message()))
+                }
+            })?;
+            if options.of_a_guest {
+                ready.facts.clear();
+            }
+            prepared.push(ready);
+        }
+        check_batch(&prepared)?;
+        let unresolved = prepared.iter().any(refers).then(|| prepared.clone());
+        let mut ready = Ready {
+            prepared,
+            unresolved,
+            beside: Vec::new(),
+            space: None,
+            erasures: None,
+            idempotency: options.idempotency,
+            now,
+        };
+        self.derive(scope, session, &mut ready).await?;
+        Ok(ready)
+    }
+
+    /// Adds what messages are stored with: what their facts refer to, the keys under which these may have
+    /// been rejected, and vectors.
+    async fn derive(&self, scope: &Scope, session: &SessionId, ready: &mut Ready) -> Result<()> {
+        ready.erasures = self.resolve_facts(scope, session, &mut ready.prepared).await?;
+        if let Some(rejections) = &self.rejections {
+            for fact in ready.prepared.iter_mut().flat_map(|message| &mut message.facts) {
+                fact.rejection = rejections.keys(scope, fact);
+            }
+        }
+        if let Some(embeddings) = &self.embeddings {
+            let (prepared, beside) = (&mut ready.prepared, &mut ready.beside);
+            ready.space = embeddings.prepare(prepared, beside, ready.now).await;
+        }
+        Ok(())
+    }
+
+    /// After a lost race: reads the facts anew that messages refer to, where something of the scope was
+    /// erased since they were read.
+    pub(in crate::services) async fn read_again(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        ready: &mut Ready,
+    ) -> Result<()> {
+        if let Some(unresolved) = &ready.unresolved
+            && self.store.erasures(scope).await? != ready.erasures
+        {
+            ready.prepared.clone_from(unresolved);
+            ready.beside.clear();
+            self.derive(scope, session, ready).await?;
+        }
+        Ok(())
+    }
+
+    /// The batch that appends what is ready, with the summaries that it makes due, under the version of the
+    /// session that these were built on. Others may add to it what is to happen together with the append.
+    pub(in crate::services) async fn batch_of(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        ready: &Ready,
+        rolls: bool,
+    ) -> Result<WriteBatch> {
+        let mut batch =
+            WriteBatch::new(scope.clone(), ready.now).with_idempotency(ready.idempotency);
+        batch.space.clone_from(&ready.space);
+        if rolls {
+            self.roll_summaries(&mut batch, session, &ready.prepared).await?;
+        }
+        batch.preconditions.extend(ready.erasures.map(Precondition::IfErasures));
+        let appends = ready.prepared.iter().map(|message| Write::AppendMessage {
+            session: session.clone(),
+            message: Box::new(message.clone()),
+        });
+        batch.writes.splice(0..0, appends);
+        batch.writes.extend(ready.beside.iter().cloned());
+        Ok(batch)
+    }
+}
+
+/// Within one append, an `external_id` may stand for one content only.
+fn check_batch(prepared: &[PreparedMessage]) -> Result<()> {
+    let mut seen: HashMap<&ExternalId, &[u8; 16]> = HashMap::new();
+    for message in prepared {
+        let Some(id) = &message.external_id else { continue };
+        if seen.insert(id, &message.content_hash).is_some_and(|hash| *hash != message.content_hash)
+        {
+            return Err(Error::conflict(format!(
+                "external_id `{id}` is used for two different messages in one append: give each \
+                 its own"
+            )));
+        }
+    }
+    Ok(())
+}
