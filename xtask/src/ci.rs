@@ -197,11 +197,13 @@ pub(crate) fn optional<'sh>(sh: &'sh Shell, subcommand: &[&str]) -> Cmd<'sh> {
 /// conformance suite of MCP asks for.
 fn options() -> Result<Outcome> {
     let sh = shell()?;
-    let data = target_dir()?.join("local-model");
+    let data = target_dir()?.join("end-to-end-model");
+    let (model, fetched) = (crate::model::folder()?, data.join("models").join("minilm"));
     optional(&sh, &["clippy", "--all-targets"]).args(["--", "-D", "warnings"]).run()?;
     optional(&sh, &["test", "--tests", "--no-run"]).run()?;
-    throughline(&sh, "debug")?.args(["model", "fetch", "--data-dir"]).arg(&data).run()?;
-    sh.set_var("THROUGHLINE_TEST_MODEL", data.join("models").join("minilm"));
+    let fetch = throughline(&sh, "debug")?.args(["model", "fetch", "--data-dir"]).arg(&data);
+    fetch.arg("--from").arg(model).run()?;
+    sh.set_var("THROUGHLINE_TEST_MODEL", fetched);
     optional(&sh, &["test", "--test", "conformance", "--test", "model"]).run()?;
     let modules = ["local_model", "telemetry::", "config::", "fixtures::"];
     optional(&sh, &["test", "--lib", "--test", "it"]).arg("--").args(modules).run()?;
