@@ -49,6 +49,7 @@ const STEPS: &[Step] = &[
 /// What `ci full` runs in the place of the step of the same name, or after all others.
 const FULL: &[Step] = &[
     (LIVE, || crate::test::run_live_alone(Some(Breadth::Full)).map(passed)),
+    ("distill", || crate::run::check_distill().map(|()| Outcome::Passed)),
     ("recall", crate::combinations::recall),
     ("killed", || killed(Mode::Restart)),
     ("replicas", || killed(Mode::Replicas)),
@@ -240,7 +241,7 @@ mod tests {
         let names = |breadth| steps(breadth).iter().map(|(name, _)| *name).collect::<Vec<_>>();
         let (narrow, full) = (names(None), names(Some(Breadth::Full)));
         assert_eq!(full[..narrow.len()], narrow);
-        assert_eq!(full[narrow.len()..], ["recall", "killed", "replicas"]);
+        assert_eq!(full[narrow.len()..], ["distill", "recall", "killed", "replicas"]);
     }
 
     #[test]
