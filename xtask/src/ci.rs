@@ -49,6 +49,7 @@ const STEPS: &[Step] = &[
 /// What `ci full` runs in the place of the step of the same name, or after all others.
 const FULL: &[Step] = &[
     (LIVE, || crate::test::run_live_alone(Some(Breadth::Full)).map(passed)),
+    ("distill", || crate::run::check_distill().map(|()| Outcome::Passed)),
     ("recall", crate::combinations::recall),
     ("killed", || killed(Mode::Restart)),
     ("replicas", || killed(Mode::Replicas)),
@@ -197,11 +198,13 @@ pub(crate) fn optional<'sh>(sh: &'sh Shell, subcommand: &[&str]) -> Cmd<'sh> {
 /// conformance suite of MCP asks for.
 fn options() -> Result<Outcome> {
     let sh = shell()?;
-    let data = target_dir()?.join("local-model");
+    let data = target_dir()?.join("end-to-end-model");
+    let (model, fetched) = (crate::model::folder()?, data.join("models").join("minilm"));
     optional(&sh, &["clippy", "--all-targets"]).args(["--", "-D", "warnings"]).run()?;
     optional(&sh, &["test", "--tests", "--no-run"]).run()?;
-    throughline(&sh, "debug")?.args(["model", "fetch", "--data-dir"]).arg(&data).run()?;
-    sh.set_var("THROUGHLINE_TEST_MODEL", data.join("models").join("minilm"));
+    let fetch = throughline(&sh, "debug")?.args(["model", "fetch", "--data-dir"]).arg(&data);
+    fetch.arg("--from").arg(model).run()?;
+    sh.set_var("THROUGHLINE_TEST_MODEL", fetched);
     optional(&sh, &["test", "--test", "conformance", "--test", "model"]).run()?;
     let modules = ["local_model", "telemetry::", "config::", "fixtures::"];
     optional(&sh, &["test", "--lib", "--test", "it"]).arg("--").args(modules).run()?;
@@ -238,7 +241,7 @@ mod tests {
         let names = |breadth| steps(breadth).iter().map(|(name, _)| *name).collect::<Vec<_>>();
         let (narrow, full) = (names(None), names(Some(Breadth::Full)));
         assert_eq!(full[..narrow.len()], narrow);
-        assert_eq!(full[narrow.len()..], ["recall", "killed", "replicas"]);
+        assert_eq!(full[narrow.len()..], ["distill", "recall", "killed", "replicas"]);
     }
 
     #[test]

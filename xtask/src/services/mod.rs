@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-pub(crate) use self::fetch::run as run_tool;
+pub(crate) use self::fetch::{Pin, cached, run as run_tool, wheel};
 pub(crate) use self::lease::Lease;
 
 use self::process::Life;

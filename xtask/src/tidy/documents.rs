@@ -171,7 +171,9 @@ fn is_area(top: &str) -> bool {
 
 /// The binary, at the start of a command line or by its path.
 fn is_product(word: &str, position: usize) -> bool {
-    (word == "throughline" && position == 0) || word.ends_with("/throughline")
+    // A setting may end with a folder of this name.
+    let by_path = word.ends_with("/throughline") && !word.contains('=');
+    (word == "throughline" && position == 0) || by_path
 }
 
 fn command_name(word: &str) -> Option<&str> {

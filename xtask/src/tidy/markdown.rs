@@ -1,5 +1,7 @@
 //! The little of Markdown that the check of documents reads: code, and where links lead.
 
+use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
+
 /// A piece of a document that can name something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
@@ -20,57 +22,37 @@ pub(crate) enum Kind {
     Link,
 }
 
-/// The pieces of a document, in order.
+/// The pieces of a document.
 pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let mut fence: Option<&str> = None;
-    for (index, line) in text.lines().enumerate() {
-        let line_number = index + 1;
-        let trimmed = line.trim_start();
-        let marker = ["```", "~~~"].into_iter().find(|marker| trimmed.starts_with(marker));
-        match (fence, marker) {
-            (None, Some(marker)) => fence = Some(marker),
-            (Some(open), Some(marker)) if open == marker => fence = None,
-            (Some(_), _) => {
-                let text = trimmed.to_owned();
-                pieces.push(Piece { line: line_number, kind: Kind::Fenced, text });
+    let line_at = |at: usize| text[..at].matches('\n').count() + 1;
+    let mut push = |kind, at, text: &str| {
+        pieces.push(Piece { line: line_at(at), kind, text: text.trim().to_owned() });
+    };
+    let parser = Parser::new_ext(text, Options::ENABLE_TABLES);
+    for (_, definition) in parser.reference_definitions().iter() {
+        push(Kind::Link, definition.span.start, &definition.dest);
+    }
+    let mut in_code = false;
+    for (event, range) in parser.into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => in_code = true,
+            Event::End(TagEnd::CodeBlock) => in_code = false,
+            Event::Text(block) if in_code => {
+                let mut at = range.start;
+                for line in block.split_inclusive('\n') {
+                    push(Kind::Fenced, at, line);
+                    at += line.len();
+                }
             }
-            (None, None) => inline(line_number, line, &mut pieces),
+            Event::Code(code) => push(Kind::Code, range.start, &code),
+            Event::Start(Tag::Link { link_type: LinkType::Inline, dest_url, .. }) => {
+                push(Kind::Link, range.start, &dest_url);
+            }
+            _ => {}
         }
     }
     pieces
-}
-
-fn inline(line_number: usize, line: &str, pieces: &mut Vec<Piece>) {
-    let mut push = |kind, text: &str| {
-        let text = text.trim().to_owned();
-        pieces.push(Piece { line: line_number, kind, text });
-    };
-    // Code first: what is in it is no link.
-    let mut prose = String::new();
-    let mut rest = line;
-    while let Some(start) = rest.find('`') {
-        let ticks = rest[start..].chars().take_while(|char| *char == '`').count();
-        let inner = &rest[start + ticks..];
-        let Some(end) = inner.find(&rest[start..start + ticks]) else {
-            break;
-        };
-        push(Kind::Code, &inner[..end]);
-        prose.push_str(&rest[..start]);
-        rest = &inner[end + ticks..];
-    }
-    prose.push_str(rest);
-
-    for (at, opening) in prose.match_indices("](") {
-        let target = &prose[at + opening.len()..];
-        let end = target.find([')', ' ']).unwrap_or(target.len());
-        push(Kind::Link, &target[..end]);
-    }
-    if prose.trim_start().starts_with('[')
-        && let Some((_, target)) = prose.split_once("]: ")
-    {
-        push(Kind::Link, target.split_whitespace().next().unwrap_or(""));
-    }
 }
 
 #[cfg(test)]
@@ -83,15 +65,16 @@ mod tests {
 
     #[test]
     fn code_and_links_are_read() {
-        let text = "See `a/b` and [`c`](d/e.md#f \"title\").\n\n[g]: h.md\n`` a`b ``\n";
+        let text =
+            "See `a/b` and [`c`](d/e.md#f \"title\").\n\n[g]: h.md\n\n| `` a`b `` |\n|---|\n";
         assert_eq!(
             read(text),
             [
-                (1, Kind::Code, "a/b".into()),
-                (1, Kind::Code, "c".into()),
-                (1, Kind::Link, "d/e.md#f".into()),
                 (3, Kind::Link, "h.md".into()),
-                (4, Kind::Code, "a`b".into()),
+                (1, Kind::Code, "a/b".into()),
+                (1, Kind::Link, "d/e.md#f".into()),
+                (1, Kind::Code, "c".into()),
+                (5, Kind::Code, "a`b".into()),
             ]
         );
     }

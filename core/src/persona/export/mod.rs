@@ -1,5 +1,5 @@
-//! A persona with its conversation as text: JSON for programs, Markdown for people. Both are read back, and
-//! both say their version.
+//! A persona with its conversation as text: JSON for programs, which is read back, and Markdown for people. Both
+//! say their version.
 
 mod json;
 mod markdown;
@@ -18,7 +18,7 @@ const FORMAT: &str = "throughline.context";
 /// A form of exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExportFormat {
-    /// For programs.
+    /// For programs: what can be imported.
     Json,
     /// For people.
     Markdown,
@@ -121,17 +121,19 @@ impl Export {
         }
     }
 
-    /// The inverse of [`Self::write`]; the form is told by the text.
+    /// The inverse of [`Self::write`] as JSON.
     ///
     /// # Errors
     /// `InvalidInput` that says what is wrong and where.
     pub fn read(text: &str) -> Result<Self> {
         let text = text.trim_start_matches('\u{feff}');
-        let fields = match text.trim_start().starts_with('{') {
-            true => json::parse(text)?,
-            false => markdown::read(text)?,
-        };
-        json::read(fields)
+        if !text.trim_start().starts_with('{') {
+            return Err(Error::invalid(
+                "not an export of a context: expected the JSON of one, which begins with `{`; \
+                 Markdown is for reading and cannot be imported",
+            ));
+        }
+        json::read(json::parse(text)?)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Both forms there and back, and what is wrong told with its place.
+//! JSON there and back, Markdown for people, and what is wrong told with its place.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn export() -> Export {
 }
 
 #[test]
-fn both_forms_are_read_back_whole() {
+fn json_is_read_back_whole() {
     let bare = Export {
         personality: String::new(),
         tags: Vec::new(),
@@ -55,11 +55,27 @@ fn both_forms_are_read_back_whole() {
     };
     let odd = Export { settings: precise, messages: vec![said], ..export() };
     for export in [export(), bare, odd] {
-        for format in ExportFormat::ALL {
-            let text = export.write(format).unwrap();
-            assert_eq!(Export::read(&text).unwrap(), export, "{text}");
-        }
+        let text = export.write(ExportFormat::Json).unwrap();
+        assert_eq!(Export::read(&text).unwrap(), export, "{text}");
     }
+}
+
+#[test]
+fn markdown_shows_what_was_said_and_is_not_read_back() {
+    let text = export().write(ExportFormat::Markdown).unwrap();
+    for part in [
+        "# Calm: # \"Counselor\"\n\n- format: throughline.context\n- version: 1\n",
+        "- temperature: 0.35\n",
+        "- tags: a b, work\n",
+        "\n## System prompt\n\n````text\nYou are calm.\n\n## Personality\n```\nx\n```\n````\n",
+        "\n## Personality\n\n```text\nSteady\n```\n",
+        "\n### user\n\n- created_at: 2026-03-02T09:00:01Z\n\n``````text\n```text\nfenced\n",
+        "\n- name: Ana: - x\n- tags: kept\n",
+    ] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    let error = Export::read(&text).unwrap_err();
+    assert!(error.message().contains("Markdown is for reading"), "{error}");
 }
 
 #[test]
@@ -70,9 +86,6 @@ fn forms_of_others_are_read() {
     let read = Export::read(seed).unwrap();
     assert_eq!((read.settings.max_tokens, read.settings.expiry_days), (50, 2));
     assert_eq!((read.messages[0].created_at, read.memory), (at(0), true));
-    let by_hand = "# Helper\n\n## System prompt\n\n```\nYou are a helper.\n```\n\n## Conversation\n\n### user\n\n~~~\nno fence of ours\n";
-    let error = Export::read(by_hand).unwrap_err();
-    assert!(error.message().contains("conversations[0].content: is missing"), "{error}");
 }
 
 #[test]
@@ -103,9 +116,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (changed("Steady", "\\ud800"), "not valid JSON: unexpected end of hex escape"),
         (format!("{whole} x"), "not valid JSON: trailing characters"),
         (format!("{{\"a\": {}", "[".repeat(100_000)), "not valid JSON: recursion limit exceeded"),
-        ("# A\n```text\nnever closed".to_owned(), "line 2: the text that begins here"),
-        ("# A\n\n```text\nx\n```".to_owned(), "line 3: this text belongs to no section"),
-        ("# A\n- max_tokens: many".to_owned(), "line 2: max_tokens"),
+        ("# A\n- max_tokens: many".to_owned(), "expected the JSON of one"),
     ] {
         let error = Export::read(&text).unwrap_err();
         assert!(error.message().contains(place), "{place}: {error}");

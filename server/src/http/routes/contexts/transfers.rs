@@ -62,7 +62,7 @@ pub(crate) struct ImportJson {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     export: Option<Value>,
-    /// An export as text: Markdown, or JSON.
+    /// An export as JSON in a text.
     #[serde(default)]
     #[schema(min_length = 1)]
     text: Option<String>,
@@ -93,7 +93,7 @@ impl From<BackupHead> for BackupJson {
 
 /// Export a context
 ///
-/// With its conversation, as JSON or Markdown. Both can be imported.
+/// With its conversation, as JSON, which can be imported, or as Markdown, which is for reading.
 #[utoipa::path(
     get,
     path = "/v1/contexts/{id}/export",

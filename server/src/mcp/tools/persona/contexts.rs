@@ -96,7 +96,7 @@ struct Args {
     backup_id: Option<String>,
     /// With export; default json.
     format: Option<Format>,
-    /// With import: an export.
+    /// With import: an export as JSON.
     text: Option<String>,
 }
 
