@@ -31,7 +31,7 @@ pub fn prepare(
     let cut = passages(content, PassageSizes::MESSAGE);
     let texts = cut.iter().map(|range| &content[range.clone()]);
     let units = index_passages(message.role, message.name.as_deref(), texts, created_at);
-    // Only the user's own words are theirs: what a model or a tool said is recalled, not believed.
+    // Facts come only from the user's own messages: what a model or a tool said is recalled, but no fact.
     let facts = if message.role == Role::User {
         let id = || FactId::from_uuid(ids.next());
         let found = extractor.extract(content).into_iter();

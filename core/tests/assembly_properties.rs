@@ -533,7 +533,7 @@ fn candidates(case: &Case) -> Vec<(Section, Source)> {
     let given = &case.gathered;
     let mut all = vec![(Section::Header, Source::Rules), (Section::Turn, Source::Turn)];
     for part in [&given.profile.rules, &given.profile.card] {
-        all.extend((!part.is_empty()).then(|| (Section::Header, Source::Profile)));
+        all.extend((!part.is_empty()).then_some((Section::Header, Source::Profile)));
     }
     let mut add = |section, sources: Vec<Source>| {
         all.extend(sources.into_iter().map(|source| (section, source)));

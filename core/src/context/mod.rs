@@ -1,6 +1,6 @@
 //! Assembling what one turn sends: `gather → select → trim → order → render → account`.
 //!
-//! [`ContextService`] gathers through the ports; [`assemble()`] and everything below it is pure. The
+//! [`ContextService`](crate::services::contexts::ContextService) gathers through the ports; all of this is pure. The
 //! payload's order serves prompt caches: header, summary and history stay byte for byte between
 //! turns (history changes in steps), and only what recall found and the turn itself change.
 

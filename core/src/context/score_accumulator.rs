@@ -1,7 +1,7 @@
 //! A sparse array over passages, the accumulator of ranking.
 //!
-//! ScoreAccumulator of 32 neighbouring passages lie in order of key. ScoreAccumulator that follow each other in a session
-//! lie next to each other, so that a window is a slice; between others lies a margin that no window
+//! Pages of 32 neighbouring passages lie in order of key. Pages that follow each other in a session lie
+//! next to each other, so that a window is a slice; between others lies a margin that no window
 //! reaches over. Inner loops run over slices, so that the compiler can make vectors of them.
 
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! Moving an installation from one store to another, whole and compared.
 //!
 //! Scope by scope, then tenant by tenant, and table by table: what the target lacks is copied, then both
-//! are read again and compared by count and hash, and only then is the scope or the tenant there. A move that was interrupted goes on where
-//! it stopped: what the target has of a table is the beginning of what the source has.
+//! are read again and compared by count and hash, and only then is the scope or the tenant there. A move that was
+//! interrupted continues where it stopped: what the target has of a table is the beginning of what the source has.
 
 use futures_util::TryStreamExt;
 
@@ -35,7 +35,8 @@ pub struct Moved {
     pub copied: u64,
 }
 
-/// Moves every scope and every tenant of `source` to `target`, or goes on with it. What is moved already is compared again.
+/// Moves every scope and every tenant of `source` to `target`, or continues a move. What is moved already is
+/// compared again.
 ///
 /// # Errors
 /// `Conflict` where the target holds other content of a scope or a tenant: it was in use already, and
@@ -93,7 +94,7 @@ impl HolderMove<'_> {
         }
         let before = self.told;
         if !self.copy().await? {
-            // An earlier move left data of a source that has changed since.
+            // An earlier move copied data, and the source has changed since.
             self.told = before;
             self.target.clear(self.of).await?;
             if !self.copy().await? {

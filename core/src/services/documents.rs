@@ -171,7 +171,7 @@ impl DocumentService {
             };
             match self.store.apply(batch.clone()).await {
                 Err(error) if error.is_lost_race() => continue,
-                // Another writer of the same id may have come first: it is compared with this text again.
+                // Another writer may have used the same id first: its text is compared with this one.
                 Err(error) if over_any && error.kind() == ErrorKind::Conflict => continue,
                 applied => applied?,
             };
@@ -196,7 +196,7 @@ impl DocumentService {
         if let Some(held) = self.store.snapshot(scope, &vault, &memory, &context).await? {
             return Ok(held);
         }
-        // It fell out of a short history, or was erased, since.
+        // The snapshot was dropped from a short history, or erased, meanwhile.
         let (etag, bytes) = (Etag::of(&text), text.len() as u64);
         let info =
             SnapshotInfo { vault, memory, context, actor, number: 0, etag, bytes, created_at };

@@ -154,7 +154,7 @@ impl FactService {
             batch = self.allow(batch, allowed).await?;
         }
         if !slotted {
-            // What has no slot is not superseded by another statement, so it is taken back.
+            // A fact without a slot is not superseded by another statement, so it is retracted.
             let retraction = self.retraction(&old, now);
             batch = batch.with(Write::PutFact(Box::new(retraction)));
         }
@@ -271,7 +271,7 @@ impl FactService {
                 applied => return applied,
             }
             match self.held(&batch.scope, id).await {
-                // The words of a fact never change.
+                // The text of a fact never changes.
                 Ok((_, now)) => erasures = now,
                 Err(error) => break error,
             }

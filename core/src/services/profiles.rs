@@ -62,7 +62,7 @@ impl ProfileService {
             let mut batch = WriteBatch::new(scope.clone(), now)
                 .with_precondition(precondition)
                 .with(Write::PutProfile(changed.clone()));
-            // One that was erased may have begun anew with the version that it had.
+            // After an erasure a new profile may have the same version.
             batch.preconditions.extend(erasures.map(Precondition::IfErasures));
             match self.store.apply(batch).await {
                 Ok(_) => return Ok(changed),

@@ -58,7 +58,7 @@ impl ShareService {
             .with(TenantWrite::PutShare(Box::new(share.clone())))
             .with(TenantWrite::Audit(audit));
         self.store.apply_tenant(batch).await?;
-        // Who shared it first at the same time has given it its id.
+        // Of two grants at once the first one decides the id.
         let kept = self.store.share_of(&share.owner, session).await?;
         Ok(kept.unwrap_or(share))
     }

@@ -1,4 +1,4 @@
-//! Instructions of a user, over sessions, and the two evaluations of them.
+//! Instructions of a user, over sessions.
 
 use serde_json::Value;
 
@@ -36,32 +36,4 @@ fn an_instruction_reaches_the_next_session_and_a_changed_one_replaces_it() {
     import(&throughline, "thursday", "You don't need to answer in Italian anymore.");
     let third = throughline.json(&ask);
     assert!(!header(&third).contains("Standing instructions"), "{}", header(&third));
-}
-
-#[test]
-fn the_evaluations_of_facts_and_instructions_report() {
-    let throughline = Throughline::new();
-    let labelled = concat!(
-        r#"{"id":"1","text":"Always use tabs.","facts":[{"kind":"instruction","value":"use tabs"}]}"#,
-        "\n",
-        r#"{"id":"2","text":"Nice.","facts":[{"kind":"fact","value":"nice"}]}"#,
-    );
-    throughline.file("facts.jsonl", labelled);
-    let report = throughline.json(&["eval", "facts", "--data", "facts.jsonl"]);
-    assert_eq!((&report["precision"], &report["recall"]), (&1.0.into(), &0.5.into()));
-    assert_eq!(report["by_kind"]["instruction"]["matched"], 1);
-    assert_eq!(report["missed"][0]["id"], "2");
-    throughline.file(
-        "cases.jsonl",
-        r#"{"id":"c","case":"set","messages":[{"role":"user","content":"Always use tabs."},{"filler":2}],"new_session":true,"ask":"Write a loop","holds":["use tabs","use braces"],"stale":["sunny"]}"#,
-    );
-    let said = r#"{"role":"user","content":"Is it sunny?"}"#;
-    throughline.file("filler.jsonl", format!("{said}\n{said}\n"));
-    let args = ["eval", "instructions", "--data", "cases.jsonl", "--filler", "filler.jsonl"];
-    let report = throughline.json(&args);
-    assert_eq!((&report["cases"], &report["holds"]), (&1.into(), &0.0.into()));
-    assert_eq!(report["failures"][0]["text"], "use braces");
-    assert_eq!(report["by_case"]["set"]["with_stale"], 1);
-    throughline.fails(&["eval", "facts", "--data", "nowhere.jsonl"], 4);
-    throughline.fails(&["eval", "facts", "--data", "cases.jsonl"], 3);
 }

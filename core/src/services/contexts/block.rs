@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use futures_util::try_join;
 
-use super::{AssembleRequest, ContextService, MOST_POSTINGS, keep_session};
+use super::messages::keep_session;
+use super::{AssembleRequest, ContextService, MOST_POSTINGS};
 use crate::context::{Bm25, LEAST_RECALL, Query, Ranking, Superseded, select};
 use crate::error::Result;
 use crate::ids::{MessageId, SessionId};
@@ -79,7 +80,7 @@ impl ContextService {
         let mut found =
             self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
         if found.unread.iter().any(|unread| *unread > 0) {
-            // A word that is frequent in a large scope may stand here once.
+            // A word that is too frequent in the scope may be rare in this session.
             found.lists = self.occurrences(scope, &held, &terms).await?;
             found.unread.fill(0);
         } else {

@@ -109,7 +109,7 @@ impl ContextService {
         ranked: &[Ranked],
         limit: usize,
     ) -> Result<Vec<DocumentCandidate>> {
-        // Cutting a document costs its length: it is done once for all of its passages.
+        // Cutting reads the whole document, so it is done once for all of its passages.
         let mut held: HashMap<u32, (Arc<Snapshot>, Vec<DocumentPassage>)> = HashMap::new();
         let (mut asked, mut seen) = (HashSet::new(), HashSet::new());
         let (mut candidates, mut left) = (Vec::new(), MOST_READ);

@@ -4,7 +4,7 @@
 //! jobs: what the index lacks is what lies above its watermark, and a job reads that from the
 //! outbox, slice by slice, so that a crash loses nothing and repeats little. A model that changes
 //! brings another space, whose watermark is 0: the same jobs embed everything anew, and only then
-//! does the old space go (DESIGN, invariant 14).
+//! does the old space go.
 
 mod reconcile;
 
@@ -147,7 +147,7 @@ impl EmbeddingService {
         if self.placement == Placement::InStore || !self.embedder.is_instant() {
             return self.index.search(scope, namespace, space, question, limit, also).await;
         }
-        // Read before the search: what is indexed meanwhile is then in both, and missing in none.
+        // Read before the search, so that a text that is indexed meanwhile is in both results and missing in none.
         let through = self.index.watermark(scope, namespace, space).await?;
         let (found, waiting) = try_join!(
             self.index.search(scope, namespace, space, question, limit, also),
@@ -304,7 +304,7 @@ impl EmbeddingService {
                 let slice = SLICE.min(limit - done);
                 let waiting = self.store.texts_after(scope, namespace, through, slice).await?;
                 let Some(end) = waiting.last() else {
-                    // The waiting text was erased.
+                    // The text was erased while it waited.
                     self.index.upsert(scope, namespace, self.space(), &[], last).await?;
                     break;
                 };
@@ -384,7 +384,7 @@ impl EmbeddingService {
         let mut waiting = 0;
         for (namespace, last) in ends(totals) {
             let through = self.index.watermark(scope, namespace, self.space()).await?;
-            // An index that knows more than the store knows nothing of it.
+            // An index that is ahead of the store was filled from another store, so none of it counts.
             waiting += if through > last { last } else { last - through };
         }
         Ok(waiting)
@@ -462,7 +462,7 @@ impl EmbeddingService {
             batch = batch.with(Write::EnqueueJob(self.job(now)));
         }
         match self.store.apply(batch).await {
-            // The job went with its scope, which was erased meanwhile.
+            // The scope was erased meanwhile, and the job with it.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(texts),
             applied => applied.map(|_| texts),
         }

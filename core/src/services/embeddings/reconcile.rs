@@ -63,7 +63,7 @@ impl EmbeddingService {
                 break;
             }
         }
-        // Read after the keys: what is put meanwhile is not among them.
+        // Read after the keys, so that documents that are put meanwhile are not removed.
         let latest: BTreeSet<u32> =
             self.store.latest_numbers(scope, None).await?.into_iter().collect();
         let dead: Vec<UnitKey> =
@@ -93,7 +93,7 @@ impl EmbeddingService {
                 break;
             }
         }
-        // To the end, beyond the watermark: what the index held has its text in the store by now.
+        // All keys, those above the watermark too: their texts are in the store by now.
         let mut after = 0;
         loop {
             let texts = self.store.texts_after(scope, namespace, after, SLICE).await?;

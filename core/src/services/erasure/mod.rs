@@ -2,8 +2,6 @@
 
 mod replay;
 
-pub use replay::{Replayed, copy_ledger};
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +21,8 @@ use crate::services::facts::FactService;
 use crate::services::sessions::SessionService;
 use crate::time::Timestamp;
 
+pub use replay::{Replayed, copy_ledger};
+
 /// Kind of the jobs that carry an erasure to what lies beside the store.
 pub const FORGET_JOB: &str = "forget";
 /// The tag that every cached value of a scope bears, beside others: an erasure invalidates them all.
@@ -32,11 +32,11 @@ pub const SCOPE_TAG: &str = "scope";
 const MESSAGES_AT_ONCE: usize = 1_000;
 /// Entries of the ledger that are read at once.
 const ENTRIES_AT_ONCE: usize = 1_000;
-/// How long whoever erases has to do the rest itself before others may.
+/// How long the caller of an erasure has to finish it before a worker takes the job.
 const GRACE: Duration = Duration::from_secs(60);
 /// How long an attempt may take.
 const LEASE: Duration = Duration::from_secs(300);
-/// Before anything that waits for it.
+/// Above the default, because other jobs may depend on it.
 const PRIORITY: i16 = 9;
 /// How often a batch is applied again when another writer came first.
 const ATTEMPTS: usize = 4;
@@ -88,7 +88,7 @@ impl EraseService {
         Self { index, heads, cache, ..self }
     }
 
-    /// Erases messages of a session. Ids that are none of it are no error.
+    /// Erases messages of a session. Ids of other messages are ignored.
     ///
     /// # Errors
     /// `NotFound` when there is no such session; those of ledger and store. What was recorded before is
@@ -270,12 +270,12 @@ impl EraseService {
         let mut done = Vec::with_capacity(targets.len());
         let last = targets.len().saturating_sub(1);
         for (nth, (scope, erasure)) in targets.into_iter().enumerate() {
-            // Noted with the last one: until then, all are applied again after a crash.
+            // Noted with the last target, so that after a crash all of them are applied again.
             let noted = (nth == last).then_some(number);
             let (erased, job) = self.apply(&scope, erasure, number, noted).await?;
             done.push((scope, erased, job));
         }
-        // Only now may numbers begin anew.
+        // Numbers may be given again only after every target is erased.
         let mut all = Erased::default();
         for (scope, mut erased, job) in done {
             erased.waiting = !self.finish(&scope, &erased, job, drop).await?;
@@ -300,7 +300,7 @@ impl EraseService {
         if let Some(number) = noted {
             batch = batch.with(Write::NoteErasure(number));
         }
-        // Facts that are read anew have no vectors yet.
+        // Facts that were extracted again have no vectors yet.
         if let Some(embeddings) = &self.embeddings {
             batch = batch.with(Write::EnqueueJob(embeddings.job(now)));
         }
@@ -317,7 +317,7 @@ impl EraseService {
         NewJob {
             id: JobId::from_uuid(self.ids.next()),
             kind: FORGET_JOB.to_owned(),
-            // What is erased has no name here.
+            // A job must not hold the name of what it erases.
             subject: number.to_string(),
             priority: PRIORITY,
             due_at,
@@ -334,7 +334,7 @@ impl EraseService {
             return Ok(false);
         }
         if let Some(embeddings) = &self.embeddings {
-            // What cannot be embedded now waits for its job.
+            // Texts that cannot be embedded now are left to the embedding job.
             let _ = embeddings.catch_up_if_instant(scope).await;
         }
         let mut batch = WriteBatch::new(scope.clone(), self.clock.now()).with(Write::DropJob(job));
@@ -357,7 +357,7 @@ impl EraseService {
                     }
                 }
                 let of_documents = erased.units.iter().any(|(of, _)| *of == Namespace::Document);
-                // Snapshots that others replaced since, and the history let go, are known by no key any more.
+                // Keys of snapshots that were replaced and dropped meanwhile are not known any more.
                 if let Some(embeddings) = self.embeddings.as_ref().filter(|_| of_documents) {
                     embeddings.forget_dead_documents(scope).await?;
                 }
@@ -393,7 +393,7 @@ impl EraseService {
                     let batch = batch.with(Write::DropJob(job.id));
                     if drop { batch.with(Write::DropScope) } else { batch }
                 }
-                // Not given up on: what is away comes back some day.
+                // Retried without limit: the backend may be reachable again later.
                 Err(error) => {
                     let again = self.clock.now().plus(backoff(u32::MAX));
                     let again = NewJob { subject: job.subject.clone(), ..self.job(0, again) };

@@ -35,7 +35,7 @@ impl EraseService {
     /// `Conflict` when the store goes by another ledger, or knows of entries that this one has not: what
     /// was erased could come back, so nothing may be served. Those of ledger and store.
     pub async fn replay(&self) -> Result<Replayed> {
-        // The store first: what is recorded and applied meanwhile is then no entry that nobody knows.
+        // The store is read before the ledger, so that an entry that is applied meanwhile is in the ledger.
         let state = self.store.erasure_state().await?;
         let identity = self.ledger.identity().await?;
         let last = self.ledger.last().await?;
@@ -221,8 +221,8 @@ impl EraseService {
     }
 }
 
-/// Has `target` say all that `source` says, so that the store that moves with it goes by it. Returns how
-/// many entries that are; where there are none, nothing is changed.
+/// Copies all entries of `source` to `target`, for a store that moves. Returns how many there are; without
+/// entries nothing is changed.
 ///
 /// # Errors
 /// `Conflict` where the target has entries of its own, or some that the source has not: then what moves

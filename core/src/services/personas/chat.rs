@@ -100,7 +100,7 @@ impl PersonaService {
         room: u32,
         settings: &TenantSettings,
     ) -> Result<(String, Vec<String>)> {
-        // What a short conversation leaves is not all for recall: most of it would be of no use.
+        // Recall is limited, too, where the conversation is short: more of it would not be relevant.
         let room = room.min((persona.settings.max_history_tokens / 5).max(300));
         let turn = (&persona.session, message);
         self.ports.contexts.recalled_block(scope, turn, shown, room, settings.recall()).await
@@ -166,7 +166,7 @@ impl PersonaService {
         let held = self.get(scope, receipt.persona).await?;
         let options = AppendOptions {
             idempotency: Some(idempotency(receipt, answer)),
-            // Without memory, what is said states no facts.
+            // Without memory, no facts are stored.
             of_a_guest: !held.memory,
         };
         let mut ready = self.ports.sessions.ready(scope, &held.session, messages, options).await?;

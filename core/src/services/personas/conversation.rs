@@ -154,7 +154,7 @@ impl PersonaService {
     ///
     /// # Errors
     /// `NotFound`; `InvalidInput` for an empty or over-long query, or a limit that is not 1 to
-    /// [`MAX_PAGE`](crate::page::MAX_PAGE); those of the store.
+    /// [`MAX_PAGE`]; those of the store.
     pub async fn search(
         &self,
         scope: &Scope,

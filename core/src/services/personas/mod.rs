@@ -7,11 +7,6 @@ mod presets;
 mod transfer;
 mod upkeep;
 
-pub use chat::ChatResult;
-pub use conversation::{Conversation, ConversationFilter, Hit};
-pub use presets::PresetService;
-pub use upkeep::{UPKEEP_JOB, Upkept};
-
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -29,6 +24,11 @@ use crate::services::erasure::EraseService;
 use crate::services::sessions::SessionService;
 use crate::time::Timestamp;
 use crate::tokens::Tokenizer;
+
+pub use chat::ChatResult;
+pub use conversation::{Conversation, ConversationFilter, Hit};
+pub use presets::PresetService;
+pub use upkeep::{UPKEEP_JOB, Upkept};
 
 /// How often a change is rebuilt when another writer came first.
 const ATTEMPTS: usize = 4;

@@ -90,7 +90,7 @@ impl PresetService {
     ) -> Result<Checked<Preset>> {
         let id = match (&new.id, idempotency) {
             (Some(id), _) => id.clone(),
-            // A repeated call makes the same preset.
+            // A repeated call makes a preset with the same id.
             (None, Some(repeat)) => made(uuid::Builder::from_random_bytes(repeat.key).into_uuid())?,
             (None, None) => made(self.ids.next())?,
         };

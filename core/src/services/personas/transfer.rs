@@ -36,7 +36,7 @@ impl PersonaService {
         persona: &Persona,
     ) -> Result<(Export, u64, Option<u64>)> {
         let store = &self.ports.store;
-        // Before the messages: what is said or erased while they are read is another version.
+        // The version is read before the messages, so that a change while they are read is seen.
         let session = store.session(scope, &persona.session).await?;
         let mut export = Export::of(persona, self.now());
         let messages = self.whole_conversation(scope, persona).await?;

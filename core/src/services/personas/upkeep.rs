@@ -127,7 +127,7 @@ impl PersonaService {
             }
         };
         match did {
-            // It was in use just now, or is gone: the next time will see.
+            // The persona was in use or was erased meanwhile: the next run handles it.
             Err(error) if error.is_lost_race() || error.kind() == ErrorKind::NotFound => Ok(()),
             did => did,
         }
@@ -187,17 +187,17 @@ impl PersonaService {
         let mut batch = WriteBatch::new(scope.clone(), now).with(Write::FinishJob(job.id, outcome));
         let mut next = None;
         if worked {
-            // One a day for each scope would add up.
+            // Finished jobs are dropped: one a day for each scope would add up.
             batch = batch.with(Write::DropJob(job.id));
             next = if done.more { Some(now) } else { self.next_upkeep(scope, now).await? };
             batch.writes.extend(next.map(|at| Write::EnqueueJob(self.job(at))));
         }
         match self.ports.store.apply(batch).await {
-            // The job went with its scope, which was erased meanwhile.
+            // The scope was erased meanwhile, and the job with it.
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(done),
             applied => drop(applied?),
         }
-        // A persona that was made since then found this job running, and so has none.
+        // A persona that was made while this job ran has enqueued no job of its own.
         if worked
             && next.is_none()
             && let Some(at) = self.next_upkeep(scope, now).await?

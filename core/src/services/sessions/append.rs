@@ -26,21 +26,21 @@ pub type Appended = Vec<AppliedMessage>;
 pub struct AppendOptions {
     /// Makes a repeat harmless.
     pub idempotency: Option<Idempotency>,
-    /// The session is somebody else's, who shares it: what a guest says is recalled there, but it is
-    /// no fact of the owner.
+    /// The session is shared by another user: what a guest says is recalled there, but it is not a
+    /// fact of the owner.
     pub of_a_guest: bool,
 }
 
 /// Messages that are ready for a batch, with what it stores of them.
 pub(in crate::services) struct Ready {
     pub(in crate::services) prepared: Vec<PreparedMessage>,
-    /// They as they were before facts of the scope were read, if any were.
+    /// The messages before their facts were resolved, if any facts had to be.
     unresolved: Option<Vec<PreparedMessage>>,
     /// The records to write with them.
     beside: Vec<Write>,
     /// The space of their vectors.
     space: Option<VectorSpace>,
-    /// The erasures of the scope before facts of it were read, if any were.
+    /// The number of erasures of the scope before facts were resolved, if any had to be.
     erasures: Option<u64>,
     idempotency: Option<Idempotency>,
     now: Timestamp,
@@ -141,8 +141,8 @@ impl SessionService {
         Ok(ready)
     }
 
-    /// Adds what messages are stored with: what their facts refer to, the keys under which these may have
-    /// been rejected, and vectors.
+    /// Adds what is stored with messages: what their facts refer to, the keys under which these facts may
+    /// have been rejected, and vectors.
     async fn derive(&self, scope: &Scope, session: &SessionId, ready: &mut Ready) -> Result<()> {
         ready.erasures = self.resolve_facts(scope, session, &mut ready.prepared).await?;
         if let Some(rejections) = &self.rejections {
@@ -157,8 +157,8 @@ impl SessionService {
         Ok(())
     }
 
-    /// After a lost race: reads the facts anew that messages refer to, where something of the scope was
-    /// erased since they were read.
+    /// After a lost race: resolves facts again, where something of the scope was erased since they were
+    /// resolved.
     pub(in crate::services) async fn read_again(
         &self,
         scope: &Scope,

@@ -52,7 +52,7 @@ impl SessionService {
         Self { extractor, ..self }
     }
 
-    /// The same, to which what was rejected stays so.
+    /// The same, with rejections: rejected values stay rejected.
     #[must_use]
     pub fn with_rejections(self, rejections: Rejections) -> Self {
         Self { rejections: Some(rejections), ..self }
@@ -89,7 +89,7 @@ impl SessionService {
         idempotency: Option<Idempotency>,
     ) -> Result<FileRef> {
         let now = self.clock.now();
-        // Of a repeat the id is the same, which is how the first one is found again.
+        // A repeat has the same id, by which the first one is found again.
         let id = match &idempotency {
             Some(repeat) => uuid::Builder::from_random_bytes(repeat.key).into_uuid(),
             None => self.ids.next(),

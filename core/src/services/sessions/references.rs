@@ -19,7 +19,7 @@ const MOST_POSTINGS: usize = 16_384;
 const KNOWN_FACTS: usize = 64;
 /// Messages that corrections and retractions are matched with, of the session and beyond it.
 const SAID_BEFORE: usize = 64;
-/// Words that facts are looked up by for it.
+/// Most words by which they are looked up.
 const MAX_WORDS: usize = 64;
 
 impl SessionService {
@@ -120,7 +120,7 @@ impl SessionService {
     }
 }
 
-/// Whether a message says something that only has a meaning by what was said before.
+/// Whether a message states something that only has a meaning by an earlier statement.
 pub(super) fn refers(message: &PreparedMessage) -> bool {
     message.facts.iter().any(|fact| fact.refers.is_some())
 }

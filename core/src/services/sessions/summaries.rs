@@ -46,7 +46,7 @@ impl SessionService {
         let waiting = self.store.recent_messages(&scope, session, limit).await?;
         let mut sources: Vec<RolledFrom<'_>> = waiting.iter().map(RolledFrom::of_stored).collect();
         for message in prepared {
-            // What the store holds already, or gets twice in this batch, is not covered twice.
+            // A message that the store has already, or that is twice in this batch, is covered once.
             let is_new = message.external_id.as_ref().is_none_or(|id| known.insert(id.clone()));
             if is_new {
                 sources.push(RolledFrom::of_prepared(message, position));

@@ -241,9 +241,9 @@ async fn what_is_wrong_is_told_and_nothing_is_kept() {
         let detail = world.post("/v1/contexts", body).await.problem(400, "invalid_input");
         assert!(detail.contains(told), "{told}: {detail}");
     }
-    let bad = json!({"text": "# A\n\n## System prompt\n\n```\nYou are A.\n```\n\n### robot\n\n```\nx\n```\n"});
-    let detail = world.post("/v1/contexts/import", bad).await.problem(400, "invalid_input");
-    assert!(detail.contains("unknown role `robot`"), "{detail}");
+    let markdown = json!({"text": "# A\n\n## System prompt\n\n```\nYou are A.\n```\n"});
+    let detail = world.post("/v1/contexts/import", markdown).await.problem(400, "invalid_input");
+    assert!(detail.contains("Markdown is for reading"), "{detail}");
     world.post("/v1/contexts/import", json!({})).await.problem(400, "invalid_input");
     assert_eq!(world.get("/v1/contexts").await.ok()["items"], json!([]));
     let preset = json!({"preset_id": "preset-none"});

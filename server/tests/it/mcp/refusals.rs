@@ -194,7 +194,7 @@ fn table(context: &str) -> Vec<(&'static str, Value, &'static str, &'static str)
             "forget",
             json!({"session": session, "message_ids": vec![unknown; 101]}),
             "invalid_input",
-            "message_ids",
+            "at most 100",
         ),
     ]
 }

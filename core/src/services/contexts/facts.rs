@@ -1,0 +1,85 @@
+//! Facts of the ledger for recall.
+
+use std::collections::HashSet;
+
+use super::{ContextService, MOST_POSTINGS};
+use crate::context::{Bearing, Bm25, FactCandidate, Nearness, Query, Ranking, blend};
+use crate::error::Result;
+use crate::index::{Namespace, TermId, UnitKey};
+use crate::scope::Scope;
+use crate::turn::{RecallOptions, Weights};
+
+/// Fact candidates of one turn.
+const FACT_CANDIDATES: usize = 24;
+/// Facts ranked for one turn: superseded ones are among them.
+const FACTS_RANKED: usize = 1_024;
+/// Facts nearest in meaning that are looked at.
+const NEAREST_FACTS: usize = 64;
+
+impl ContextService {
+    /// The active facts that a question is about, best first: by words and, where there is an
+    /// embedder, by meaning.
+    ///
+    /// # Errors
+    /// Those of the store and of the index.
+    pub async fn recall_facts(
+        &self,
+        scope: &Scope,
+        question: &str,
+        limit: usize,
+    ) -> Result<Vec<FactCandidate>> {
+        let query = Query::of(question);
+        let options = RecallOptions::default();
+        let (mut found, _, _) = self.fact_candidates(scope, &query, &options).await?;
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    pub(super) async fn fact_candidates(
+        &self,
+        scope: &Scope,
+        query: &Query,
+        options: &RecallOptions,
+    ) -> Result<(Vec<FactCandidate>, Bearing, Option<String>)> {
+        if !options.facts {
+            return Ok((Vec::new(), Bearing::default(), None));
+        }
+        let terms: Vec<TermId> = query.content().iter().map(|term| TermId::of(term)).collect();
+        let found = self.store.postings(scope, Namespace::Fact, &terms, MOST_POSTINGS).await?;
+        let words = query.without_marks();
+        let ranking = Ranking::new(&words, found, &Bm25::SINGLE, &Weights::NONE);
+        let mut ranked = ranking.best(FACTS_RANKED);
+        let keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
+        let also: Vec<UnitKey> =
+            ranked.iter().take(NEAREST_FACTS).map(|ranked| ranked.key).collect();
+        let matched: HashSet<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
+        let (hits, warning) = self
+            .nearest(scope, Namespace::Fact, query.text(), NEAREST_FACTS, &also, options)
+            .await?;
+        if !hits.is_empty() {
+            ranked = blend(&ranked, &hits, Nearness::ANY);
+        }
+        let bearing = Bearing::of(&ranking, &keys, &hits);
+        // Of facts that match equally well the newest come first: older ones may be superseded.
+        ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| b.key.cmp(&a.key)));
+        let mut candidates = Vec::new();
+        for chunk in ranked.chunks(2 * FACT_CANDIDATES) {
+            let numbers: Vec<u32> = chunk.iter().map(|ranked| ranked.key.position()).collect();
+            let mut scored = chunk.iter();
+            for fact in self.store.active_facts(scope, &numbers).await? {
+                // Both are in the order of `numbers`; superseded facts are missing in the answer.
+                let found = scored.find(|ranked| ranked.key.position() == fact.number);
+                let score = found.map_or(0.0, |ranked| ranked.score);
+                // Facts about others are recalled only where the turn has a word of them.
+                if matched.contains(&UnitKey::fact(fact.number)) || fact.is_of_the_user() {
+                    candidates.push(FactCandidate { fact, score });
+                }
+            }
+            if candidates.len() >= FACT_CANDIDATES {
+                break;
+            }
+        }
+        candidates.truncate(FACT_CANDIDATES);
+        Ok((candidates, bearing, warning))
+    }
+}

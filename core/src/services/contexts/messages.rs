@@ -1,0 +1,211 @@
+//! Passages of messages for recall: found by words, asked for again, joined with meaning, and judged.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures_util::try_join;
+
+use super::{AssembleRequest, ContextService, MOST_POSTINGS};
+use crate::context::{
+    Bearing, Bm25, Candidates, Judged, LOOK_AT, MessageCandidate, Nearness, Query, Ranked, Ranking,
+    choose, judge, shared_terms,
+};
+use crate::error::Result;
+use crate::ids::SessionId;
+use crate::index::{Namespace, TermId, UnitKey};
+use crate::ports::{PostingLists, VectorHit};
+use crate::scope::Scope;
+use crate::session::Message;
+use crate::turn::{Intent, Weights};
+
+/// A question whose words have more postings than this is not asked again: it has cost enough. A
+/// scope has to hold tens of thousands of messages for that.
+const FEEDBACK_POSTINGS: usize = 16_384;
+/// Passages nearest in meaning that are looked at.
+const NEAREST_MESSAGES: usize = 384;
+/// Passages best by words whose meaning is looked at: about as many as a context can show.
+const LOOKED_AT_FOR_MEANING: usize = 288;
+/// Passages that are candidates however few may fit.
+const LEAST_CANDIDATES: usize = 50;
+/// Statements of the user that may be shown for being new.
+const NEWEST_STATEMENTS: usize = 24;
+
+/// The messages found for a turn.
+#[derive(Default)]
+struct FoundPassages {
+    /// Passages, best first.
+    judged: Vec<Judged>,
+    bearing: Bearing,
+    /// Terms of a passage of the scope, on average.
+    terms_of_each: f32,
+    /// The latest facts that the user stated, newest first.
+    newest: Vec<UnitKey>,
+    warning: Option<String>,
+}
+
+/// Whether a passage is of the one session that is shown, where it is only one.
+fn is_within(key: UnitKey, only: Option<u32>) -> bool {
+    only.is_none_or(|number| key.session_number() == number)
+}
+
+pub(super) fn keep_session(found: &mut PostingLists, only: Option<u32>) {
+    if only.is_some() {
+        for list in &mut found.lists {
+            list.retain(|posting| is_within(posting.key, only));
+        }
+    }
+}
+
+impl ContextService {
+    pub(super) async fn message_candidates(
+        &self,
+        scope: &Scope,
+        query: &Query,
+        request: &AssembleRequest,
+        intent: Intent,
+        budget: u32,
+    ) -> Result<(Vec<MessageCandidate>, Option<String>)> {
+        // A message rarely takes less than a dozen tokens: more candidates could not be shown.
+        let limit = (budget as usize / 12).clamp(LEAST_CANDIDATES, 1_000);
+        let mut found = self.judged(scope, query, request, intent, limit).await?;
+        if !found.bearing.is_enough() {
+            return Ok((Vec::new(), found.warning));
+        }
+        // A term takes two tokens or more, so this is three times as many long passages as fit.
+        let most = (1.5 * budget as f32 / found.terms_of_each.max(1.0)) as usize;
+        found.judged.truncate(most.max(LEAST_CANDIDATES));
+        let mut ranked: Vec<Ranked> = found.judged.iter().map(Ranked::from).collect();
+        let known: HashSet<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
+        let unranked = found.newest.iter().filter(|key| !known.contains(key));
+        ranked.extend(unranked.map(|key| Ranked { key: *key, score: 0.0 }));
+        let mut messages = self.hydrate(scope, &ranked, &request.session).await?;
+        for candidate in &mut messages {
+            candidate.is_new = found.newest.contains(&candidate.key);
+        }
+        Ok((messages, found.warning))
+    }
+
+    /// What is known of the passages that bear on a turn, best first, each beside its message: what
+    /// the weights of the ranking are learnt from.
+    ///
+    /// # Errors
+    /// Those of the store and of the index.
+    pub async fn judged_messages(
+        &self,
+        scope: &Scope,
+        request: &AssembleRequest,
+        limit: usize,
+    ) -> Result<(Vec<(Judged, Arc<Message>)>, Bearing)> {
+        let intent = request.intent.unwrap_or_else(|| Intent::detect(&request.user_turn));
+        let query = Query::of(&request.user_turn);
+        let FoundPassages { mut judged, bearing, .. } =
+            self.judged(scope, &query, request, intent, limit).await?;
+        judged.sort_by_key(|one| one.key);
+        let keys: Vec<UnitKey> = judged.iter().map(|one| one.key).collect();
+        let mut judged = judged.into_iter().peekable();
+        let mut found = Vec::new();
+        for (key, message) in self.store.messages_at(scope, &keys).await? {
+            while judged.next_if(|one| one.key < key).is_some() {}
+            found.extend(judged.next_if(|one| one.key == key).map(|one| (one, message)));
+        }
+        found.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
+        Ok((found, bearing))
+    }
+
+    async fn judged(
+        &self,
+        scope: &Scope,
+        query: &Query,
+        request: &AssembleRequest,
+        intent: Intent,
+        limit: usize,
+    ) -> Result<FoundPassages> {
+        let (current, options) = (&request.session, &request.recall);
+        let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
+        let mut found =
+            self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
+        let only = match request.guest {
+            Some(_) => match self.store.session(scope, current).await? {
+                Some(session) => Some(session.number),
+                None => return Ok(FoundPassages::default()),
+            },
+            None => None,
+        };
+        keep_session(&mut found, only);
+        let question = query.text_without_names(&found).into_owned();
+        let newest = query.newest_statements(&found, NEWEST_STATEMENTS);
+        let (bm25, weights) = match options.neighbours {
+            true => (&Bm25::MESSAGES, &options.weights),
+            false => (&Bm25::SINGLE, &Weights::NONE),
+        };
+        let words = query.content().len();
+        let worth_asking_again = options.feedback
+            && found.unread.iter().take(words).all(|unread| *unread == 0)
+            && found.lists.iter().take(words).map(Vec::len).sum::<usize>() <= FEEDBACK_POSTINGS;
+        let units = found.stats.units;
+        let terms_of_each = found.stats.length as f32 / units.max(1) as f32;
+        let mut ranking = Ranking::new(query, found, bm25, weights);
+        let also: Vec<UnitKey> =
+            ranking.best(LOOKED_AT_FOR_MEANING).iter().map(|ranked| ranked.key).collect();
+        let (expansion, (hits, warning)) = try_join!(
+            async {
+                if worth_asking_again {
+                    self.expansion(scope, query, &ranking, current, units).await
+                } else {
+                    Ok(None)
+                }
+            },
+            self.nearest(scope, Namespace::Message, &question, NEAREST_MESSAGES, &also, options),
+        )?;
+        if let Some((weights, mut found)) = expansion {
+            keep_session(&mut found, only);
+            ranking.expand(&weights, &found);
+        }
+        let hits: Vec<VectorHit> =
+            hits.into_iter().filter(|hit| is_within(hit.key, only)).collect();
+        // Neighbours are scored without knowing where a session ends, so some keys have no passage.
+        let limit = limit + limit / 8;
+        let (judged, bearing) = judge(&ranking, &hits, Nearness::messages(intent), weights, limit);
+        Ok(FoundPassages { judged, bearing, terms_of_each, newest, warning })
+    }
+
+    /// The terms that the best passages share, weighed, with their postings.
+    async fn expansion(
+        &self,
+        scope: &Scope,
+        query: &Query,
+        ranking: &Ranking<'_>,
+        current: &SessionId,
+        units: u64,
+    ) -> Result<Option<(Vec<f32>, PostingLists)>> {
+        let best = ranking.best(LOOK_AT + LOOK_AT / 8);
+        let mut best = self.hydrate(scope, &best, current).await?;
+        best.truncate(LOOK_AT);
+        let shared = shared_terms(query, &best);
+        if shared.is_empty() {
+            return Ok(None);
+        }
+        let terms: Vec<TermId> = shared.iter().map(|shared| shared.term).collect();
+        let frequencies = self.store.frequencies(scope, Namespace::Message, &terms).await?;
+        let (terms, weights): (Vec<TermId>, Vec<f32>) =
+            choose(&shared, &frequencies, units).into_iter().unzip();
+        let found = self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
+        Ok(Some((weights, found)))
+    }
+
+    /// Passages with their messages, read in the order in which they are stored.
+    pub(super) async fn hydrate(
+        &self,
+        scope: &Scope,
+        ranked: &[Ranked],
+        current: &SessionId,
+    ) -> Result<Vec<MessageCandidate>> {
+        if ranked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut keys: Vec<UnitKey> = ranked.iter().map(|ranked| ranked.key).collect();
+        keys.sort_unstable();
+        let messages = self.store.messages_at(scope, &keys).await?;
+        Ok(Candidates::join(ranked, messages, current))
+    }
+}

@@ -1,0 +1,119 @@
+//! The program as a user runs it: what it prints, and how it ends.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "test support outside of test functions: a failure is the answer"
+)]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A folder of data, in which the program runs.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_throughline-eval"));
+        command.current_dir(self.0.path()).args(args).arg("--json").output().unwrap()
+    }
+
+    /// The report of a run that ends well.
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// What a run says that ends with this code.
+    fn fails(&self, args: &[&str], code: i32) -> String {
+        let output = self.run(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        said
+    }
+}
+
+#[test]
+fn evidence_recall_is_the_share_that_is_shown() {
+    let eval = Folder::new();
+    // One question whose evidence is found, one of two found, and one whose evidence shares no word
+    // with it and does not fit.
+    let filler =
+        |n: usize| format!("Filler number {n} about something else altogether, in some words.");
+    let mut messages = vec![("a", "The harbour kitchen opens in April.".to_owned())];
+    messages.push(("b", "Marmalade is for breakfast.".to_owned()));
+    let ids: Vec<String> = (0..200).map(|n| format!("f{n}")).collect();
+    messages.extend(ids.iter().enumerate().map(|(n, id)| (id.as_str(), filler(n))));
+    let messages: Vec<_> = messages
+        .iter()
+        .map(|(id, content)| serde_json::json!({"id": id, "role": "user", "name": "Ana", "content": content}))
+        .collect();
+    let ask = |question: &str, evidence: &[&str], category: &str| serde_json::json!({"question": question, "answer": null, "evidence": evidence, "category": category});
+    let data = serde_json::json!([{
+        "sample_id": "x",
+        "sessions": [{"started_at": "2026-03-02", "messages": messages}],
+        "qa": [
+            ask("When does the harbour kitchen open?", &["a"], "single_hop"),
+            ask("When does the harbour kitchen open?", &["a", "f150", "a"], "multi_hop"),
+            ask("When does the harbour kitchen open?", &["f150"], "adversarial"),
+        ],
+    }]);
+    eval.file("samples.json", data.to_string());
+    let report =
+        eval.json(&["retrieval", "--data", "samples.json", "--budget", "300", "--no-ablation"]);
+    assert_eq!(report["questions"], 3);
+    assert_eq!(report["evidence_recall"], 0.5);
+    assert_eq!(report["evidence_recall_without_adversarial"], 0.75);
+    assert_eq!(report["false_empty"], 0.0);
+    assert_eq!(report["all_evidence"].as_f64().map(|share| (share * 3.0).round()), Some(1.0));
+    assert_eq!(report["by_category"]["multi_hop"]["evidence_recall"], 0.5);
+    assert_eq!(report["by_category"]["adversarial"]["questions"], 1);
+    let tokens = report["tokens"].as_object().unwrap();
+    let keys: Vec<&str> = tokens.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["baseline_mean", "budget", "max", "mean", "saved"]);
+    assert!(tokens["max"].as_u64().unwrap() <= 300);
+    assert!(report["assembly_ms"]["p99"].as_f64().unwrap() > 0.0);
+    eval.file("unknown.json", data.to_string().replace("\"f150\",\"a\"]", "\"nowhere\",\"a\"]"));
+    let said = eval.fails(&["retrieval", "--data", "unknown.json"], 3);
+    assert!(said.contains("[0].qa[1].evidence: `nowhere` is not a message"), "{said}");
+}
+
+#[test]
+fn the_evaluations_of_facts_and_instructions_report() {
+    let eval = Folder::new();
+    let labelled = concat!(
+        r#"{"id":"1","text":"Always use tabs.","facts":[{"kind":"instruction","value":"use tabs"}]}"#,
+        "\n",
+        r#"{"id":"2","text":"Nice.","facts":[{"kind":"fact","value":"nice"}]}"#,
+    );
+    eval.file("facts.jsonl", labelled);
+    let report = eval.json(&["facts", "--data", "facts.jsonl"]);
+    assert_eq!((&report["precision"], &report["recall"]), (&1.0.into(), &0.5.into()));
+    assert_eq!(report["by_kind"]["instruction"]["matched"], 1);
+    assert_eq!(report["missed"][0]["id"], "2");
+    eval.file(
+        "cases.jsonl",
+        r#"{"id":"c","case":"set","messages":[{"role":"user","content":"Always use tabs."},{"filler":2}],"new_session":true,"ask":"Write a loop","holds":["use tabs","use braces"],"stale":["sunny"]}"#,
+    );
+    let said = r#"{"role":"user","content":"Is it sunny?"}"#;
+    eval.file("filler.jsonl", format!("{said}\n{said}\n"));
+    let args = ["instructions", "--data", "cases.jsonl", "--filler", "filler.jsonl"];
+    let report = eval.json(&args);
+    assert_eq!((&report["cases"], &report["holds"]), (&1.into(), &0.0.into()));
+    assert_eq!(report["failures"][0]["text"], "use braces");
+    assert_eq!(report["by_case"]["set"]["with_stale"], 1);
+    eval.fails(&["facts", "--data", "nowhere.jsonl"], 4);
+    eval.fails(&["facts", "--data", "cases.jsonl"], 3);
+}
