@@ -1,6 +1,7 @@
 //! `cargo xtask ci`: all that a change must pass, every step run and timed. `ci full` has the same steps, one of
 //! them wider, and those that take too long for every change.
 
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use xshell::{Cmd, Shell, cmd};
@@ -8,7 +9,7 @@ use xshell::{Cmd, Shell, cmd};
 use crate::Result;
 use crate::cli::{Breadth, Http, Mode};
 use crate::proc::{
-    cargo_metadata, has_cargo_command, human, recreate, shell, target_dir, throughline,
+    cargo_metadata, has_cargo_command, human, recreate, root, shell, target_dir, throughline,
 };
 
 /// How a step ended.
@@ -30,25 +31,23 @@ struct Report {
 type Step = (&'static str, fn() -> Result<Outcome>);
 
 const LIVE: &str = "live tests";
-/// Features of the server that no other step turns on.
-const OPTIONAL: [&str; 3] = ["local-model", "otel", "mcp-fixtures"];
 
 const STEPS: &[Step] = &[
     ("format", format),
     ("lints", lints),
-    (LIVE, || crate::test::run_live_alone(None).map(passed)),
+    (LIVE, || live_tests(None)),
+    ("local model", local_model),
     ("api docs", api_docs),
     ("tidy", || crate::tidy::run(false).map(passed)),
     ("deny", deny),
     ("end to end", end_to_end),
     ("openapi", || crate::openapi::check().map(passed)),
-    ("options", options),
     ("mcp", || crate::mcp::check().map(passed)),
 ];
 
 /// What `ci full` runs in the place of the step of the same name, or after all others.
 const FULL: &[Step] = &[
-    (LIVE, || crate::test::run_live_alone(Some(Breadth::Full)).map(passed)),
+    (LIVE, || live_tests(Some(Breadth::Full))),
     ("distill", || crate::run::check_distill().map(|()| Outcome::Passed)),
     ("recall", crate::combinations::recall),
     ("killed", || killed(Mode::Restart)),
@@ -152,12 +151,30 @@ fn format() -> Result<Outcome> {
     component(&cmd!(sh, "cargo fmt --all --check"))
 }
 
-/// The live tests as well, which are compiled only with their feature.
+/// Of everything that tests compile.
 fn lints() -> Result<Outcome> {
-    let features = crate::test::live_features(&cargo_metadata()?).join(",");
+    let features = crate::test::features(&cargo_metadata()?).join(",");
     let all = ["--workspace", "--all-targets"];
     let sh = shell()?;
     component(&cmd!(sh, "cargo clippy {all...} --features {features} -- -D warnings"))
+}
+
+/// The live tests wait for servers for much of their time: meanwhile the release is built, which later steps need.
+fn live_tests(breadth: Option<Breadth>) -> Result<Outcome> {
+    let sh = shell()?;
+    let mut build = Command::from(release_build(&sh).quiet())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let ran = crate::test::run_live_alone(breadth);
+    // Whether it is good is told by the step that needs it.
+    build.wait()?;
+    ran.map(passed)
+}
+
+/// The binaries as a user builds them.
+pub(crate) fn release_build(sh: &Shell) -> Cmd<'_> {
+    cmd!(sh, "cargo build --release")
 }
 
 fn api_docs() -> Result<Outcome> {
@@ -175,40 +192,27 @@ fn deny() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Builds the binary as a user would and lets it show itself, in an empty directory.
+/// Builds the binaries as a user would and lets them show themselves, in an empty directory.
 fn end_to_end() -> Result<Outcome> {
     let sh = shell()?;
-    cmd!(sh, "cargo build --release -p throughline-server").run()?;
+    release_build(&sh).run()?;
     let empty = target_dir()?.join("end-to-end");
     recreate(&empty)?;
     sh.change_dir(&empty);
     throughline(&sh, "release")?.arg("demo").run()?;
+    let facts = root().join("eval").join("a-extraction.jsonl");
+    throughline(&sh, "release")?.args(["eval", "facts", "--data"]).arg(facts).quiet().read()?;
     Ok(Outcome::Passed)
 }
 
-/// A command of cargo on what is compiled only when a feature asks for it. Whoever needs one of the features takes
-/// them all, so that there is one build of them.
-pub(crate) fn optional<'sh>(sh: &'sh Shell, subcommand: &[&str]) -> Cmd<'sh> {
-    let packages = ["-p", "throughline-provider-local", "-p", "throughline-server"];
-    let features = OPTIONAL.map(|feature| format!("throughline-server/{feature}")).join(",");
-    cmd!(sh, "cargo {subcommand...} {packages...} --features {features}")
-}
-
-/// What is optional: the local embedder, with its files from the package index, spans for a collector, and what the
-/// conformance suite of MCP asks for.
-fn options() -> Result<Outcome> {
+/// The local embedder, with its files from the package index.
+fn local_model() -> Result<Outcome> {
+    crate::test::build()?;
     let sh = shell()?;
     let data = target_dir()?.join("end-to-end-model");
-    let (model, fetched) = (crate::model::folder()?, data.join("models").join("minilm"));
-    optional(&sh, &["clippy", "--all-targets"]).args(["--", "-D", "warnings"]).run()?;
-    optional(&sh, &["test", "--tests", "--no-run"]).run()?;
     let fetch = throughline(&sh, "debug")?.args(["model", "fetch", "--data-dir"]).arg(&data);
-    fetch.arg("--from").arg(model).run()?;
-    sh.set_var("THROUGHLINE_TEST_MODEL", fetched);
-    optional(&sh, &["test", "--test", "conformance", "--test", "model"]).run()?;
-    let modules = ["local_model", "telemetry::", "config::", "fixtures::"];
-    optional(&sh, &["test", "--lib", "--test", "it"]).arg("--").args(modules).run()?;
-    Ok(Outcome::Passed)
+    fetch.arg("--from").arg(crate::model::folder()?).run()?;
+    crate::test::run_model(&data.join("models").join("minilm")).map(passed)
 }
 
 /// Servers killed under load: nothing that they acknowledged is lost or doubled.

@@ -81,7 +81,7 @@ pub(crate) fn check() -> Result<bool> {
     std::fs::create_dir_all(&folder)?;
     let tool = tools::python(&folder, PACKAGES)?.join("schemathesis");
     let sh = shell()?;
-    cmd!(sh, "cargo build --release -p throughline-server").run()?;
+    crate::ci::release_build(&sh).run()?;
     let mut good = true;
     for round in ROUNDS {
         println!("\n-- {}", round.name);

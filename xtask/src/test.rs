@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every test of the workspace, and one line that counts them.
 
+use std::path::Path;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -12,11 +13,23 @@ use crate::services::Lease;
 
 /// The feature of a crate that turns on its tests against a real server.
 const LIVE: &str = "live-tests";
+/// What else is compiled only when it is asked for. Tests, lints and the steps on a debug binary take all of it, so that
+/// there is one build.
+const OPTIONAL: [&str; 3] = [
+    "throughline-server/local-model",
+    "throughline-server/otel",
+    "throughline-server/mcp-fixtures",
+];
 
 /// The tests that this feature adds: those of the adapters of servers, and of engines on them.
 const LIVE_TESTS: &str = "((package(/^throughline-store-(postgres|qdrant|redis)$/) & kind(test) - \
     binary(away)) | test(/^(clocks|combinations|erasing|http::live|kills|limits::live|mcp::live|moving|replicas)::/))";
-/// Modules of these tests that take too long for every change.
+/// The tests that need the files of the local model.
+const MODEL_TESTS: &str = "((package(throughline-provider-local) & binary(model)) | \
+    (package(throughline-server) & test(/(^|::)local_model::/)))";
+/// The variable that names the folder with these files.
+pub(crate) const MODEL: &str = "THROUGHLINE_TEST_MODEL";
+/// Modules of live tests that take too long for every change.
 const FULL_TESTS: &str = "test(/(^|::)full::/)";
 
 /// How long writers write that are killed, in seconds, where there is time.
@@ -61,14 +74,14 @@ impl Live {
     }
 }
 
-/// Runs the tests that need nothing but this repository. Where nextest can leave the live tests out, they are
-/// compiled as well: lints and live tests then need no other build.
+/// Runs the tests that need nothing but this repository. Where nextest can leave the others out, they are compiled as
+/// well: later steps then need no other build.
 pub(crate) fn run() -> Result<bool> {
     println!("Runs every test of the workspace; none needs a network, a service or a key.");
     let mut live = Live { doc: true, ..Live::default() };
     if has_cargo_command("nextest") {
-        live.features = live_features(&cargo_metadata()?);
-        live.filter = Some(format!("not ({LIVE_TESTS})"));
+        live.features = features(&cargo_metadata()?);
+        live.filter = Some(format!("not ({LIVE_TESTS} | {MODEL_TESTS})"));
     }
     run_with(&live)
 }
@@ -76,33 +89,51 @@ pub(crate) fn run() -> Result<bool> {
 /// Runs these and the live tests, against servers that are brought up where none are.
 pub(crate) fn run_all() -> Result<bool> {
     println!("Runs every test of the workspace, the live ones too: servers are started for them.");
-    run_live(None, &[], true)
+    run_live(format!("not {MODEL_TESTS}"), &[], true)
 }
 
 /// Runs the live tests after the others have been run.
 pub(crate) fn run_live_alone(breadth: Option<Breadth>) -> Result<bool> {
     match breadth {
-        None => run_live(Some(format!("{LIVE_TESTS} - {FULL_TESTS}")), &[], false),
-        Some(Breadth::Full) => run_live(Some(LIVE_TESTS.to_owned()), &[WRITERS], false),
+        None => run_live(format!("{LIVE_TESTS} - {FULL_TESTS}"), &[], false),
+        Some(Breadth::Full) => run_live(LIVE_TESTS.to_owned(), &[WRITERS], false),
     }
 }
 
-fn run_live(filter: Option<String>, more: &[(&str, &str)], doc: bool) -> Result<bool> {
-    let features = live_features(&cargo_metadata()?);
+/// Runs the tests of the local model, with its files in this folder.
+pub(crate) fn run_model(files: &Path) -> Result<bool> {
+    let features = features(&cargo_metadata()?);
+    let variables = vec![(MODEL.to_owned(), files.display().to_string())];
+    run_with(&Live { features, variables, filter: Some(MODEL_TESTS.to_owned()), doc: false })
+}
+
+/// Compiles what tests run, for those who need its binary.
+pub(crate) fn build() -> Result<()> {
+    let features = features(&cargo_metadata()?).join(",");
+    let sh = shell()?;
+    // With the tests: what they share with the binary would be compiled twice.
+    cmd!(sh, "cargo test --workspace --no-run --features {features}").run()?;
+    Ok(())
+}
+
+fn run_live(filter: String, more: &[(&str, &str)], doc: bool) -> Result<bool> {
+    let filter = Some(filter);
+    let features = features(&cargo_metadata()?);
     let mut servers = Lease::take()?;
     let mut variables = std::mem::take(&mut servers.variables);
     variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     run_with(&Live { features, variables, filter, doc })
 }
 
-/// The feature of each crate that has live tests, as cargo's command line names it.
-pub(crate) fn live_features(metadata: &Value) -> Vec<String> {
+/// Every feature that adds tests, as cargo's command line names it: that of each crate with live tests, and what is
+/// optional.
+pub(crate) fn features(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
-    packages
+    let live = packages
         .iter()
         .filter(|package| package["features"].get(LIVE).is_some())
-        .filter_map(|package| Some(format!("{}/{LIVE}", package["name"].as_str()?)))
-        .collect()
+        .filter_map(|package| Some(format!("{}/{LIVE}", package["name"].as_str()?)));
+    live.chain(OPTIONAL.map(str::to_owned)).collect()
 }
 
 /// True when some tests ran, none failed, and every runner was content.
@@ -113,10 +144,15 @@ fn run_with(live: &Live) -> Result<bool> {
     println!("Later runs take seconds.\n");
 
     let sh = shell()?;
+    // Most tests wait for a disk or a server for half of their time.
+    let threads = (2 * std::thread::available_parallelism().map_or(1, usize::from)).to_string();
     let runs = if nextest {
         // nextest runs no documentation tests.
         vec![
-            (cmd!(sh, "cargo nextest run --workspace --no-fail-fast"), Runner::Nextest),
+            (
+                cmd!(sh, "cargo nextest run --workspace --no-fail-fast -j {threads}"),
+                Runner::Nextest,
+            ),
             (cmd!(sh, "cargo test --workspace --doc --no-fail-fast"), Runner::Libtest),
         ]
         .into_iter()
@@ -257,14 +293,15 @@ test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; 
 ";
 
     #[test]
-    fn live_features_are_those_of_the_crates_that_have_them() {
+    fn features_are_those_of_live_tests_and_what_is_optional() {
         let metadata = json!({ "packages": [
             { "name": "store-a", "features": { "default": [], "live-tests": [] } },
             { "name": "core", "features": {} },
             { "name": "server", "features": { "live-tests": ["store-a"] } },
         ]});
-        assert_eq!(live_features(&metadata), ["store-a/live-tests", "server/live-tests"]);
-        assert!(live_features(&json!({})).is_empty());
+        let found = features(&metadata);
+        assert_eq!(found[..2], ["store-a/live-tests", "server/live-tests"]);
+        assert_eq!(found[2..], OPTIONAL);
     }
 
     #[test]

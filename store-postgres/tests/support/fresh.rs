@@ -18,7 +18,14 @@ const TABLES: &str = "scope, session, message, fact, fact_source, rejection, ent
 
 /// A store on the database, emptied: making another takes a second, with all its partitions.
 pub(crate) async fn fresh(server: &Server, options: PostgresOptions) -> PostgresStore {
-    let deletes = TABLES.split(", ").map(|table| format!("DELETE FROM {};", table.trim()));
-    execute(&server.admin, deletes.collect::<String>()).await;
+    // Most are empty, and asking is much quicker than a delete from every partition.
+    let empty = format!(
+        "DO $$ DECLARE held text; found bool; BEGIN
+           FOREACH held IN ARRAY string_to_array('{TABLES}', ', ') LOOP
+             EXECUTE format('SELECT EXISTS (SELECT FROM %I)', trim(held)) INTO found;
+             IF found THEN EXECUTE format('DELETE FROM %I', trim(held)); END IF;
+           END LOOP; END $$"
+    );
+    execute(&server.admin, empty).await;
     PostgresStore::open(options).await.expect("the store opens")
 }

@@ -15,7 +15,6 @@ use xshell::cmd;
 use self::clients::Served;
 use self::judge::{Expected, Ran, findings, never_ran};
 use crate::Result;
-use crate::ci::optional;
 use crate::proc::{recreate, shell, target_dir};
 use crate::service::Service;
 use crate::tools;
@@ -33,8 +32,7 @@ pub(crate) fn check() -> Result<bool> {
     let folder = target_dir()?.join("mcp");
     std::fs::create_dir_all(&folder)?;
     let programs = tools::npm(&folder, MANIFEST, LOCK)?;
-    // Tests as well, or what they share with the binary would be compiled twice.
-    optional(&shell()?, &["test", "--tests", "--no-run"]).run()?;
+    crate::test::build()?;
     let ours = start(&folder.join("data"), &[])?;
     let fixtures = start(&folder.join("data-fixtures"), &["--mcp-fixtures"])?;
     let [ours_at, fixtures_at] = [&ours, &fixtures].map(|service| format!("{}/mcp", service.base));

@@ -6,7 +6,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use xshell::cmd;
 
 use crate::Result;
 use crate::proc::{recreate, shell, target_dir, throughline};
@@ -26,7 +25,7 @@ struct Start {
 /// Measures the release binary; the JSON goes to `out`.
 pub(crate) fn bench(out: Option<PathBuf>) -> Result<()> {
     let sh = shell()?;
-    cmd!(sh, "cargo build --release -p throughline-server").run()?;
+    crate::ci::release_build(&sh).run()?;
     let folder = target_dir()?.join("bench");
     let data = folder.join("mcp-data");
     let mut measured = serde_json::Map::new();
