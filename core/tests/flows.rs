@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is the answer")]
 
+use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,50 +11,28 @@ use throughline_core::ids::{ExternalId, MAX_NAME_BYTES, MessageId, SessionId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::ports::{FactRepo, SessionRepo};
 use throughline_core::scope::ProfileChange;
-use throughline_core::services::contexts::{AssembleRequest, ContextService};
-use throughline_core::services::profiles::ProfileService;
-use throughline_core::services::sessions::SessionService;
+use throughline_core::services::contexts::AssembleRequest;
 use throughline_core::session::{MAX_BATCH, MAX_CONTENT_BYTES, Message, NewMessage, Role};
 use throughline_core::summary::Summary;
 use throughline_core::turn::MAX_BUDGET;
 use throughline_core::{Error, ErrorKind, Scope};
+use throughline_testkit::Services;
 use throughline_testkit::build::{external, scope, session};
-use throughline_testkit::memory::MemoryStore;
-use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};
 
-struct World {
-    store: Arc<MemoryStore>,
-    clock: Arc<FakeClock>,
-    sessions: SessionService,
-    contexts: ContextService,
-    profiles: ProfileService,
+/// The services, with what these tests ask of them.
+struct World(Services);
+
+impl Deref for World {
+    type Target = Services;
+
+    fn deref(&self) -> &Services {
+        &self.0
+    }
 }
 
 impl World {
     fn new() -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let clock = Arc::new(FakeClock::default());
-        let tokenizer = Arc::new(WordTokenizer::exact());
-        let ids = Arc::new(SequentialIds::new());
-        Self {
-            sessions: SessionService::new(
-                store.clone(),
-                clock.clone(),
-                ids,
-                tokenizer.clone(),
-                None,
-            ),
-            contexts: ContextService::new(store.clone(), tokenizer.clone(), None),
-            profiles: ProfileService::new(store.clone(), clock.clone(), tokenizer),
-            store,
-            clock,
-        }
-    }
-
-    async fn say(&self, scope: &Scope, to: &str, role: Role, text: &str) -> MessageId {
-        self.clock.advance(Duration::from_secs(60));
-        let said = vec![NewMessage::new(role, text)];
-        self.sessions.append(scope, &session(to), said).await.unwrap()[0].id
+        Self(Services::default())
     }
 
     async fn messages(&self, scope: &Scope, of: &str) -> Vec<Message> {

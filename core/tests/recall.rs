@@ -3,49 +3,26 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is the answer")]
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use throughline_core::Scope;
 use throughline_core::context::{AssembledContext, Outcome, Reason};
-use throughline_core::services::contexts::{AssembleRequest, ContextService};
-use throughline_core::services::sessions::SessionService;
-use throughline_core::session::{NewMessage, Role};
-use throughline_testkit::build::session;
-use throughline_testkit::memory::MemoryStore;
-use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};
+use throughline_core::services::contexts::AssembleRequest;
+use throughline_core::session::Role;
+use throughline_testkit::Services;
+use throughline_testkit::build::{scope, session};
 
+/// What one user says in one session, and asks in another.
 struct World {
-    clock: Arc<FakeClock>,
-    sessions: SessionService,
-    contexts: ContextService,
+    services: Services,
     scope: Scope,
 }
 
 impl World {
     fn new() -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let clock = Arc::new(FakeClock::default());
-        let tokenizer = Arc::new(WordTokenizer::exact());
-        let ids = Arc::new(SequentialIds::new());
-        Self {
-            sessions: SessionService::new(
-                store.clone(),
-                clock.clone(),
-                ids,
-                tokenizer.clone(),
-                None,
-            ),
-            contexts: ContextService::new(store, tokenizer, None),
-            clock,
-            scope: Scope::new("t", "ana", None).unwrap(),
-        }
+        Self { services: Services::default(), scope: scope("ana") }
     }
 
     async fn say(&self, role: Role, text: &str) {
-        self.clock.advance(Duration::from_secs(60));
-        let said = vec![NewMessage::new(role, text)];
-        self.sessions.append(&self.scope, &session("s"), said).await.unwrap();
+        self.services.say(&self.scope, "s", role, text).await;
     }
 
     /// The context of a turn of another session.
@@ -54,7 +31,7 @@ impl World {
             token_budget: Some(budget),
             ..AssembleRequest::new(session("other"), turn)
         };
-        self.contexts.assemble(&self.scope, &request).await.unwrap()
+        self.services.contexts.assemble(&self.scope, &request).await.unwrap()
     }
 }
 

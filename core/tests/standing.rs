@@ -2,58 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is the answer")]
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use throughline_core::Scope;
-use throughline_core::context::{AssembledContext, Reason};
-use throughline_core::services::contexts::{AssembleRequest, ContextService};
-use throughline_core::services::sessions::SessionService;
+use throughline_core::context::Reason;
 use throughline_core::session::{NewMessage, Role};
+use throughline_testkit::Services;
 use throughline_testkit::build::{at, session};
-use throughline_testkit::memory::MemoryStore;
-use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};
 
-struct World {
-    clock: Arc<FakeClock>,
-    sessions: SessionService,
-    contexts: ContextService,
-}
-
-impl World {
-    fn new() -> Self {
-        let store = Arc::new(MemoryStore::new());
-        let clock = Arc::new(FakeClock::default());
-        let tokenizer = Arc::new(WordTokenizer::exact());
-        let ids = Arc::new(SequentialIds::new());
-        Self {
-            sessions: SessionService::new(
-                store.clone(),
-                clock.clone(),
-                ids,
-                tokenizer.clone(),
-                None,
-            ),
-            contexts: ContextService::new(store, tokenizer, None),
-            clock,
-        }
-    }
-
-    async fn say(&self, scope: &Scope, to: &str, role: Role, text: &str) {
-        self.clock.advance(Duration::from_secs(60));
-        let said = vec![NewMessage::new(role, text)];
-        self.sessions.append(scope, &session(to), said).await.unwrap();
-    }
-
-    async fn context(&self, scope: &Scope, of: &str, turn: &str) -> AssembledContext {
-        let request = AssembleRequest::new(session(of), turn);
-        self.contexts.assemble(scope, &request).await.unwrap()
-    }
-
-    /// The header of the next turn of another session.
-    async fn header(&self, scope: &Scope) -> String {
-        self.context(scope, "other", "And now?").await.header[0].content.clone()
-    }
+/// The header of the next turn of another session.
+async fn header(services: &Services, scope: &Scope) -> String {
+    services.context(scope, "other", "And now?").await.header[0].content.clone()
 }
 
 fn user() -> Scope {
@@ -62,8 +19,8 @@ fn user() -> Scope {
 
 #[tokio::test]
 async fn the_header_moves_with_the_instructions_and_with_nothing_else() {
-    let (world, scope) = (World::new(), user());
-    let bare = world.header(&scope).await;
+    let (world, scope) = (Services::default(), user());
+    let bare = header(&world, &scope).await;
     let said = [
         "I live in Porto.",
         "What is the weather like?",
@@ -77,28 +34,28 @@ async fn the_header_moves_with_the_instructions_and_with_nothing_else() {
     for text in said {
         world.say(&scope, "s", Role::User, text).await;
         world.say(&scope, "s", Role::Assistant, "From now on I always use tabs.").await;
-        assert_eq!(world.header(&scope).await, bare, "{text}");
+        assert_eq!(header(&world, &scope).await, bare, "{text}");
     }
     world.say(&scope, "s", Role::User, "Always answer me in French.").await;
-    let french = world.header(&scope).await;
+    let french = header(&world, &scope).await;
     assert!(french.starts_with(&bare) && french.contains("- Always answer me in French."));
     for text in said {
         world.say(&scope, "s", Role::User, text).await;
-        assert_eq!(world.header(&scope).await, french, "{text}");
+        assert_eq!(header(&world, &scope).await, french, "{text}");
     }
     // Said again it is the same; changed it is replaced, taken back it is gone.
     world.say(&scope, "s2", Role::User, "Always answer me in French.").await;
-    assert_eq!(world.header(&scope).await, french);
+    assert_eq!(header(&world, &scope).await, french);
     world.say(&scope, "s2", Role::User, "From now on, answer in Dutch.").await;
-    let dutch = world.header(&scope).await;
+    let dutch = header(&world, &scope).await;
     assert!(dutch.contains("in Dutch") && !dutch.contains("French"), "{dutch}");
     world.say(&scope, "s3", Role::User, "You don't have to answer in Dutch anymore.").await;
-    assert_eq!(world.header(&scope).await, bare);
+    assert_eq!(header(&world, &scope).await, bare);
 }
 
 #[tokio::test]
 async fn an_older_instruction_that_arrives_late_stays_superseded() {
-    let (world, scope) = (World::new(), user());
+    let (world, scope) = (Services::default(), user());
     let said = |text: &str, seconds| NewMessage {
         created_at: Some(at(seconds)),
         ..NewMessage::new(Role::User, text)
@@ -110,28 +67,28 @@ async fn an_older_instruction_that_arrives_late_stays_superseded() {
     ] {
         world.sessions.append(&scope, &session("s"), vec![said(text, seconds)]).await.unwrap();
     }
-    assert!(!world.header(&scope).await.contains("emojis"));
+    assert!(!header(&world, &scope).await.contains("emojis"));
 }
 
 #[tokio::test]
 async fn a_workspace_has_the_users_instructions_and_may_have_its_own() {
-    let world = World::new();
+    let world = Services::default();
     let work = Scope::new("t", "ana", Some("work")).unwrap();
     world.say(&user(), "s", Role::User, "Always answer me in French.").await;
     world.say(&user(), "s", Role::User, "Call me Ana.").await;
     world.say(&work, "s", Role::User, "Always answer me in German.").await;
-    let header = world.header(&work).await;
-    assert!(header.contains("in German") && header.contains("Call me Ana"), "{header}");
-    assert!(!header.contains("French"), "{header}");
-    let header = world.header(&user()).await;
-    assert!(header.contains("in French") && !header.contains("German"), "{header}");
+    let shown = header(&world, &work).await;
+    assert!(shown.contains("in German") && shown.contains("Call me Ana"), "{shown}");
+    assert!(!shown.contains("French"), "{shown}");
+    let shown = header(&world, &user()).await;
+    assert!(shown.contains("in French") && !shown.contains("German"), "{shown}");
     let other = Scope::new("t", "ben", None).unwrap();
-    assert!(!world.header(&other).await.contains("Standing"));
+    assert!(!header(&world, &other).await.contains("Standing"));
 }
 
 #[tokio::test]
 async fn a_corrected_value_is_recalled_with_what_replaced_it() {
-    let (world, scope) = (World::new(), user());
+    let (world, scope) = (Services::default(), user());
     world.say(&scope, "s", Role::User, "The deadline of the catalogue is 14 May.").await;
     world.say(&scope, "s", Role::Assistant, "Noted, the deadline is 14 May.").await;
     world.say(&scope, "s", Role::User, "Actually, make it the 21st of May.").await;
@@ -157,7 +114,7 @@ async fn a_corrected_value_is_recalled_with_what_replaced_it() {
 
 #[tokio::test]
 async fn a_retraction_takes_back_one_statement_and_no_other() {
-    let (world, scope) = (World::new(), user());
+    let (world, scope) = (Services::default(), user());
     for text in [
         "I work at Orbit.",
         "I'm allergic to penicillin.",

@@ -18,7 +18,9 @@ mod clock;
 pub mod conformance;
 pub mod memory;
 pub mod proxy;
+mod services;
 mod tokenizer;
 
 pub use clock::{FakeClock, SequentialIds, SequentialSecrets};
+pub use services::Services;
 pub use tokenizer::WordTokenizer;

@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use serde_json::Value;
 use throughline_core::Scope;
 use throughline_core::access::{KeyUser, NewKey, Permissions, Rate};
-use throughline_core::context::DocumentCandidate;
 use throughline_core::document::Expected;
 use throughline_core::ids::{ActorId, MemoryId, SessionId, TenantId, UserId, VaultId};
 use throughline_core::page::PageRequest;

@@ -43,6 +43,8 @@ const SLICES: usize = 64;
 pub const WAITING_SEARCHED: usize = 512;
 /// How long an attempt may take before another worker may try.
 const LEASE: Duration = Duration::from_secs(600);
+/// How long an erasure may take before the job that it left is due.
+const ERASURE_GRACE: Duration = Duration::from_secs(60);
 /// Below the default: recall by words works meanwhile.
 const PRIORITY: i16 = DEFAULT_PRIORITY - 1;
 
@@ -276,6 +278,13 @@ impl EmbeddingService {
         Ok(vectors)
     }
 
+    /// The job that an erasure leaves, so that a crash before it is finished loses no vector of what stays. An instant
+    /// embedder catches up within the erasure: a worker that did the same beside it would write to what is erased.
+    pub(super) fn job_of_erasure(&self, now: Timestamp) -> NewJob {
+        let wait = if self.embedder.is_instant() { ERASURE_GRACE } else { Duration::ZERO };
+        NewJob { due_at: now.plus(wait), ..self.job(now) }
+    }
+
     pub(super) fn job(&self, now: Timestamp) -> NewJob {
         NewJob {
             id: JobId::from_uuid(self.ids.next()),
@@ -462,10 +471,25 @@ impl EmbeddingService {
             batch = batch.with(Write::EnqueueJob(self.job(now)));
         }
         match self.store.apply(batch).await {
-            // The scope was erased meanwhile, and the job with it.
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(texts),
+            // The scope was erased meanwhile, and the job with it; or another worker took the job over.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.leave_erased(&job.scope).await?;
+                Ok(texts)
+            }
             applied => applied.map(|_| texts),
         }
+    }
+
+    /// Takes back what the index was told of a scope after it was erased: a store that is its own index has the
+    /// scope's name again then.
+    async fn leave_erased(&self, scope: &Scope) -> Result<()> {
+        if self.store.totals(scope).await? != ScopeTotals::default() {
+            return Ok(());
+        }
+        self.index.forget(scope).await?;
+        let batch = WriteBatch::new(scope.clone(), self.clock.now()).with(Write::DropScope);
+        self.store.apply(batch).await?;
+        self.store.purge().await
     }
 }
 

@@ -302,7 +302,7 @@ impl EraseService {
         }
         // Facts that were extracted again have no vectors yet.
         if let Some(embeddings) = &self.embeddings {
-            batch = batch.with(Write::EnqueueJob(embeddings.job(now)));
+            batch = batch.with(Write::EnqueueJob(embeddings.job_of_erasure(now)));
         }
         let mut attempt = 1;
         loop {

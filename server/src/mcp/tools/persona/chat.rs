@@ -9,7 +9,7 @@ use throughline_core::services::personas::ChatResult;
 use throughline_engine::config::ToolSet;
 
 use super::forms::ConversationForm;
-use super::in_seeds_words;
+use super::in_camel_case;
 use crate::mcp::sampling::{self, Answered, Sampled};
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
@@ -77,7 +77,7 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
             call.progress(0, 3, "reading").await;
             let turn = call.server.bounded(personas.prepare(&scope, id, &request)).await;
             call.progress(1, 3, "asking the model").await;
-            match sampling::sample(&call, &scope, turn.map_err(in_seeds_words)?).await? {
+            match sampling::sample(&call, &scope, turn.map_err(in_camel_case)?).await? {
                 Sampled::Answered(answered) => *answered,
                 Sampled::Asks(question) => return Ok(Outcome::Asks(question)),
             }
@@ -89,7 +89,7 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
     let kept = call
         .server
         .written(Some(scope.clone()), async move { keeps.commit(&scope, &receipt, &text).await });
-    let kept = kept.await.map_err(in_seeds_words)?;
+    let kept = kept.await.map_err(in_camel_case)?;
     if answer.stop_reason.as_deref() == Some(CUT) {
         warnings.push("the answer was cut at maxTokens".to_owned());
     }

@@ -10,7 +10,7 @@ use throughline_engine::app::DeletedPersona;
 use throughline_engine::config::ToolSet;
 
 use super::forms::{BackupForm, ContextForm, said};
-use super::{in_seeds_words, needed, page};
+use super::{in_camel_case, needed, page};
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// Default number of personas per page.
@@ -136,32 +136,15 @@ async fn manage(call: Call, asked: Args) -> Result<Outcome> {
     if !reads.contains(&asked.action) {
         call.may_write().await?;
     }
-    Outcome::data(&act(&call, asked).await.map_err(in_seeds_words)?)
+    Outcome::data(&act(&call, asked).await.map_err(in_camel_case)?)
 }
 
+/// What is asked of the caller's contexts as a whole, or of one.
 async fn act(call: &Call, asked: Args) -> Result<Answer> {
     let (scope, personas) = (call.scope()?, &call.server.app.engine.personas);
-    let settings = Overrides {
-        temperature: asked.temperature,
-        max_tokens: asked.max_tokens,
-        max_history_tokens: asked.max_history_tokens,
-        expiry_days: asked.expiry_days,
-    };
-    let shown = |persona: &Persona, message: &str| Answer {
-        success: true,
-        context: Some(ContextForm::of(persona, personas.now())),
-        warnings: persona.expiry_warning(personas.now()).into_iter().collect(),
-        message: format!("{message}: {} ({})", persona.name, persona.id),
-        ..Answer::default()
-    };
-    let checked = |checked: &Checked<Persona>, message: &str| {
-        let mut answer = shown(&checked.value, message);
-        answer.warnings.extend(said(&checked.findings));
-        answer
-    };
-    let action = asked.action;
-    match action {
+    match asked.action {
         Action::Create => {
+            let settings = asked.settings();
             let new = NewPersona {
                 name: needed(asked.name, "name", "create")?,
                 system_prompt: needed(asked.system_prompt, "systemPrompt", "create")?,
@@ -170,32 +153,11 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 memory: asked.memory.unwrap_or(true),
                 tags: asked.tags.unwrap_or_default(),
             };
-            return Ok(checked(&personas.create(&scope, new, None).await?, "Created"));
+            Ok(checked(call, &personas.create(&scope, new, None).await?, "Created"))
         }
         Action::CreateFromPreset => {
-            let preset = needed(asked.preset_id, "presetId", "create_from_preset")?.parse()?;
-            for (given, name) in
-                [(&asked.system_prompt, "systemPrompt"), (&asked.personality, "personality")]
-            {
-                if given.is_some() {
-                    let why = "comes from the preset: change it afterwards, or use `create`";
-                    return Err(Error::invalid(format!("{name}: {why}")));
-                }
-            }
-            let over = asked.preset_overrides;
-            let from = FromPreset {
-                name: over.name.or(asked.name),
-                settings: Overrides {
-                    temperature: over.temperature.or(settings.temperature),
-                    max_tokens: over.max_tokens.or(settings.max_tokens),
-                    max_history_tokens: over.max_history_tokens.or(settings.max_history_tokens),
-                    expiry_days: over.expiry_days.or(settings.expiry_days),
-                },
-                memory: asked.memory.unwrap_or(true),
-                tags: asked.tags.unwrap_or_default(),
-                ..FromPreset::new(preset)
-            };
-            return Ok(checked(&personas.create_from_preset(&scope, from, None).await?, "Created"));
+            let from = from_preset(asked)?;
+            Ok(checked(call, &personas.create_from_preset(&scope, from, None).await?, "Created"))
         }
         Action::List => {
             let filter = PersonaFilter {
@@ -206,17 +168,17 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
             let slice = page(asked.page, asked.page_size, PAGE_SIZE)?;
             let found = personas.list(&scope, &filter, slice).await?;
             let now = personas.now();
-            return Ok(Answer {
+            Ok(Answer {
                 success: true,
                 message: format!("{} of {} contexts", found.items.len(), found.total),
                 total_count: Some(found.total),
                 contexts: Some(found.items.iter().map(|one| ContextForm::of(one, now)).collect()),
                 ..Answer::default()
-            });
+            })
         }
         Action::Import => {
             let text = needed(asked.text, "text", "import")?;
-            return Ok(checked(&personas.import(&scope, &text, None).await?, "Imported"));
+            Ok(checked(call, &personas.import(&scope, &text, None).await?, "Imported"))
         }
         Action::Get
         | Action::Update
@@ -224,13 +186,18 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         | Action::Extend
         | Action::Restore
         | Action::Backups
-        | Action::Export => {}
+        | Action::Export => act_on_one(call, asked).await,
     }
-    let id =
-        asked.context_id.ok_or_else(|| Error::invalid("contextId: required for this action"))?;
-    let id = personas.id_of(&scope, &id).await?;
-    Ok(match action {
+}
+
+async fn act_on_one(call: &Call, asked: Args) -> Result<Answer> {
+    let (scope, personas) = (call.scope()?, &call.server.app.engine.personas);
+    let id = asked.context_id.as_deref();
+    let id = id.ok_or_else(|| Error::invalid("contextId: required for this action"))?;
+    let id = personas.id_of(&scope, id).await?;
+    Ok(match asked.action {
         Action::Update => {
+            let settings = asked.settings();
             let change = PersonaChange {
                 name: asked.name,
                 system_prompt: asked.system_prompt,
@@ -239,7 +206,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 memory: asked.memory,
                 tags: asked.tags,
             };
-            checked(&personas.update(&scope, id, &change, asked.version).await?, "Changed")
+            checked(call, &personas.update(&scope, id, &change, asked.version).await?, "Changed")
         }
         Action::Delete => {
             let app = &call.server.app;
@@ -250,32 +217,92 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                     Answer { success: true, message, ..Answer::default() }
                 }
                 DeletedPersona::Hidden(hidden) => shown(
+                    call,
                     &hidden,
                     "Deleted, after a backup; `restore` brings it back until its grace period \
                      ends",
                 ),
             }
         }
-        Action::Extend => shown(&personas.extend(&scope, id, asked.expiry_days).await?, "Extended"),
-        Action::Restore if asked.backup_id.is_some() => {
-            let backup = asked.backup_id.unwrap_or_default().parse()?;
-            checked(&personas.restore_backup(&scope, id, backup, None).await?, "Restored")
+        Action::Extend => {
+            shown(call, &personas.extend(&scope, id, asked.expiry_days).await?, "Extended")
         }
+        Action::Restore => match asked.backup_id {
+            Some(backup) => {
+                let restored = personas.restore_backup(&scope, id, backup.parse()?, None).await?;
+                checked(call, &restored, "Restored")
+            }
+            None => shown(call, &personas.restore(&scope, id).await?, "Restored"),
+        },
         Action::Backups => {
             let found = personas.backups(&scope, id).await?;
             let message = format!("{} backups, the newest first", found.len());
             let backups = found.into_iter().map(BackupForm::from).collect();
             Answer { success: true, message, backups: Some(backups), ..Answer::default() }
         }
-        Action::Restore => shown(&personas.restore(&scope, id).await?, "Restored"),
         Action::Export => {
             let format = match asked.format {
                 Some(Format::Markdown) => ExportFormat::Markdown,
                 Some(Format::Json) | None => ExportFormat::Json,
             };
             let text = personas.export(&scope, id, format).await?;
-            Answer { text: Some(text), ..shown(&personas.get(&scope, id).await?, "Exported") }
+            Answer { text: Some(text), ..shown(call, &personas.get(&scope, id).await?, "Exported") }
         }
-        _ => shown(&personas.get(&scope, id).await?, "Found"),
+        _ => shown(call, &personas.get(&scope, id).await?, "Found"),
     })
+}
+
+impl Args {
+    fn settings(&self) -> Overrides {
+        Overrides {
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            max_history_tokens: self.max_history_tokens,
+            expiry_days: self.expiry_days,
+        }
+    }
+}
+
+/// What of a preset is to be otherwise: its overrides before the arguments of the call.
+fn from_preset(asked: Args) -> Result<FromPreset> {
+    let settings = asked.settings();
+    let preset = needed(asked.preset_id, "presetId", "create_from_preset")?.parse()?;
+    for (given, name) in
+        [(&asked.system_prompt, "systemPrompt"), (&asked.personality, "personality")]
+    {
+        if given.is_some() {
+            let why = "comes from the preset: change it afterwards, or use `create`";
+            return Err(Error::invalid(format!("{name}: {why}")));
+        }
+    }
+    let over = asked.preset_overrides;
+    Ok(FromPreset {
+        name: over.name.or(asked.name),
+        settings: Overrides {
+            temperature: over.temperature.or(settings.temperature),
+            max_tokens: over.max_tokens.or(settings.max_tokens),
+            max_history_tokens: over.max_history_tokens.or(settings.max_history_tokens),
+            expiry_days: over.expiry_days.or(settings.expiry_days),
+        },
+        memory: asked.memory.unwrap_or(true),
+        tags: asked.tags.unwrap_or_default(),
+        ..FromPreset::new(preset)
+    })
+}
+
+fn shown(call: &Call, persona: &Persona, message: &str) -> Answer {
+    let now = call.server.app.engine.personas.now();
+    Answer {
+        success: true,
+        context: Some(ContextForm::of(persona, now)),
+        warnings: persona.expiry_warning(now).into_iter().collect(),
+        message: format!("{message}: {} ({})", persona.name, persona.id),
+        ..Answer::default()
+    }
+}
+
+fn checked(call: &Call, checked: &Checked<Persona>, message: &str) -> Answer {
+    let mut answer = shown(call, &checked.value, message);
+    answer.warnings.extend(said(&checked.findings));
+    answer
 }

@@ -11,7 +11,7 @@ use throughline_engine::app::WhichConversations;
 use throughline_engine::config::ToolSet;
 
 use super::forms::ConversationForm;
-use super::{in_seeds_words, needed, page};
+use super::{in_camel_case, needed, page};
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// Default number of messages per page.
@@ -79,7 +79,7 @@ async fn manage(call: Call, asked: Args) -> Result<Outcome> {
     if !matches!(asked.action, Action::List | Action::Search) {
         call.may_write().await?;
     }
-    Outcome::data(&act(&call, asked).await.map_err(in_seeds_words)?)
+    Outcome::data(&act(&call, asked).await.map_err(in_camel_case)?)
 }
 
 async fn act(call: &Call, asked: Args) -> Result<Answer> {

@@ -25,11 +25,11 @@ fn needed<T>(argument: Option<T>, name: &str, action: &str) -> Result<T> {
 
 /// A page by number.
 fn page(page: Option<usize>, size: Option<usize>, usual: usize) -> Result<Slice> {
-    Slice::page(page.unwrap_or(1), size.unwrap_or(usual)).map_err(in_seeds_words)
+    Slice::page(page.unwrap_or(1), size.unwrap_or(usual)).map_err(in_camel_case)
 }
 
 /// An error of core with the argument names of the tools.
-fn in_seeds_words(error: Error) -> Error {
+fn in_camel_case(error: Error) -> Error {
     const NAMES: [(&str, &str); 9] = [
         ("system_prompt", "systemPrompt"),
         ("default_personality", "defaultPersonality"),
@@ -41,9 +41,9 @@ fn in_seeds_words(error: Error) -> Error {
         ("older_than", "olderThan"),
         ("ids:", "conversationIds:"),
     ];
-    let renamed = NAMES
-        .iter()
-        .fold(error.message().to_owned(), |message, (ours, seeds)| message.replace(ours, seeds));
+    let renamed = NAMES.iter().fold(error.message().to_owned(), |message, (field, argument)| {
+        message.replace(field, argument)
+    });
     match renamed == error.message() {
         true => error,
         false => Error::new(error.kind(), renamed),
@@ -55,10 +55,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_arguments_as_the_seed_does() {
-        let error = in_seeds_words(Error::invalid("max_history_tokens: must be 100 to 1000000"));
+    fn errors_name_arguments_in_camel_case() {
+        let error = in_camel_case(Error::invalid("max_history_tokens: must be 100 to 1000000"));
         assert_eq!(error.message(), "maxHistoryTokens: must be 100 to 1000000");
-        let error = in_seeds_words(Error::conflict("max_tokens: too few"));
+        let error = in_camel_case(Error::conflict("max_tokens: too few"));
         assert_eq!(error.message(), "maxTokens: too few");
     }
 }

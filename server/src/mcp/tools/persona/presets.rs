@@ -10,7 +10,7 @@ use throughline_core::persona::{NewPreset, PresetChange};
 use throughline_engine::config::ToolSet;
 
 use super::forms::{PresetForm, SaidSettings};
-use super::{in_seeds_words, needed, page};
+use super::{in_camel_case, needed, page};
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// Default number of presets per page.
@@ -80,7 +80,7 @@ async fn manage(call: Call, asked: Args) -> Result<Outcome> {
     if !matches!(asked.action, Action::List | Action::Get) {
         call.may_write().await?;
     }
-    Outcome::data(&act(&call, asked).await.map_err(in_seeds_words)?)
+    Outcome::data(&act(&call, asked).await.map_err(in_camel_case)?)
 }
 
 async fn act(call: &Call, asked: Args) -> Result<Answer> {
