@@ -5,7 +5,6 @@
 use std::ops::Deref;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use throughline_core::ids::{ExternalId, MAX_NAME_BYTES, MessageId, SessionId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
