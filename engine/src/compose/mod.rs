@@ -341,13 +341,10 @@ impl Engine {
         let mut beside = open_cache(config)?;
         // Redis before Postgres: it is the quicker of two that count for all replicas.
         beside.limiter = beside.limiter.or(limiter);
-        let (mut index, placement) = match config.vector_index {
-            VectorIndexKind::Store => (index, Placement::InStore),
-            VectorIndexKind::Qdrant => {
-                let index = open_qdrant(config)?;
-                beside.index = Some(Arc::clone(&index));
-                (index, Placement::Apart)
-            }
+        beside.index = open_index(config)?;
+        let (mut index, placement) = match &beside.index {
+            Some(apart) => (Arc::clone(apart), Placement::Apart),
+            None => (index, Placement::InStore),
         };
         if how.measured {
             (store, index) = (metered(store), metered_index(index));
@@ -438,28 +435,23 @@ async fn open_store(config: &Config, machine: Arc<dyn Clock>) -> Result<Opened> 
     }
 }
 
-#[cfg(feature = "qdrant")]
-fn open_qdrant(config: &Config) -> Result<Arc<dyn VectorIndex>> {
-    qdrant::open(config)
-}
-
-#[cfg(not(feature = "qdrant"))]
-fn open_qdrant(_: &Config) -> Result<Arc<dyn VectorIndex>> {
-    Err(not_built("vector index `qdrant`", "qdrant"))
-}
-
-#[cfg(feature = "redis")]
-fn open_cache(config: &Config) -> Result<OptionalBackends> {
-    match config.cache {
-        CacheKind::None => Ok(OptionalBackends::default()),
-        CacheKind::Redis => redis::open(config),
+/// The index of vectors that is beside the store, if one is.
+fn open_index(config: &Config) -> Result<Option<Arc<dyn VectorIndex>>> {
+    match config.vector_index {
+        VectorIndexKind::Store => Ok(None),
+        #[cfg(feature = "qdrant")]
+        VectorIndexKind::Qdrant => qdrant::open(config).map(Some),
+        #[cfg(not(feature = "qdrant"))]
+        VectorIndexKind::Qdrant => Err(not_built("vector index `qdrant`", "qdrant")),
     }
 }
 
-#[cfg(not(feature = "redis"))]
 fn open_cache(config: &Config) -> Result<OptionalBackends> {
     match config.cache {
         CacheKind::None => Ok(OptionalBackends::default()),
+        #[cfg(feature = "redis")]
+        CacheKind::Redis => redis::open(config),
+        #[cfg(not(feature = "redis"))]
         CacheKind::Redis => Err(not_built("cache `redis`", "redis")),
     }
 }

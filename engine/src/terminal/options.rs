@@ -99,12 +99,16 @@ fn exit_code(kind: ErrorKind) -> u8 {
     }
 }
 
+/// Bytes of a worker's stack: as much as the main thread has, because unoptimized builds move large futures over it.
+const WORKER_STACK: usize = 8 * 1024 * 1024;
+
 /// The runtime of a program.
 ///
 /// # Errors
 /// `Internal` where the system starts no threads.
 pub fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(WORKER_STACK)
         .enable_all()
         .build()
         .map_err(|error| Error::internal("the runtime cannot start its threads").with_source(error))
