@@ -49,7 +49,7 @@ fn conversations_from_elsewhere_are_recalled() {
     std::fs::write(project.join("s2.jsonl"), "").unwrap();
     let report = throughline.json(&["import", "projects"]);
     assert_eq!(report.as_array().unwrap().len(), 1, "an empty log is none: {report}");
-    assert_eq!(report[0]["skipped"]["last line, which is not whole"], 1);
+    assert_eq!(report[0]["skipped"]["incomplete last line"], 1);
     std::fs::write(&log, first.join("\n") + "\n" + &record("u2", "user", "Thanks.".into()) + "\n")
         .unwrap();
     let grown = throughline.json(&["import", "projects"]);
