@@ -45,7 +45,7 @@ fn examine(info: &str) -> RedisHealth {
     };
     tell(
         field("role") == Some("slave"),
-        "Redis is a replica and takes no writes: point `redis.url` at the primary",
+        "Redis is a replica and accepts no writes: point `redis.url` at the primary",
     );
     tell(
         number("cluster_enabled") == 1,

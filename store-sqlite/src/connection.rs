@@ -95,7 +95,10 @@ pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
     if journal != "wal" {
         return Err(Error::new(
             ErrorKind::Unavailable,
-            format!("{} cannot use write-ahead logging here", options.path.display()),
+            format!(
+                "{} cannot use write-ahead logging: put data_dir on a local file system",
+                options.path.display()
+            ),
         ));
     }
     let synchronous = match options.durability {

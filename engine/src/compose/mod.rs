@@ -328,7 +328,7 @@ impl Engine {
             Err(error) => {
                 tracing::error!(
                     code = error.kind().code(),
-                    "{}; until then recall uses words only",
+                    "{}; until then recall uses keyword search only",
                     error.message()
                 );
                 None

@@ -299,7 +299,7 @@ impl ContextService {
         };
         Ok(match near.await {
             Ok(hits) => (hits, None),
-            Err(error) => (Vec::new(), Some(format!("recall used words only: {error}"))),
+            Err(error) => (Vec::new(), Some(format!("recall used keyword search only: {error}"))),
         })
     }
 }
