@@ -19,7 +19,7 @@ use super::profile::ProfileJson;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What to write, one JSON object a line; only messages can be imported again
+    /// What to export, one JSON object per line; only messages can be imported again
     #[arg(long, value_enum, default_value_t = What::Messages)]
     what: What,
     /// Export only the messages of this session

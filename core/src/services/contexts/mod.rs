@@ -91,7 +91,7 @@ pub struct ContextService {
 }
 
 impl ContextService {
-    /// A service over its ports; without embeddings, recall uses words only.
+    /// A service over its ports; without embeddings, recall uses keyword search only.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
