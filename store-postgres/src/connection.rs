@@ -146,7 +146,7 @@ pub(crate) fn driver_error(error: sqlx::Error, operation: &'static str) -> Error
     };
     let error = match code.as_deref() {
         Some("40001" | "40P01" | "23505") => {
-            Error::lost_race("another writer came first").with_source(error)
+            Error::lost_race("another writer came first: try again").with_source(error)
         }
         _ => Error::new(kind, sentence).with_source(error),
     };
@@ -161,7 +161,7 @@ fn by_code(code: &str) -> (ErrorKind, &'static str) {
             "the database accepts no writes: it may be a replica, or its disk was full; point \
              `postgres.url` at the primary",
         ),
-        "53100" => (ErrorKind::StorageFull, "the disk of the database is full: make room"),
+        "53100" => (ErrorKind::StorageFull, "the disk of the database is full: free some space"),
         "53300" | "53400" => (
             ErrorKind::Unavailable,
             "the database has no free connections: lower `postgres.connections`, or raise the \

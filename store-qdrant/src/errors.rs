@@ -30,7 +30,7 @@ const MAY_NOT: Judged = (
     "the key in `qdrant.api_key` lacks permission: use one that may write and create collections",
 );
 const FULL: Judged =
-    (ErrorKind::StorageFull, "the disk of Qdrant is full: make room, then try again");
+    (ErrorKind::StorageFull, "the disk of Qdrant is full: free some space, then try again");
 const MISSING: Judged = (ErrorKind::NotFound, "Qdrant has no such collection");
 const FAILED: Judged = (ErrorKind::Unavailable, "Qdrant failed: check its log, then try again");
 const REFUSED: Judged = (ErrorKind::Internal, "Qdrant refused a request");
@@ -116,7 +116,7 @@ mod tests {
             (13, "Failed to create TLS config: none", false, Unavailable, "SSL_CERT_FILE"),
             (13, "h2 protocol error", true, Unavailable, "qdrant.url"),
             (13, "Service internal error: repair", false, Unavailable, "its log"),
-            (13, "No space left on device: WAL buffer size", false, StorageFull, "make room"),
+            (13, "No space left on device: WAL buffer size", false, StorageFull, "free some space"),
             (14, "tcp connect error", false, Unavailable, "qdrant.url"),
             (16, "Invalid API key or JWT", false, Unavailable, "qdrant.api_key"),
         ] {

@@ -36,7 +36,7 @@ const REPLICA: Judged = (
 );
 const NO_SNAPSHOT: Judged = (
     ErrorKind::ReadOnly,
-    "Redis accepts no writes because it cannot save its snapshot: make room on its disk, or set \
+    "Redis accepts no writes because it cannot save its snapshot: free some disk space, or set \
      `save \"\"`, because a cache needs no snapshots",
 );
 const FULL: Judged = (

@@ -256,7 +256,8 @@ pub(crate) fn driver_error(error: rusqlite::Error, operation: &'static str) -> E
         ),
         Some(ErrorCode::DiskFull) => (
             ErrorKind::StorageFull,
-            "the disk is full, or the store has reached sqlite.max_bytes: make room, then try again",
+            "the disk is full, or the store has reached sqlite.max_bytes: free some space, then \
+             try again",
         ),
         Some(ErrorCode::DatabaseCorrupt) => (
             ErrorKind::Corrupt,

@@ -51,7 +51,7 @@ impl Imported {
             false => format!("; left out: {}", skipped.join(", ")),
         };
         format!(
-            "{file}: {} messages ({} tokens) in {} sessions; {} were there already{skipped}",
+            "{file}: {} messages ({} tokens) in {} sessions; {} already existed{skipped}",
             grouped(report.messages as u64),
             grouped(report.tokens),
             report.sessions,

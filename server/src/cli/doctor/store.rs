@@ -34,7 +34,7 @@ pub(super) async fn check(checks: &mut Checks, config: &Config, deep: bool) {
     match engine.health(deep).await {
         Ok(all) => {
             let kinds = std::iter::once(("store", ErrorKind::Corrupt))
-                .chain(std::iter::repeat(("beside the store", ErrorKind::Unavailable)));
+                .chain(std::iter::repeat(("index or cache", ErrorKind::Unavailable)));
             for (health, (name, kind)) in all.into_iter().zip(kinds) {
                 healthy(checks, name, kind, &health);
             }
