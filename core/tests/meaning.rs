@@ -222,7 +222,8 @@ async fn an_embedder_that_fails_costs_the_meaning_and_not_the_turn() {
             world.say(&scope, &SAID).await;
             let context = world.ask(&scope, "What about the loaf?").await;
             assert!(says(&context, SAID[2]), "words are enough");
-            let warned = context.budget.warnings.iter().any(|said| said.contains("words only"));
+            let warned =
+                context.budget.warnings.iter().any(|said| said.contains("keyword search only"));
             assert!(warned, "{:?}", context.budget.warnings);
             assert_eq!(world.jobs(&scope).await, [JobState::Queued]);
             let worked = world.embeddings.work(9).await.unwrap();

@@ -22,20 +22,19 @@ struct Args {
     /// The folder of the model, as `throughline model fetch` fills it
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// A file of one text a line in random order, or a folder of .txt and .md files
+    /// A file with one text per line, in random order, or a folder of .txt and .md files
     #[arg(long, value_name = "PATH")]
     texts: PathBuf,
-    /// Keeps the model's vectors of the texts, and is continued if it is there; else beside OUT
+    /// File that caches the model's vectors of the texts; an existing one is continued [default: beside OUT]
     #[arg(long, value_name = "FILE")]
     teacher: Option<PathBuf>,
-    /// Where the table goes
+    /// File to write the table to
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Of the table
+    /// Dimensions of the table's vectors
     #[arg(long, default_value_t = 256)]
     dimensions: usize,
-    /// Of the table's vectors: vectors of two tables must never meet, so that each table that is
-    /// used needs its own
+    /// Id of the vectors: vectors of different tables must never be compared, so each table in use needs its own
     #[arg(long, default_value = "static-minilm-256-v1")]
     id: String,
 }

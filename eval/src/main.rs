@@ -152,7 +152,7 @@ fn human_matrix(matrix: &Matrix) -> String {
         vec![(*name).to_owned(), of(&matrix.shipped), of(&matrix.learnt)]
     });
     format!(
-        "evidence recall at {} tokens, by where the weights of the ranking are from\n{}\n{}",
+        "evidence recall at {} tokens, by the source of the ranking weights\n{}\n{}",
         grouped(matrix.budget.into()),
         table(&heading, rows),
         table(&["weight", "shipped", "learnt"], weights),

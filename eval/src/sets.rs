@@ -110,7 +110,7 @@ fn human_instructions(report: &InstructionsReport) -> String {
         .collect();
     format!(
         "{}\n{}",
-        table(&["case", "cases", "what holds is there", "what is stale is there"], rows),
+        table(&["case", "cases", "valid shown", "outdated shown"], rows),
         failures.join("\n")
     )
 }

@@ -35,7 +35,9 @@ impl Skew {
         if told(before).is_none()
             && let Some(sentence) = told(micros)
         {
-            tracing::warn!("{sentence}: correct it (NTP), because logs and other programs use it");
+            tracing::warn!(
+                "{sentence}: synchronize the clock (NTP), because logs and other programs use it"
+            );
         }
     }
 
@@ -50,7 +52,10 @@ fn told(micros: i64) -> Option<String> {
     let side = if micros < 0 { "ahead of" } else { "behind" };
     let sentence = || {
         let seconds = seconds.as_secs();
-        format!("this machine's clock is {seconds} s {side} the server's; times are corrected")
+        format!(
+            "this machine's clock is {seconds} s {side} the database server's; stored times are \
+             corrected"
+        )
     };
     (seconds > SKEWED).then(sentence)
 }

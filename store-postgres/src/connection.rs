@@ -78,7 +78,9 @@ impl fmt::Debug for PostgresOptions {
 pub(crate) fn parse(url: &str, key: &str, prepared: bool) -> Result<PgConnectOptions> {
     // The driver's own error could quote the URL, and with it a password.
     let options = PgConnectOptions::from_str(url).map_err(|_| {
-        Error::invalid(format!("`{key}` must be like postgres://user:password@host:5432/database"))
+        Error::invalid(format!(
+            "`{key}` must look like postgres://user:password@host:5432/database"
+        ))
     })?;
     let statements = if prepared { STATEMENTS } else { 0 };
     Ok(options
@@ -128,22 +130,23 @@ pub(crate) fn driver_error(error: sqlx::Error, operation: &'static str) -> Error
         ),
         sqlx::Error::PoolTimedOut => (
             ErrorKind::Unavailable,
-            "no connection to the database became free in time: it may be unavailable, or \
-             `postgres.connections` too low",
+            "no connection to the database became free in time: the database may be unavailable, \
+             or `postgres.connections` is too low",
         ),
-        sqlx::Error::Tls(_) => {
-            (ErrorKind::Unavailable, "no secure connection to the database: check its certificate")
-        }
+        sqlx::Error::Tls(_) => (
+            ErrorKind::Unavailable,
+            "a TLS connection to the database cannot be established: check its certificate",
+        ),
         sqlx::Error::PoolClosed => (ErrorKind::Unavailable, "the store is shutting down"),
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::BeginFailed => (
             ErrorKind::Unavailable,
-            "the database does not answer: start it, or check `postgres.url`",
+            "the database does not respond: start it, or check `postgres.url`",
         ),
         _ => (ErrorKind::Internal, "the database refused a statement"),
     };
     let error = match code.as_deref() {
         Some("40001" | "40P01" | "23505") => {
-            Error::lost_race("another writer came first").with_source(error)
+            Error::lost_race("another writer came first: try again").with_source(error)
         }
         _ => Error::new(kind, sentence).with_source(error),
     };
@@ -155,15 +158,18 @@ fn by_code(code: &str) -> (ErrorKind, &'static str) {
     match code {
         "25006" => (
             ErrorKind::ReadOnly,
-            "the database takes no writes: it may be a replica, or its disk was full; point \
+            "the database accepts no writes: it may be a replica, or its disk was full; point \
              `postgres.url` at the primary",
         ),
-        "53100" => (ErrorKind::StorageFull, "the disk of the database is full: make room"),
+        "53100" => (ErrorKind::StorageFull, "the disk of the database is full: free some space"),
         "53300" | "53400" => (
             ErrorKind::Unavailable,
-            "the database has no connection left: lower `postgres.connections`, or raise its limit",
+            "the database has no free connections: lower `postgres.connections`, or raise the \
+             server's limit",
         ),
-        "55000" => (ErrorKind::Unavailable, "the database takes no connections now: try again"),
+        "55000" => {
+            (ErrorKind::Unavailable, "the database accepts no connections at the moment: try again")
+        }
         "53200" => (ErrorKind::Unavailable, "the database is out of memory: try again"),
         "57014" => (
             ErrorKind::Unavailable,
@@ -177,7 +183,7 @@ fn by_code(code: &str) -> (ErrorKind, &'static str) {
             "the connection pooler does not keep prepared statements: set `postgres.prepared = \
              false`, or use PgBouncer 1.21 or newer",
         ),
-        "55P03" => (ErrorKind::Unavailable, "a lock was not free in time: try again"),
+        "55P03" => (ErrorKind::Unavailable, "waiting for a lock timed out: try again"),
         "28000" | "28P01" => (
             ErrorKind::Unavailable,
             "the database refused the login: check user and password of `postgres.url`",

@@ -20,10 +20,10 @@ const CATCH_UP: Duration = Duration::from_secs(1);
 const NEAR: i64 = 64 << 10;
 /// So many seconds old is what a replica has that does not keep up; a busy one may be a few behind.
 const LATE: i64 = 10;
-const AWAY: &str = "the replica does not answer, so the primary answers every read: start it, or check \
-    `postgres.replica_url`";
+const AWAY: &str = "the replica does not respond, so the primary serves all reads: start it, or \
+     check `postgres.replica_url`";
 const NO_REPLICA: &str = "`postgres.replica_url` names a server that is not a replica, so the \
-     primary answers every read: name a standby of the primary, or leave it empty";
+     primary serves all reads: name a standby of the primary, or leave it empty";
 const ANOTHERS: &str = "`postgres.replica_url` names a replica of another server: name a replica \
      of the server of `postgres.url`, or leave it empty";
 /// How a transaction begins that looks at a server.
@@ -78,7 +78,7 @@ async fn look(connection: &mut PgConnection, exact: u64, deep: bool) -> sqlx::Re
     };
     tell(
         row.try_get(1)?,
-        "the server is a replica and takes no writes: point `postgres.url` at the primary",
+        "the server is a replica and accepts no writes: point `postgres.url` at the primary",
     );
     tell(row.try_get(2)?, "the database is read-only (default_transaction_read_only)");
     tell(
@@ -151,11 +151,11 @@ impl Progress {
         if !recovers {
             return Some(NO_REPLICA.to_owned());
         }
-        let why = if *paused { "its replay is paused" } else { "it does not keep up" };
+        let why = if *paused { "its replay is paused" } else { "it cannot keep up" };
         (*paused || (*behind > NEAR && *age > LATE)).then(|| {
             format!(
                 "the replica is {behind} bytes and {age} s behind, because {why}: the primary \
-                 answers what the replica does not have yet"
+                 serves reads of newer data"
             )
         })
     }
@@ -207,7 +207,7 @@ async fn compare(connection: &mut PgConnection) -> sqlx::Result<Vec<String>> {
     .await?;
     Ok(broken
         .into_iter()
-        .map(|index| format!("the index `{index}` is not valid: REINDEX INDEX it"))
+        .map(|index| format!("the index `{index}` is invalid: run `REINDEX INDEX` on it"))
         .collect())
 }
 
@@ -222,7 +222,7 @@ mod tests {
             (true, false, NEAR, 99, None),
             (true, false, 1 << 40, LATE, None),
             (true, false, NEAR + 1, LATE + 1, Some("65537 bytes")),
-            (true, false, 1 << 40, 99, Some("does not keep up")),
+            (true, false, 1 << 40, 99, Some("cannot keep up")),
             (true, true, 0, 0, Some("paused")),
             (false, false, 0, 0, Some("not a replica")),
         ] {

@@ -82,7 +82,7 @@ pub(crate) async fn connect(options: &PostgresOptions) -> Result<PgConnection> {
         Ok(connected) => mapped(connected, "migrate"),
         Err(_) => Err(Error::new(
             ErrorKind::Unavailable,
-            "the database does not answer: start it, or check `postgres.url`",
+            "the database does not respond: start it, or check `postgres.url`",
         )),
     }
 }
@@ -97,7 +97,10 @@ fn migration_error(error: MigrateError) -> Error {
         }
         MigrateError::VersionMismatch(version) => Error::new(
             ErrorKind::Corrupt,
-            format!("migration {version} of the database differs from this program's"),
+            format!(
+                "migration {version} in the database differs from this program's: use the version \
+                 of Throughline that created the schema, or restore a backup"
+            ),
         ),
         other => Error::internal("a migration failed and was rolled back").with_source(other),
     }

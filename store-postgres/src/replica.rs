@@ -83,7 +83,7 @@ impl Replica {
     fn is_here(&self) {
         let rested = self.rests.lock().unwrap_or_else(PoisonError::into_inner).take();
         if rested.is_some() {
-            tracing::info!("the replica answers again");
+            tracing::info!("the replica responds again");
         }
     }
 
@@ -92,7 +92,7 @@ impl Replica {
         let rested =
             self.rests.lock().unwrap_or_else(PoisonError::into_inner).replace(until).is_some();
         if !rested {
-            tracing::warn!(%error, "the replica is unavailable: the primary answers every read");
+            tracing::warn!(%error, "the replica is unavailable: the primary serves all reads");
         }
         drop_idle(&self.pool);
     }
@@ -123,7 +123,7 @@ impl PostgresStore {
             match read(snapshot, key).await {
                 Ok(found) => return Ok(found),
                 Err(error) if is_broken(&error) => replica.is_away(&error),
-                Err(error) => tracing::debug!(%error, "a read of the replica is repeated"),
+                Err(error) => tracing::debug!(%error, "a replica read is retried on the primary"),
             }
         }
         let snapshot = self.begin(&self.inner.pool, SNAPSHOT, Bound::Scope(key)).await;

@@ -180,7 +180,7 @@ async fn a_read_only_database_takes_no_write_and_answers_reads() {
         batch.writes.push(append("s", message("never")));
         let refused = store.apply(batch).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ReadOnly, "{refused:?}");
-        assert!(refused.message().contains("takes no writes"), "{refused}");
+        assert!(refused.message().contains("accepts no writes"), "{refused}");
     }
     assert_eq!(stored(&store).await, ["before"]);
     assert!(problems(&store).await[0].contains("read-only"));
@@ -213,8 +213,8 @@ async fn a_pool_that_is_in_use_is_unavailable_until_it_is_not() {
         assert!(begun.elapsed() < SOON, "the batch waits for the scope");
     }
     let sentence = unavailable(read(&store)).await;
-    assert!(sentence.contains("`postgres.connections` too low"), "{sentence}");
-    assert!(problems(&store).await[0].contains("`postgres.connections` too low"));
+    assert!(sentence.contains("`postgres.connections` is too low"), "{sentence}");
+    assert!(problems(&store).await[0].contains("`postgres.connections` is too low"));
     held.rollback().await.unwrap();
     assert_eq!(waiting.await.unwrap().unwrap().messages[0].seq, 2);
     read(&store).await.unwrap();
@@ -302,7 +302,7 @@ async fn a_statement_whose_answer_never_comes_ends() {
     proxy.freeze();
     held.rollback().await.unwrap();
     let sentence = waiting.await.unwrap();
-    assert!(sentence.contains("does not answer"), "{sentence}");
+    assert!(sentence.contains("does not respond"), "{sentence}");
     put(&store, "after").await.unwrap();
     assert_eq!(stored(&store).await, ["before", "after"], "what was not committed is not there");
     server.end().await;

@@ -250,7 +250,7 @@ async fn a_replica_that_is_away_or_silent_changes_no_answer_and_comes_back_by_it
             sees(&store, &ana, 1).await;
             assert!(begun.elapsed() < SOON, "{fault:?} {used}: {:?}", begun.elapsed());
             let told = problems(&store).await;
-            assert!(told.len() == 1 && told[0].contains("does not answer"), "{told:?}");
+            assert!(told.len() == 1 && told[0].contains("does not respond"), "{told:?}");
             // It is left alone for a while, and then asked again. What stands still would move on.
             proxy.cut();
             sees(&store, &ana, 1).await;

@@ -10,7 +10,7 @@ type Judged = (ErrorKind, &'static str);
 
 const AWAY: Judged = (
     ErrorKind::Unavailable,
-    "Qdrant does not answer: start it, or check `qdrant.url`, which names its gRPC port (6334 \
+    "Qdrant does not respond: start it, or check `qdrant.url`, which names its gRPC port (6334 \
      unless configured otherwise)",
 );
 const STRANGER: Judged = (
@@ -27,13 +27,12 @@ const BUSY: Judged = (ErrorKind::Unavailable, "Qdrant is overloaded: try again l
 const KEY: Judged = (ErrorKind::Unavailable, "Qdrant refuses the key: check `qdrant.api_key`");
 const MAY_NOT: Judged = (
     ErrorKind::ReadOnly,
-    "the key in `qdrant.api_key` may not do this: give one that may write and create collections",
+    "the key in `qdrant.api_key` lacks permission: use one that may write and create collections",
 );
 const FULL: Judged =
-    (ErrorKind::StorageFull, "the disk of Qdrant is full: make room, then try again");
+    (ErrorKind::StorageFull, "the disk of Qdrant is full: free some space, then try again");
 const MISSING: Judged = (ErrorKind::NotFound, "Qdrant has no such collection");
-const FAILED: Judged =
-    (ErrorKind::Unavailable, "Qdrant has failed: look into its log, then try again");
+const FAILED: Judged = (ErrorKind::Unavailable, "Qdrant failed: check its log, then try again");
 const REFUSED: Judged = (ErrorKind::Internal, "Qdrant refused a request");
 
 /// The message of a server whose disk is full; its status is not specific.
@@ -117,7 +116,7 @@ mod tests {
             (13, "Failed to create TLS config: none", false, Unavailable, "SSL_CERT_FILE"),
             (13, "h2 protocol error", true, Unavailable, "qdrant.url"),
             (13, "Service internal error: repair", false, Unavailable, "its log"),
-            (13, "No space left on device: WAL buffer size", false, StorageFull, "make room"),
+            (13, "No space left on device: WAL buffer size", false, StorageFull, "free some space"),
             (14, "tcp connect error", false, Unavailable, "qdrant.url"),
             (16, "Invalid API key or JWT", false, Unavailable, "qdrant.api_key"),
         ] {

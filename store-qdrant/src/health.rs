@@ -76,10 +76,10 @@ fn status_problem(name: &str, status: CollectionStatus) -> Option<String> {
         CollectionStatus::Green => return None,
         CollectionStatus::Yellow => "is being optimized: searches are slower until it is done",
         CollectionStatus::Grey => {
-            "has waited to be optimized since the server started: write to it, or update its \
-             optimizer settings, to start that"
+            "has been waiting to be optimized since the server started: write to it, or update its \
+             optimizer settings, to start the optimization"
         }
-        CollectionStatus::Red => "has failed: look into the log of the server",
+        CollectionStatus::Red => "has failed: check the server's log",
         CollectionStatus::UnknownCollectionStatus => "is in an unknown state",
     };
     Some(format!("the Qdrant collection `{name}` {state}"))

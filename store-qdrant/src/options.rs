@@ -66,11 +66,13 @@ fn check_url(url: &str) -> Result<()> {
     };
     if rest.contains('@') {
         return Err(Error::invalid(
-            "`qdrant.url` must not hold credentials: put the key into `qdrant.api_key`",
+            "`qdrant.url` must not contain credentials: put the key into `qdrant.api_key`",
         ));
     }
     if rest.is_empty() || rest.starts_with([':', '/']) {
-        return Err(Error::invalid("`qdrant.url` names no host, such as http://127.0.0.1:6334"));
+        return Err(Error::invalid(
+            "`qdrant.url` has no host: it must look like http://127.0.0.1:6334",
+        ));
     }
     Ok(())
 }

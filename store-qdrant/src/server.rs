@@ -1,4 +1,4 @@
-//! The connection: every call has a time-out, and every failure is mapped.
+//! The connection: every call has a timeout, and every failure is mapped.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Server {
         Ok(Self { client, patience: options.connect_timeout.saturating_add(options.timeout) })
     }
 
-    /// Waits for an answer. The driver tries a call again on a new connection, and its time-outs
+    /// Waits for an answer. The driver tries a call again on a new connection, and its timeouts
     /// start over then: ours counts from the first word.
     pub(crate) async fn call<T>(
         &self,

@@ -29,7 +29,7 @@ fn index(at: SocketAddr) -> QdrantIndex {
 }
 
 /// What each method of the port and of the index answers, and that none takes longer than both
-/// time-outs together.
+/// timeouts together.
 async fn every_call(index: &QdrantIndex) -> Vec<(&'static str, Error)> {
     let scope = Scope::new("acme", "ana", None).unwrap();
     let space = VectorSpace { id: "flat".to_owned(), dimensions: 2 };

@@ -12,30 +12,31 @@ type Judged = (ErrorKind, &'static str);
 
 const AWAY: Judged = (
     ErrorKind::Unavailable,
-    "Redis does not answer: start it, or check `redis.url` (use rediss:// only for a server with \
+    "Redis does not respond: start it, or check `redis.url` (use rediss:// only for a server with \
      TLS)",
 );
 const STRANGER: Judged =
     (ErrorKind::Unavailable, "the server at `redis.url` is not Redis: check host and port");
 const TLS: Judged = (
     ErrorKind::Unavailable,
-    "no secure connection to Redis: check its certificate and the root certificates of this system \
-     (SSL_CERT_FILE may name a file of them), and that its port is the one for TLS",
+    "a TLS connection to Redis cannot be established: check its certificate and the root \
+     certificates of this system (SSL_CERT_FILE may name a file of them), and that its port is the \
+     one for TLS",
 );
 const LOGIN: Judged =
     (ErrorKind::Unavailable, "Redis refuses the login: check user and password of `redis.url`");
 const MAY_NOT: Judged = (
     ErrorKind::ReadOnly,
-    "the user of `redis.url` may not do this: allow it GET, MGET, SET, PTTL, DEL, UNLINK, \
+    "the user of `redis.url` lacks permission: allow it GET, MGET, SET, PTTL, DEL, UNLINK, \
      TIME, EVALSHA, SCRIPT LOAD and INFO on keys of `redis.prefix`",
 );
 const REPLICA: Judged = (
     ErrorKind::ReadOnly,
-    "this Redis is a replica and takes no writes: point `redis.url` at the primary",
+    "this Redis is a replica and accepts no writes: point `redis.url` at the primary",
 );
 const NO_SNAPSHOT: Judged = (
     ErrorKind::ReadOnly,
-    "Redis takes no writes because it cannot save its snapshot: make room on its disk, or set \
+    "Redis accepts no writes because it cannot save its snapshot: free some disk space, or set \
      `save \"\"`, because a cache needs no snapshots",
 );
 const FULL: Judged = (
@@ -45,7 +46,7 @@ const FULL: Judged = (
 );
 const BUSY: Judged = (
     ErrorKind::Unavailable,
-    "Redis is starting, failing over, or has no connection left: try again later",
+    "Redis is starting, failing over, or out of connections: try again later",
 );
 const CLUSTER: Judged = (
     ErrorKind::Unavailable,

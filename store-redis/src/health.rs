@@ -45,7 +45,7 @@ fn examine(info: &str) -> RedisHealth {
     };
     tell(
         field("role") == Some("slave"),
-        "Redis is a replica and takes no writes: point `redis.url` at the primary",
+        "Redis is a replica and accepts no writes: point `redis.url` at the primary",
     );
     tell(
         number("cluster_enabled") == 1,
@@ -60,8 +60,8 @@ fn examine(info: &str) -> RedisHealth {
     );
     tell(
         field("rdb_last_bgsave_status") == Some("err"),
-        "Redis cannot save its snapshot, and may refuse writes because of that: make room on its \
-         disk, or set `save \"\"`, because a cache needs no snapshots",
+        "Redis cannot save its snapshot, and may refuse writes because of that: free some disk \
+         space, or set `save \"\"`, because a cache needs no snapshots",
     );
     let version = field("valkey_version").or_else(|| field("redis_version"));
     tell(version.is_none(), "the server at `redis.url` does not report a Redis version");

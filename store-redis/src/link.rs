@@ -118,7 +118,7 @@ impl Link {
         {
             return Err(error.clone());
         }
-        // The driver's own time-outs would be beside ours.
+        // The driver's own timeouts would be beside ours.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let making = self.client.get_multiplexed_async_connection_with_config(&config);

@@ -72,7 +72,7 @@ impl RedisOptions {
 }
 
 fn wrong_url() -> Error {
-    Error::invalid("`redis.url` must be like redis://user:password@host:6379/0")
+    Error::invalid("`redis.url` must look like redis://user:password@host:6379/0")
 }
 
 /// Without the URL: it may hold a password.

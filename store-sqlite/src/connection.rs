@@ -95,7 +95,10 @@ pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
     if journal != "wal" {
         return Err(Error::new(
             ErrorKind::Unavailable,
-            format!("{} cannot use write-ahead logging here", options.path.display()),
+            format!(
+                "{} cannot use write-ahead logging: put data_dir on a local file system",
+                options.path.display()
+            ),
         ));
     }
     let synchronous = match options.durability {
@@ -253,7 +256,8 @@ pub(crate) fn driver_error(error: rusqlite::Error, operation: &'static str) -> E
         ),
         Some(ErrorCode::DiskFull) => (
             ErrorKind::StorageFull,
-            "the disk is full, or the store has reached sqlite.max_bytes: make room, then try again",
+            "the disk is full, or the store has reached sqlite.max_bytes: free some space, then \
+             try again",
         ),
         Some(ErrorCode::DatabaseCorrupt) => (
             ErrorKind::Corrupt,

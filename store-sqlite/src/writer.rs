@@ -57,7 +57,9 @@ where
             (Some(Err(error)), _) => Err(error),
             (Some(Ok(value)), Ok(())) => Ok(value),
             (_, Err(error)) => Err(Error::new(error.kind(), error.message()).during("commit")),
-            (None, Ok(())) => Err(Error::internal("a write panicked: nothing of it was stored")),
+            (None, Ok(())) => {
+                Err(Error::internal("a write panicked and was rolled back; nothing was stored"))
+            }
         };
         // The caller may have gone; what was committed stays committed.
         let _ = self.reply.send(outcome);
@@ -78,7 +80,9 @@ impl Writer {
         let thread = std::thread::Builder::new()
             .name("throughline-writer".into())
             .spawn(move || serve(&WriteConnection::new(connection), &waiting))
-            .map_err(|error| Error::internal("no thread for the writer").with_source(error))?;
+            .map_err(|error| {
+                Error::internal("the writer thread cannot be started").with_source(error)
+            })?;
         Ok(Self { tasks: Some(tasks), thread: Some(thread) })
     }
 

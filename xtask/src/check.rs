@@ -20,7 +20,7 @@ pub(crate) fn run(since: Option<&str>) -> Result<bool> {
     let sh = shell()?;
     let run = |step: &Cmd<'_>| step.run().inspect_err(|error| eprintln!("{error}")).is_ok();
     let ok = steps(&sh, &crates).iter().all(run) && crate::tidy::run(false)?;
-    let outcome = if ok { "Good" } else { "Not good yet, see above" };
+    let outcome = if ok { "Good" } else { "Failed, see above" };
     println!("\n{outcome}, after {}.", human(started.elapsed()));
     Ok(ok)
 }

@@ -120,7 +120,7 @@ fn conclusion(reports: &[Report]) -> String {
         .map(|report| report.step)
         .collect();
     if !failed.is_empty() {
-        return format!("Not fit to merge yet: {} failed ({took}); see above.", failed.join(", "));
+        return format!("Not ready to merge: {} failed ({took}); see above.", failed.join(", "));
     }
     let skipped: Vec<_> = reports
         .iter()
@@ -131,7 +131,7 @@ fn conclusion(reports: &[Report]) -> String {
         [] => String::new(),
         steps => format!(" (not run here: {})", steps.join(", ")),
     };
-    format!("This change is fit to merge: everything that ran passed in {took}{but}.")
+    format!("Ready to merge: everything that ran passed in {took}{but}.")
 }
 
 pub(crate) fn passed(ok: bool) -> Outcome {
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn conclusion_names_what_failed() {
         let good = [report("lints", Outcome::Passed), report("deny", Outcome::Skipped("absent"))];
-        assert!(conclusion(&good).starts_with("This change is fit to merge"));
+        assert!(conclusion(&good).starts_with("Ready to merge"));
         assert!(conclusion(&good).contains("not run here: deny"));
         let bad = [report("lints", Outcome::Failed), report("tidy", Outcome::Failed)];
         assert!(conclusion(&bad).contains("lints, tidy failed"));

@@ -27,7 +27,7 @@ pub(crate) enum Task {
         #[command(subcommand)]
         action: ServicesAction,
     },
-    /// Check the rules of the repository that the compiler does not know.
+    /// Check the repository's own rules, which the compiler does not check.
     Tidy {
         /// Record new migrations in xtask/migrations.lock.
         #[arg(long)]
@@ -35,7 +35,7 @@ pub(crate) enum Task {
     },
     /// Check an edit in a minute or two: format, rules, lints and tests of the crates that changed.
     Check {
-        /// Count what changed since this commit [default: uncommitted changes, else the last commit].
+        /// Check what changed since this commit [default: uncommitted changes, else the last commit].
         #[arg(long, value_name = "COMMIT")]
         since: Option<String>,
     },
@@ -65,14 +65,14 @@ pub(crate) enum Task {
         /// Measure every combination of stores instead, on servers that are started for it.
         #[arg(long)]
         stores: bool,
-        /// Messages of the stores [default: 100000].
+        /// Number of messages to store [default: 100000].
         #[arg(long, value_name = "COUNT", requires = "stores")]
         messages: Option<usize>,
     },
-    /// Evaluate retrieval on labelled data sets, in the release profile. One data set: by part of recall; several: on
-    /// each one with a ranking that was learnt from the others.
+    /// Evaluate retrieval on labelled data sets, in the release profile. One data set is reported by part of
+    /// recall; of several, each one is ranked with what was learnt from the others.
     Eval {
-        /// A data set; repeatable.
+        /// A data set; can be repeated.
         #[arg(long, value_name = "FILE", required = true)]
         data: Vec<PathBuf>,
         /// Arguments for `throughline-eval retrieval`.
@@ -133,7 +133,7 @@ pub(crate) enum Mode {
     Restart,
     /// Four on one Postgres, of which one is killed and started again every five seconds.
     Replicas,
-    /// The same with the heads of sessions and the rates in Redis.
+    /// The same, with the session cache and the rate limits in Redis.
     Redis,
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn recall() -> Result<Outcome> {
     let servers = Lease::take()?;
     let server = |name: &str| {
         let found = servers.variables.iter().find(|(variable, _)| variable == name);
-        found.map(|(_, url)| url.as_str()).ok_or_else(|| format!("no server is named by {name}"))
+        found.map(|(_, url)| url.as_str()).ok_or_else(|| format!("{name} is not set"))
     };
     let postgres = Database::make(server("THROUGHLINE_TEST_POSTGRES")?)?;
     let qdrant = [

@@ -204,7 +204,7 @@ impl Verdict {
             Self::Good => "All tests passed",
             Self::SomeFailed => "Some tests failed",
             Self::NothingRan => "No test ran (most often: something did not compile)",
-            Self::DidNotFinish => "A test runner failed beside its tests (see its output)",
+            Self::DidNotFinish => "A test runner failed outside its tests (see its output)",
         }
     }
 }

@@ -163,8 +163,8 @@ pub(crate) fn fits(
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "system_prompt: with the personality it takes {tokens} tokens, over its budget of {most}, \
-         half of max_history_tokens: shorten it, or raise max_history_tokens"
+        "system_prompt: together with the personality it takes {tokens} tokens, but at most {most} \
+         are allowed (half of max_history_tokens): shorten it, or raise max_history_tokens"
     )))
 }
 

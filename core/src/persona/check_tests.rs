@@ -67,5 +67,5 @@ fn a_prompt_that_leaves_no_room_is_refused() {
     let settings = Settings { max_history_tokens: 200, ..Settings::default() };
     let prompt = format!("You are {}", "very ".repeat(100));
     let error = fits(&prompt, "", &settings, &Words).unwrap_err();
-    assert!(error.message().contains("over its budget of 100"), "{error}");
+    assert!(error.message().contains("but at most 100 are allowed"), "{error}");
 }

@@ -58,15 +58,15 @@ pub(super) fn most_messages(room: u32) -> usize {
 pub(super) fn warning(whole: u64, room: u32, left_out: u64) -> Option<String> {
     if left_out > 0 {
         return Some(format!(
-            "the history is over the {room} tokens that prompt and message leave for it: the \
-             oldest {left_out} messages are not sent, the prompt is"
+            "the history exceeds the {room} tokens that the prompt and the message leave for it: \
+             the oldest {left_out} messages are not sent; the prompt always is"
         ));
     }
     let percent = whole * 100 / u64::from(room.max(1));
     (percent >= SOFT_LIMIT_PERCENT).then(|| {
         format!(
-            "the history takes {percent} % of the {room} tokens that prompt and message leave for \
-             it: beyond that, the oldest exchanges are not sent"
+            "the history takes {percent} % of the {room} tokens that the prompt and the message \
+             leave for it: when it exceeds them, the oldest exchanges are not sent"
         )
     })
 }

@@ -64,7 +64,7 @@ impl Precondition {
             Self::IfVersion(_, expected) => version == Some(*expected),
             Self::IfErasures(expected) => erasures == *expected,
         };
-        if holds { Ok(()) } else { Err(Error::lost_race("another writer came first")) }
+        if holds { Ok(()) } else { Err(Error::lost_race("another writer came first: try again")) }
     }
 }
 
@@ -229,7 +229,7 @@ impl Write {
     /// The error of a file for a session that is not there.
     #[must_use]
     pub fn no_session() -> Error {
-        Error::not_found("no session under this id: open it before files are added to it")
+        Error::not_found("there is no session with this id: create it before you add files to it")
     }
 
     /// The error of tags for a message that is not there.

@@ -114,8 +114,8 @@ impl PreparedMessage {
         }
         let id = self.external_id.as_ref().map(ToString::to_string).unwrap_or_default();
         Err(Error::conflict(format!(
-            "external_id `{id}` already belongs to a message with different content: give a \
-             changed message an id of its own"
+            "external_id `{id}` already belongs to a message with different content: give the \
+             changed message a new external_id"
         )))
     }
 }

@@ -123,8 +123,8 @@ impl AccessService {
         match self.store.apply_tenant(batch).await {
             Ok(()) => Ok(CreatedKey { key: secret.key(id), record }),
             Err(error) if error.is_lost_race() => Err(Error::conflict(format!(
-                "an earlier call with this Idempotency-Key created the key {id} and showed its \
-                 secret then: rotate that key, or repeat the call with a new Idempotency-Key"
+                "the key {id} was already created with this Idempotency-Key, and its secret is \
+                 shown only once: rotate that key, or use a new Idempotency-Key"
             ))),
             Err(error) => Err(error),
         }

@@ -87,8 +87,9 @@ impl HolderMove<'_> {
                 return Ok(());
             }
             return Err(Error::conflict(format!(
-                "{} already exists with different content, because it was written to after the \
-                 move or was never moved; nothing was changed",
+                "{} already exists in the target store with different content, so it was written \
+                 to there; nothing was changed: keep using the target store, or move to an empty \
+                 one",
                 named(self.of)
             )));
         }
@@ -101,7 +102,7 @@ impl HolderMove<'_> {
                 return Err(Error::new(
                     ErrorKind::Corrupt,
                     format!(
-                        "the copy of {} differs from the original and was not put in use: run the \
+                        "the copy of {} differs from the original, so it was not accepted: run the \
                          command again, and check the memory and disks of both machines",
                         named(self.of)
                     ),

@@ -338,7 +338,7 @@ impl DocumentService {
         let found = self.store.memories(scope, Some(vault), page).await?;
         if found.items.is_empty() && page.position().is_none() {
             return Err(Error::not_found(
-                "there is no vault with this id: putting its first document creates it",
+                "there is no vault with this id: put a document into it to create it",
             ));
         }
         Ok(found)
@@ -356,7 +356,7 @@ impl DocumentService {
         limit: usize,
     ) -> Result<Vec<DocumentCandidate>> {
         if question.trim().is_empty() {
-            return Err(Error::invalid("the question is empty: say what to search for"));
+            return Err(Error::invalid("the query is empty: say what to search for"));
         }
         self.contexts.recall_documents(scope, vault, question, limit).await
     }

@@ -130,7 +130,8 @@ impl FactService {
         let slotted = old.slot().is_some();
         if slotted && correction.value.is_none() {
             return Err(Error::invalid(
-                "value: the fact has a subject and an attribute, so say the value that is right",
+                "value: required, because the fact has a subject and an attribute: give the \
+                 correct value",
             ));
         }
         let fact = self.told(
@@ -147,7 +148,9 @@ impl FactService {
         let rejections = &self.rejecting.rejections;
         let (rejected, allowed) = (rejections.keys_of(scope, &old), rejections.keys(scope, &fact));
         if rejected.iter().any(|key| allowed.contains(key)) {
-            return Err(Error::invalid("the correction says what the fact says: say what is so"));
+            return Err(Error::invalid(
+                "the correction is the same as the fact: give the correct text or value",
+            ));
         }
         let mut batch = self.reject(WriteBatch::new(scope.clone(), now), rejected).await?;
         if self.store.is_rejected(scope, &allowed).await? {
@@ -256,7 +259,7 @@ impl FactService {
         if fact.holds() {
             return Ok((fact, erasures));
         }
-        Err(Error::conflict("the fact does not hold any more: `superseded_by` names what does"))
+        Err(Error::conflict("the fact is no longer valid: `superseded_by` names what replaced it"))
     }
 
     /// Applies a batch that is in words of a fact, unless these were erased since they were read. What
@@ -325,7 +328,9 @@ impl FactService {
     fn told(&self, new: Remember, now: Timestamp) -> Result<NewFact> {
         let Remember { kind, text, subject, attribute, value, mut tags } = new;
         if kind == FactKind::Retraction {
-            return Err(Error::invalid("kind: a fact is taken back by retracting it"));
+            return Err(Error::invalid(
+                "kind: a retraction cannot be added as a fact: retract the fact that it is about",
+            ));
         }
         let text = checked("text", &text, MAX_FACT_CHARS)?;
         let part = |field: &str, part: Option<String>, most: usize| {
@@ -367,7 +372,7 @@ impl FactService {
 }
 
 fn no_fact() -> Error {
-    Error::not_found("no fact under this id")
+    Error::not_found("there is no fact with this id")
 }
 
 /// A text on one line.

@@ -23,7 +23,7 @@ impl OsSecrets {
         getrandom::fill(&mut seed).map_err(|error| {
             Error::new(
                 ErrorKind::Unavailable,
-                format!("the operating system gives no random numbers: {error}"),
+                format!("the operating system's random number generator failed: {error}"),
             )
         })?;
         Ok(Self { seed, made: AtomicU64::new(0) })

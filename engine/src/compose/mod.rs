@@ -83,7 +83,7 @@ pub struct Engine {
     pub erase: EraseService,
     /// The erasures that were repeated when the store was opened.
     pub replayed: Replayed,
-    /// Vectors and the jobs that make them; `None` when recall uses words only.
+    /// Vectors and the jobs that make them; `None` when recall uses keyword search only.
     pub embeddings: Option<EmbeddingService>,
     /// The store itself, for operations.
     pub store: Arc<dyn Store>,
@@ -130,7 +130,7 @@ pub struct Ports {
     pub ledger: Arc<dyn ErasureLedger>,
     /// Whose ledger it is.
     pub names: LedgerIdentity,
-    /// The embedder; without it, recall uses words only.
+    /// The embedder; without it, recall uses keyword search only.
     pub meaning: Option<SemanticIndex>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
@@ -328,7 +328,7 @@ impl Engine {
             Err(error) => {
                 tracing::error!(
                     code = error.kind().code(),
-                    "{}; until then recall uses words only",
+                    "{}; until then recall uses keyword search only",
                     error.message()
                 );
                 None

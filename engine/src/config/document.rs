@@ -8,7 +8,7 @@ use throughline_core::document::{DEFAULT_KEPT, DEFAULT_MAX_BYTES, DocumentLimits
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentConfig {
-    /// Most bytes of a document.
+    /// Maximum size of a document, in bytes.
     pub max_bytes: usize,
     /// Snapshots to keep of each memory; older ones are deleted.
     pub kept: u32,

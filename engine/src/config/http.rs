@@ -14,15 +14,15 @@ use super::text;
 pub struct HttpConfig {
     /// Calls allowed per minute for each API key without a rate of its own; 0 for no limit.
     pub requests_per_minute: u32,
-    /// Most requests that run at once; as many again wait, and further ones are refused.
+    /// Maximum number of requests that run at once; as many again wait, and further ones are refused.
     pub max_in_flight: usize,
-    /// Time-out of a request, including its wait, in milliseconds.
+    /// Timeout of a request, including the time that it waits, in milliseconds.
     pub timeout_ms: u64,
     /// Largest request body, in MiB.
     pub max_body_mb: usize,
     /// How long running requests may continue when the service stops, in milliseconds.
     pub drain_ms: u64,
-    /// Whether `/metrics` needs no key even if other machines can reach it.
+    /// Whether `/metrics` can be read without a key even if other machines can reach it.
     pub public_metrics: bool,
     /// Whether `serve` also runs background jobs; turn it off if you run `worker` separately.
     pub worker: bool,
@@ -32,7 +32,7 @@ pub struct HttpConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobsConfig {
-    /// Most jobs per tenant and hour, over all workers; 0 for no limit.
+    /// Maximum number of jobs per tenant and hour, over all workers; 0 for no limit.
     pub tenant_per_hour: u32,
     /// Address on which `worker` serves `/metrics`, `/healthz` and `/readyz`, such as 127.0.0.1:9464; empty for none.
     /// An address that other machines can reach needs keys.

@@ -37,7 +37,7 @@ pub const DEFAULT_FILE: &str = "throughline.toml";
 /// Prefix of environment variables; nested keys are joined with `__`.
 pub const ENV_PREFIX: &str = "THROUGHLINE_";
 
-/// Longest time-out: an hour.
+/// Longest timeout: an hour.
 const MAX_TIMEOUT_MS: u64 = 3_600_000;
 
 /// Largest cache: a TiB.
@@ -71,7 +71,7 @@ pub struct Config {
     pub persona: PersonaConfig,
     /// Whose memory the command line works on.
     pub identity: Identity,
-    /// The model that finds texts by meaning.
+    /// The embedding model for semantic search.
     pub embedder: EmbedderKind,
     /// The static table of token vectors.
     #[serde(rename = "static")]
@@ -133,7 +133,7 @@ pub enum EmbedderKind {
     /// all-MiniLM-L6-v2 on the CPU; takes milliseconds per text, so jobs embed messages in the
     /// background.
     Minilm,
-    /// No embedder: recall uses words only.
+    /// No embedder: recall uses keyword search only.
     None,
 }
 
@@ -154,7 +154,7 @@ pub struct MiniLmConfig {
     /// in the data directory.
     #[serde(deserialize_with = "path")]
     pub path: PathBuf,
-    /// Time-out for embedding a question, in milliseconds; after it recall uses words only.
+    /// Timeout for embedding a question, in milliseconds; after it, recall uses keyword search only.
     pub timeout_ms: u64,
 }
 
@@ -205,8 +205,7 @@ pub enum Durability {
 pub struct PostgresConfig {
     /// `postgres://user:password@host:port/database`, with an ordinary role.
     pub url: Secret,
-    /// URL with the owner of the tables, directly to the server and not through a pooler; empty if `url`
-    /// serves for both.
+    /// URL with the role that owns the tables, directly to the server and not through a pooler; empty to use `url`.
     pub direct_url: Secret,
     /// URL of a read replica, with the role of `url`; empty for none. It serves the most expensive
     /// reads of a turn.
@@ -214,15 +213,15 @@ pub struct PostgresConfig {
     /// URL of a database for the ledger of erasures, with a role that may create a schema; empty to keep the ledger in
     /// the store's database. Never restore the ledger together with the store: docs/ERASURE.md.
     pub erasures_url: Secret,
-    /// Most connections of a process, to the primary and to the replica each.
+    /// Maximum number of connections per process, to the primary and to the replica each.
     pub connections: u32,
     /// How long to wait for a connection, in milliseconds.
     pub connect_timeout_ms: u64,
-    /// Time-out of a statement, in milliseconds.
+    /// Timeout of a statement, in milliseconds.
     pub statement_timeout_ms: u64,
     /// Whether to use prepared statements; turn it off for PgBouncer before 1.21 or without `max_prepared_statements`.
     pub prepared: bool,
-    /// Up to this many vectors of a scope are compared exactly; above it an index is used.
+    /// Up to this many vectors in a scope are compared exactly; above it, an approximate index is used.
     pub exact_vectors: u64,
 }
 
@@ -238,7 +237,7 @@ pub struct QdrantConfig {
     /// Prefix of the collection names.
     #[serde(deserialize_with = "text")]
     pub prefix: String,
-    /// Time-out of a call, in milliseconds.
+    /// Timeout of a call, in milliseconds.
     pub timeout_ms: u64,
 }
 
@@ -251,7 +250,7 @@ pub struct RedisConfig {
     /// Prefix of the keys.
     #[serde(deserialize_with = "text")]
     pub prefix: String,
-    /// Time-out of a call, in milliseconds.
+    /// Timeout of a call, in milliseconds.
     pub timeout_ms: u64,
 }
 

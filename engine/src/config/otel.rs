@@ -17,8 +17,8 @@ pub struct OtelConfig {
     /// Service name in the spans.
     #[serde(deserialize_with = "text")]
     pub service_name: String,
-    /// Share of the traces that start here to send, 0 to 1. A trace that a caller started is sent if the caller sampled
-    /// it.
+    /// Share of the traces started here that are sent, 0 to 1. A trace that a caller started is sent if the caller
+    /// sampled it.
     pub sample_ratio: f64,
     /// HTTP headers for the collector: `name=value` pairs, separated by commas.
     pub headers: Secret,

@@ -9,13 +9,13 @@ use throughline_core::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PersonaConfig {
-    /// Most contexts that are not deleted; as many deleted ones may be in their grace period.
+    /// Maximum number of contexts that are not deleted; as many deleted ones may be in their grace period.
     pub max_contexts: usize,
-    /// Most presets that a user may create.
+    /// Maximum number of presets that a user may create.
     pub max_presets: usize,
-    /// Most messages of a conversation.
+    /// Maximum number of messages in a conversation.
     pub max_conversations: u64,
-    /// Most bytes of a system prompt, and of a personality.
+    /// Maximum size of a system prompt, and of a personality, in bytes.
     pub max_prompt_bytes: usize,
     /// Largest conversation that accepts another message or can be imported, in MiB. Exports and backups have no limit.
     pub max_context_mb: usize,

@@ -34,7 +34,7 @@ impl Foreign {
         mut message: NewMessage,
     ) -> Result<(), Problem> {
         if message.content.trim().is_empty() {
-            self.skip("without text", 1);
+            self.skip("message without text", 1);
             return Ok(());
         }
         // Tools print what terminals swallow.
@@ -44,16 +44,16 @@ impl Foreign {
             Some(("name", _)) => message.name = None,
             Some(("parts", _)) => {
                 message.parts = None;
-                self.skip("input of a tool over 1 MiB", 1);
+                self.skip("tool input over 1 MiB", 1);
             }
             _ => {}
         }
         if message.problem().is_some() {
-            self.skip("over 1 MiB", 1);
+            self.skip("message over 1 MiB", 1);
             return Ok(());
         }
         if message.external_id.as_ref().is_some_and(|id| self.sessions.holds(session, id)) {
-            self.skip("repeated", 1);
+            self.skip("repeated message", 1);
             return Ok(());
         }
         self.sessions

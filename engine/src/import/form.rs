@@ -11,9 +11,9 @@ pub enum Format {
     Messages,
     /// Samples in the format of `eval`
     Samples,
-    /// An export of ChatGPT: `conversations.json`, or the zip file with it
+    /// A ChatGPT export: `conversations.json`, or the zip file with it
     Chatgpt,
-    /// A session log of Claude Code
+    /// A Claude Code session log
     ClaudeCode,
 }
 

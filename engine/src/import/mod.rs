@@ -132,7 +132,7 @@ fn parse(
     source.read_to_end(&mut bytes).map_err(unreadable)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let line = line_of(&bytes, error.valid_up_to());
-        Problem::new(Some(line), "", "not UTF-8: save the file with that encoding")
+        Problem::new(Some(line), "", "not UTF-8: save the file as UTF-8")
     })?;
     if text.trim_start().is_empty() {
         return Err(Problem::new(None, "", "the file is empty"));

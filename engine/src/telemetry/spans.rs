@@ -101,7 +101,9 @@ fn client(config: &OtelConfig) -> Result<Client> {
         .redirect(Policy::none())
         .timeout(SEND)
         .build()
-        .map_err(|error| Error::internal("no connection can be prepared").with_source(error))
+        .map_err(|error| {
+            Error::internal("the HTTP client for spans cannot be set up").with_source(error)
+        })
 }
 
 /// The one header that is read of a request: `tracestate` is free text, and is not passed on.

@@ -23,7 +23,7 @@ pub struct Options {
     /// Directory of the embedded store
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Any other setting; repeatable
+    /// Override any setting; can be repeated
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = key_value)]
     settings: Vec<(String, String)>,
     /// Print JSON on standard output

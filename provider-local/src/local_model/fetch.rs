@@ -207,7 +207,7 @@ fn place(
     let mut part = part_in(folder)?;
     let told = |done| progress(FetchProgress { step, done, total: file.bytes });
     file.copy(from, part.as_file_mut(), named, told).map_err(|error| match error.kind() {
-        ErrorKind::Corrupt => advise(error, "name an intact copy"),
+        ErrorKind::Corrupt => advise(error, "use an intact copy"),
         _ => error,
     })?;
     keep(part, &folder.join(file.name))
@@ -245,7 +245,7 @@ fn no_zip(error: ZipError, path: &Path) -> Error {
         ZipError::Io(error) => io_error(error, path),
         error => Error::new(
             ErrorKind::Corrupt,
-            format!("{} is not a zip file, or is damaged: name an intact copy", path.display()),
+            format!("{} is not a zip file, or is damaged: use an intact copy", path.display()),
         )
         .with_source(error),
     }

@@ -133,7 +133,9 @@ pub(super) fn io_error(error: std::io::Error, path: &Path) -> Error {
     use std::io::ErrorKind as Io;
     let (kind, advice) = match error.kind() {
         Io::NotFound => (ErrorKind::NotFound, "name one that exists"),
-        Io::StorageFull | Io::QuotaExceeded => (ErrorKind::StorageFull, "make room and try again"),
+        Io::StorageFull | Io::QuotaExceeded => {
+            (ErrorKind::StorageFull, "free some space and try again")
+        }
         Io::ReadOnlyFilesystem | Io::PermissionDenied => {
             (ErrorKind::ReadOnly, "allow it, or name another place")
         }

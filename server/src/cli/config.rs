@@ -10,7 +10,7 @@ pub(super) enum Command {
     Explain,
     /// Print the JSON Schema of the configuration, for editors
     Schema {
-        /// Print the reference for people, docs/CONFIGURATION.md, instead
+        /// Print the Markdown reference, docs/CONFIGURATION.md, instead
         #[arg(long)]
         markdown: bool,
     },

@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args, options: &Options) -> ExitCode {
         Err(error) => terminal::run(Output::new(options.json), || {
             Err(Error::not_found(format!(
                 "{PROGRAM} cannot be started ({error}): build it with `cargo build --release -p {PROGRAM}`, \
-                 and keep it beside `throughline` or on the path"
+                 and put it next to `throughline` or on the PATH"
             )))
         }),
     }

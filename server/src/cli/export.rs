@@ -19,7 +19,7 @@ use super::profile::ProfileJson;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What to write, one JSON object a line; only messages can be imported again
+    /// What to export, one JSON object per line; only messages can be imported again
     #[arg(long, value_enum, default_value_t = What::Messages)]
     what: What,
     /// Export only the messages of this session
@@ -57,7 +57,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     }
     if args.to.is_none() && output.is_json() {
         return Err(Error::invalid(
-            "--json writes its report to standard output, like the export: name a file with --to",
+            "--json and the export would both write to standard output: name a file with --to",
         ));
     }
     let engine = Engine::open_existing(config).await?;

@@ -51,7 +51,7 @@ impl Imported {
             false => format!("; left out: {}", skipped.join(", ")),
         };
         format!(
-            "{file}: {} messages ({} tokens) in {} sessions; {} were there already{skipped}",
+            "{file}: {} messages ({} tokens) in {} sessions; {} already existed{skipped}",
             grouped(report.messages as u64),
             grouped(report.tokens),
             report.sessions,
@@ -119,7 +119,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         if waiting > 0 {
             lines.push(format!(
                 "{} messages and facts wait to be embedded: run `throughline worker --once`; until \
-                 then they are found by their words only",
+                 then only keyword search finds them",
                 grouped(waiting)
             ));
         }

@@ -48,7 +48,7 @@ pub(super) struct CreateArgs {
     /// Permissions: read, write, chat, admin, separated by commas
     #[arg(long, default_value = "read,write")]
     permissions: String,
-    /// A name for people
+    /// A display name
     #[arg(long, default_value = "")]
     name: String,
     /// When the key expires, such as 2027-01-31

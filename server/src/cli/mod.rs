@@ -53,11 +53,11 @@ enum Command {
     Keys(keys::Command),
     /// Import a conversation into a temporary store and show the contexts of some turns
     Demo(demo::Args),
-    /// Import conversations: JSON lines, an OpenAI-style array, exports of ChatGPT, logs of Claude Code
+    /// Import conversations: JSON lines, an OpenAI-style array, ChatGPT exports, Claude Code logs
     Import(import::Args),
-    /// Export messages as lines that `import` reads, or facts, or the profile
+    /// Export messages as JSON lines that `import` reads, or facts, or the profile
     Export(export::Args),
-    /// Assemble the context of one turn
+    /// Assemble the context for one turn
     Assemble(assemble::Args),
     /// Measure quality on labelled conversations, with `throughline-eval`
     #[command(disable_help_flag = true)]
@@ -69,7 +69,7 @@ enum Command {
     Facts(facts::Args),
     /// Show the tokens sent and saved, by day
     Usage(usage::Args),
-    /// Get the model that runs on this machine
+    /// Fetch the model files of the local embedder
     #[command(subcommand)]
     Model(model::Command),
     /// Run background jobs, such as embedding with a new model

@@ -10,10 +10,10 @@ use throughline_engine::terminal::Output;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
-    /// Get the files of the embedder `minilm` (about 91 MB) and check them
+    /// Fetch the files of the embedder `minilm` (about 91 MB) and check them
     ///
     /// They come from sentence-transformers/all-MiniLM-L6-v2 on the Hugging Face hub, unless a flag names another
-    /// place. Without a network, copy tokenizer.json and model.safetensors to a folder and name it with --from.
+    /// source. Without a network, copy tokenizer.json and model.safetensors to a folder and name it with --from.
     Fetch(FetchArgs),
 }
 
@@ -22,7 +22,7 @@ pub(super) struct FetchArgs {
     /// A folder with the model's files, or a zip file with them
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["url", "hub"])]
     from: Option<PathBuf>,
-    /// The address of a zip file with the model's files
+    /// The URL of a zip file with the model's files
     #[arg(long, requires = "sha256", conflicts_with = "hub")]
     url: Option<String>,
     /// The SHA-256 of that zip file, in hexadecimal digits

@@ -33,7 +33,8 @@ pub(super) async fn run(config: &Config, output: &Output) -> Result<()> {
     let base = format!("http://{}", served.address()?);
     let listening = Listening { documentation: format!("{base}/docs"), listening: base };
     output.line(&listening, || {
-        format!("listening on {}, documented at {}", listening.listening, listening.documentation)
+        let Listening { listening, documentation } = &listening;
+        format!("listening on {listening}, API documentation at {documentation}")
     })?;
     served.run(stop_signal()).await
 }

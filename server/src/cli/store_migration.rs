@@ -107,7 +107,7 @@ fn told(summary: &Summary) -> String {
     if summary.waiting > 0 {
         lines.push(format!(
             "the texts of {} scopes wait to be embedded: run `throughline worker`; until then \
-             recall uses words only",
+             recall uses keyword search only",
             grouped(summary.waiting)
         ));
     }

@@ -157,7 +157,7 @@ fn check_local(headers: &HeaderMap) -> Result<()> {
     }
     Err(Error::new(
         ErrorKind::Forbidden,
-        "without keys, only requests of this machine to `localhost` or a loopback address are \
+        "without keys, only requests from this machine to `localhost` or a loopback address are \
          served: create a key with `throughline keys create`",
     ))
 }
@@ -190,7 +190,7 @@ async fn admit(service: &Service, identity: &Identity) -> Result<()> {
             // Who pays must not be locked out because what counts is away.
             tracing::warn!(
                 code = error.kind().code(),
-                "calls are not counted: {}",
+                "rate limits are not enforced: {}",
                 error.message()
             );
             Ok(())

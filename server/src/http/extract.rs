@@ -62,7 +62,7 @@ pub(super) async fn read_body(request: Request, service: &Service) -> Result<Byt
         match too_large {
             true => Failure::of_status(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                Error::invalid(format!("the body has more than {most} bytes, the limit")),
+                Error::invalid(format!("the body is larger than the limit of {most} bytes")),
             ),
             false => Error::invalid("the body is incomplete: send it again").into(),
         }

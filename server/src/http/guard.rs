@@ -1,4 +1,4 @@
-//! What surrounds every request: its id, its time-out, its place among those at work, and its line in the
+//! What surrounds every request: its id, its timeout, its place among those at work, and its line in the
 //! log, which has no content, no path parameter and no header of it.
 
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! The HTTP interface.
 //!
-//! A request passes `guard` (id, log, metrics, time-out, places), then its handler: `caller` tells who
+//! A request passes `guard` (id, log, metrics, timeout, places), then its handler: `caller` tells who
 //! calls and refuses, `extract` reads what is asked, core answers, `problem` tells what went wrong.
 
 mod caller;

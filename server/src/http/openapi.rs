@@ -52,7 +52,7 @@ const WITH_BODY: &[(&str, &str)] = &[
 ];
 /// Statuses of operations that change something.
 const CHANGES: &[(&str, &str)] = &[
-    ("409", "The id is already used for something else, or another writer came first"),
+    ("409", "The id is already used for something else, or another writer changed it first"),
     ("507", "The store is full"),
 ];
 
@@ -62,9 +62,10 @@ const CHANGES: &[(&str, &str)] = &[
         title = "Throughline",
         description = "A context engine for LLM agents: it stores conversations and assembles for \
              every turn the smallest context that still gives the right answer, within a hard \
-             token budget.\n\nThe key of a call decides whose memory it uses, never the body. \
-             With a key that acts for users, name the user in the header `Throughline-User`; with \
-             a key that is not bound to a workspace, you may name one in `Throughline-Workspace`.",
+             token budget.\n\nThe API key of a call decides whose memory it uses; the body never \
+             does. With a key that acts for users, name the user in the header `Throughline-User`; \
+             with a key that is not bound to a workspace, you may name one in \
+             `Throughline-Workspace`.",
         license(name = "Apache-2.0")
     ),
     components(schemas(Problem)),

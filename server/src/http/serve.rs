@@ -197,7 +197,7 @@ impl Served {
         let served = tokio::select! {
             served = finished => served,
             () = deadline => {
-                tracing::warn!("requests still ran after http.drain_ms: they were aborted");
+                tracing::warn!("requests were still running after http.drain_ms and were aborted");
                 Ok(())
             }
         };
@@ -218,7 +218,11 @@ async fn run_beside(service: Service, with_worker: bool, stopped: watch::Receive
         }
         let worked = worker::run(&service.app.engine, stopped.clone(), worker::measure).await;
         if let Err(error) = worked {
-            tracing::error!(code = error.kind().code(), "jobs ended: {}", error.message());
+            tracing::error!(
+                code = error.kind().code(),
+                "background jobs stopped: {}",
+                error.message()
+            );
         }
     };
     let upkeep = async {

@@ -127,7 +127,7 @@ async fn ask_in_session(
         let answer = send(context, question.clone(), patience).await?;
         if !fits(&question, &answer) {
             return Err(ErrorData::invalid_request(
-                format!("the client's answer to `{key}` does not have the requested form"),
+                format!("the client's answer to `{key}` does not match the requested schema"),
                 None,
             ));
         }
@@ -166,7 +166,7 @@ fn unanswered(error: ServiceError) -> ErrorData {
     match error {
         ServiceError::McpError(error) => error,
         ServiceError::Timeout { .. } => {
-            ErrorData::internal_error("the client did not answer", None)
+            ErrorData::internal_error("the client did not answer in time", None)
         }
         _ => ErrorData::internal_error("the question could not be sent to the client", None),
     }

@@ -30,9 +30,9 @@ use super::tool::Call;
 /// The name of the question within a call.
 const ANSWER: &str = "answer";
 /// Both ways out, for a client that cannot be asked.
-const NO_MODEL: &str = "no model can answer: this client does not offer `sampling`, and no chat \
-     provider is configured; call from a client that declares `sampling`, or configure a chat \
-     provider";
+const NO_MODEL: &str = "no model can answer: this client does not declare the capability \
+     `sampling`, and Throughline cannot call a chat provider itself yet; use a client that supports \
+     sampling";
 
 /// The model of the client that calls.
 struct ClientModel<'c> {

@@ -14,7 +14,7 @@ pub(crate) struct AssembledContextJson {
     header: Vec<ContextMessageJson>,
     /// Summary, history, recalled text, and the turn.
     working_set: Vec<ContextMessageJson>,
-    /// Hash of the header; while it stays equal, prompt caching works.
+    /// Hash of the header; while it stays the same, prompt caching works.
     header_hash: String,
     budget: BudgetJson,
     /// Tokens of the whole history.
@@ -40,7 +40,7 @@ struct ContextMessageJson {
 /// How the budget was used, counted in the rendered payload.
 #[derive(Debug, Serialize, ToSchema)]
 struct BudgetJson {
-    /// Most tokens allowed.
+    /// Maximum number of tokens.
     limit: u32,
     /// Tokens used.
     used: u32,

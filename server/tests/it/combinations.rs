@@ -219,7 +219,7 @@ fn what_is_away_beside_the_store_costs_meaning_or_time_and_is_told() {
     let throughline = filled(&combination);
     let context = combination.json(&throughline, "ours", &["assemble", "How do I open the safe?"]);
     assert!(payload(&context).contains("7731"), "words are enough: {context}");
-    assert!(context["budget"]["warnings"].to_string().contains("words only"), "{context}");
+    assert!(context["budget"]["warnings"].to_string().contains("keyword search only"), "{context}");
     let settings = combination.settings.iter().flat_map(|setting| ["--set", setting]);
     let said = throughline.fails(&["migrate"].into_iter().chain(settings).collect::<Vec<_>>(), 7);
     assert!(said.contains("vector index or the cache"), "{said}");

@@ -49,7 +49,7 @@ fn conversations_from_elsewhere_are_recalled() {
     std::fs::write(project.join("s2.jsonl"), "").unwrap();
     let report = throughline.json(&["import", "projects"]);
     assert_eq!(report.as_array().unwrap().len(), 1, "an empty log is none: {report}");
-    assert_eq!(report[0]["skipped"]["last line, which is not whole"], 1);
+    assert_eq!(report[0]["skipped"]["incomplete last line"], 1);
     std::fs::write(&log, first.join("\n") + "\n" + &record("u2", "user", "Thanks.".into()) + "\n")
         .unwrap();
     let grown = throughline.json(&["import", "projects"]);
@@ -58,7 +58,7 @@ fn conversations_from_elsewhere_are_recalled() {
     assert!(payload(&context).contains("7443"), "{context}");
     let line = throughline.run(&["import", "conversations.json"]);
     let said = String::from_utf8_lossy(&line.stdout).into_owned();
-    assert!(said.contains("2 were there already; left out: 1 image"), "{said}");
+    assert!(said.contains("2 already existed; left out: 1 image"), "{said}");
 
     // One broken file of a folder, and nothing is imported.
     std::fs::write(project.join("s3.jsonl"), record("u9", "user", "x".into()) + "\n{\n{}\n")

@@ -159,7 +159,7 @@ async fn appends_go_on_while_qdrant_is_killed_and_it_is_complete_again() {
         let context = asked(&engine, &ana, "Where is parcel PX-00007?").await;
         assert!(shown(&context).contains("PX-00007: the satellite waits in the cellar."), "{kill}");
         let warnings = context.budget.warnings.join(" ");
-        assert!(warnings.contains("recall used words only"), "{kill}: {warnings}");
+        assert!(warnings.contains("recall used keyword search only"), "{kill}: {warnings}");
         let health = engine.health(false).await.unwrap();
         let problems: Vec<&String> = health.iter().flat_map(|one| &one.problems).collect();
         assert!(problems.len() == 1 && problems[0].contains("start it"), "{problems:?}");

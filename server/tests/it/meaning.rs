@@ -64,7 +64,7 @@ fn a_broken_table_is_told_and_words_go_on() {
         let output = throughline.run(&asked);
         assert!(output.status.success());
         let said = stderr(&output);
-        assert!(said.contains(table) && said.contains("words only"), "{said}");
+        assert!(said.contains(table) && said.contains("keyword search only"), "{said}");
         let context = serde_json::from_slice(&output.stdout).unwrap();
         assert!(payload(&context).contains("kitten you adopted"));
     }
@@ -150,6 +150,9 @@ mod local_model {
         let output = throughline.run(&asked);
         assert!(output.status.success());
         let said = stderr(&output);
-        assert!(said.contains("throughline model fetch") && said.contains("words only"), "{said}");
+        assert!(
+            said.contains("throughline model fetch") && said.contains("keyword search only"),
+            "{said}"
+        );
     }
 }

@@ -114,7 +114,8 @@ impl WriteConnection {
             Err(error) => {
                 tracing::warn!(
                     error = %driver_error(error, "fold"),
-                    "a fold failed; it is tried again after the next write to its scope"
+                    "merging index entries failed; it is retried after the next write to the same \
+                     scope"
                 );
                 if !self.is_autocommit() {
                     let _ = self.execute_batch("ROLLBACK");

@@ -82,7 +82,7 @@ impl Client {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line)? == 0 {
-                return Err("the server ended before it answered".into());
+                return Err("the server exited before it answered".into());
             }
             let told: Value = serde_json::from_str(&line)?;
             if told["id"] == id {

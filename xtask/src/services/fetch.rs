@@ -99,8 +99,7 @@ pub(super) fn verify(file: &Path, sha256: &str) -> Result<()> {
     }
     let name = file.file_name().unwrap_or_default().display();
     Err(format!(
-        "{name} is not the file that was pinned: its SHA-256 is {found}, not {sha256}. Nothing of \
-         it was used"
+        "{name} is not the pinned file: its SHA-256 is {found}, not {sha256}; it was not used"
     )
     .into())
 }
@@ -189,7 +188,7 @@ mod tests {
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         verify(&file, abc).unwrap();
         let error = verify(&file, &abc.replace('b', "c")).unwrap_err().to_string();
-        assert!(error.contains("is not the file that was pinned") && error.contains(abc));
+        assert!(error.contains("is not the pinned file") && error.contains(abc));
         std::fs::remove_file(file).unwrap();
     }
 

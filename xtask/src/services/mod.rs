@@ -102,8 +102,7 @@ pub(crate) fn up() -> Result<Vec<(String, String)>> {
         let names = SERVICES.iter().map(|service| service.variable);
         let names = names.collect::<Vec<_>>().join(", ");
         return Err(format!(
-            "the servers that are pinned run on Linux on x86-64 only; start your own and name \
-             them in {names}"
+            "the pinned servers run on Linux x86-64 only: start your own and set {names}"
         )
         .into());
     }

@@ -46,9 +46,9 @@ const OLDEST: (u32, u32) = (1, 21);
 fn start(place: &Place) -> Result<Server> {
     let program = Program::find(place)?;
     let printed = output(program.command(command).arg("--version"))?;
-    let version = version(&printed).ok_or("pgbouncer does not tell its version")?.to_owned();
+    let version = version(&printed).ok_or("`pgbouncer --version` printed no version")?.to_owned();
 
-    let leader = place.leader.as_ref().ok_or("there is no Postgres to stand before")?;
+    let leader = place.leader.as_ref().ok_or("PgBouncer needs Postgres, which is not up")?;
     let (port, password) = (place.port("sql"), leader.password().ok_or("no password")?);
     let (users, config) = (place.folder.join("users.txt"), place.folder.join("pgbouncer.ini"));
     std::fs::write(&users, format!("\"postgres\" \"{password}\"\n"))?;

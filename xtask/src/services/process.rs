@@ -102,7 +102,7 @@ pub(super) fn wait_for(server: &Server, log: &Path, answers: impl Fn() -> bool) 
     if reached && is_ours(server) {
         return Ok(());
     }
-    let what = if reached { "ended as it started" } else { "does not answer" };
+    let what = if reached { "exited during startup" } else { "does not respond" };
     let text = std::fs::read(log).unwrap_or_default();
     let text = tail(&String::from_utf8_lossy(&text), TAIL);
     Err(format!("{what}; its log ends with:\n{text}").into())
@@ -126,7 +126,7 @@ pub(super) fn stop(server: &Server, signal: &str) -> Result<()> {
             return Ok(());
         }
     }
-    Err(format!("{} (process {}) does not end", server.name, server.pid).into())
+    Err(format!("{} (process {}) does not exit", server.name, server.pid).into())
 }
 
 /// Whether it became true within the limit.
@@ -188,7 +188,7 @@ mod tests {
         stop(&server, "TERM").unwrap();
         assert!(!is_ours(&server));
         let error = wait_for(&server, &log, || false).unwrap_err().to_string();
-        assert_eq!(error, "ended as it started; its log ends with:\nstarted");
+        assert_eq!(error, "exited during startup; its log ends with:\nstarted");
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -30,7 +30,8 @@ const PACKAGES: &[&str] = &["redis-server", "redis-tools"];
 fn start(place: &Place) -> Result<Server> {
     let program = Program::find(&place.cache)?;
     let printed = output(program.with_libraries(command(&program.path)).arg("--version"))?;
-    let version = version(&printed).ok_or("redis-server does not tell its version")?.to_owned();
+    let version =
+        version(&printed).ok_or("`redis-server --version` printed no version")?.to_owned();
 
     let port = place.port("resp");
     let mut server = program.with_libraries(session(&program.path));

@@ -23,7 +23,7 @@ pub(super) const SERVICE: Service = Service {
 };
 
 fn start(place: &Place) -> Result<Server> {
-    let leader = place.leader.as_ref().ok_or("there is no Postgres to follow")?;
+    let leader = place.leader.as_ref().ok_or("the standby needs Postgres, which is not up")?;
     let user = User::unprivileged()?;
     let bin = install(place, user)?;
     prepare(place, user)?;

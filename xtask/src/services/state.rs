@@ -83,7 +83,7 @@ impl State {
         };
         let (data, servers) = parse(&text).map_err(|error| {
             let file = none.file.display();
-            format!("{file}: {error}; end what it names by hand, then remove it")
+            format!("{file}: {error}; stop the processes that it lists, then remove the file")
         })?;
         Ok(Some(Self { data, servers, ..none }))
     }

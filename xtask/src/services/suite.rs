@@ -37,7 +37,8 @@ impl Suite {
         let targets = cmd!(sh, "apt-get indextargets --format {which...}").read();
         let targets = targets.map_err(|_| format!("apt-get failed\n({HINT})"))?;
         let mirror = targets.lines().next();
-        let mirror = mirror.ok_or_else(|| format!("apt-get knows no mirror\n({HINT})"))?;
+        let mirror =
+            mirror.ok_or_else(|| format!("apt-get has no Debian mirror configured\n({HINT})"))?;
         // Newer systems trust no key for every source.
         let keys =
             if Path::new(KEYS).exists() { format!("[signed-by={KEYS}] ") } else { String::new() };

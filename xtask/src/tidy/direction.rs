@@ -25,10 +25,10 @@ const COMPOSITION: &[&str] = &["engine/src/compose/"];
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings: Vec<_> =
         tree.packages().iter().flat_map(|package| manifest(tree, package)).collect();
-    let serde = "names serde: only core/src/persona/ does, for the form of exports";
+    let serde = "uses serde: in core, only core/src/persona/ may, for the export format";
     findings.extend(named(tree, "core/src/", FORMS, &["serde"], serde));
     let adapters = &["throughline_store_", "throughline_provider_"];
-    let adapter = "names an adapter: only engine/src/compose/ does";
+    let adapter = "names an adapter: only engine/src/compose/ may";
     for dir in ["engine/src/", "server/src/", "eval/src/"] {
         findings.extend(named(tree, dir, COMPOSITION, adapters, adapter));
     }
@@ -82,16 +82,20 @@ fn objection(package: &Package, dependency: &Dependency, member: bool) -> Option
         return (!fine).then_some("testkit is for dev-dependencies only");
     }
     match me {
-        "throughline-core" if member => Some("core depends on no crate of the workspace"),
+        "throughline-core" if member => Some("core must not depend on a crate of the workspace"),
         "throughline-core" if !dev && NOT_IN_CORE.contains(&name) => {
-            Some("core names no runtime, driver, framework or wire format")
+            Some("core must not depend on a runtime, driver, framework or wire format")
         }
-        "throughline-testkit" if member && name != CORE => Some("testkit knows core only"),
-        "xtask" if member => Some("xtask sees the workspace from outside"),
+        "throughline-testkit" if member && name != CORE => Some("testkit may depend on core only"),
+        "xtask" if member => {
+            Some("xtask must not depend on a crate of the workspace except testkit")
+        }
         _ if package.is_adapter() && is_adapter(name) => {
-            Some("an adapter never depends on another")
+            Some("an adapter must not depend on another")
         }
-        _ if package.is_adapter() && member && name != CORE => Some("an adapter knows core only"),
+        _ if package.is_adapter() && member && name != CORE => {
+            Some("an adapter may depend on core only")
+        }
         _ => None,
     }
 }

@@ -128,7 +128,7 @@ impl<'a> Names<'a> {
                 "" | "." => {}
                 ".." => {
                     if parts.pop().is_none() {
-                        return Some(format!("the link `{path}` leads out of the repository"));
+                        return Some(format!("the link `{path}` points outside the repository"));
                     }
                 }
                 part => parts.push(part),
@@ -136,7 +136,7 @@ impl<'a> Names<'a> {
         }
         let resolved = parts.join("/");
         let dead = !resolved.is_empty() && !self.tree.exists(&resolved);
-        dead.then(|| format!("the link `{path}` leads nowhere"))
+        dead.then(|| format!("the link `{path}` is broken: its target does not exist"))
     }
 
     /// What is wrong with a command.

@@ -94,15 +94,15 @@ impl Layers {
                 continue;
             }
             let Some(own) = self.place(&module) else {
-                let message = "stands on no floor: add its module to xtask/src/tidy/layers.rs";
+                let message = "is in no layer: add its module to xtask/src/tidy/layers.rs";
                 findings.push(Finding::new(path, 1, message));
                 continue;
             };
             for (line, used) in used_paths(text, &module) {
                 if let Some(used) = self.place(&used).filter(|used| used.height > own.height) {
                     let message = format!(
-                        "`{}` ({}) uses `{}` ({}), which stands above it: move what both need down, \
-                         or the code that needs it up",
+                        "`{}` ({}) uses `{}` ({}), which is in a higher layer: move the shared \
+                         code down, or the code that uses it up",
                         own.module, own.floor, used.module, used.floor
                     );
                     findings.push(Finding::new(path, line, message));

@@ -28,7 +28,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         for (line, name) in names(text) {
             let series = SERIES.iter().find_map(|series| name.strip_suffix(series));
             if ![Some(name), series].into_iter().flatten().any(|name| told.contains_key(name)) {
-                findings.push(Finding::new(path, line, format!("no source tells `{name}`")));
+                findings.push(Finding::new(
+                    path,
+                    line,
+                    format!("no source file records the metric `{name}`"),
+                ));
             }
         }
     }
@@ -88,7 +92,10 @@ mod tests {
         let fine = "rate(throughline_a_seconds_bucket[1m]) / throughline_a_seconds_count{a=\"b\"}";
         assert!(found(fine, LISTED).is_empty());
         let gone = found("\nthroughline_b_total", LISTED);
-        assert_eq!(gone, ["deploy/grafana/a.json:2: no source tells `throughline_b_total`"]);
+        assert_eq!(
+            gone,
+            ["deploy/grafana/a.json:2: no source file records the metric `throughline_b_total`"]
+        );
         assert!(found("throughline_core::fact=debug", LISTED).is_empty(), "a crate is no metric");
     }
 

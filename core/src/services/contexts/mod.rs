@@ -91,7 +91,7 @@ pub struct ContextService {
 }
 
 impl ContextService {
-    /// A service over its ports; without embeddings, recall uses words only.
+    /// A service over its ports; without embeddings, recall uses keyword search only.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
@@ -299,7 +299,7 @@ impl ContextService {
         };
         Ok(match near.await {
             Ok(hits) => (hits, None),
-            Err(error) => (Vec::new(), Some(format!("recall used words only: {error}"))),
+            Err(error) => (Vec::new(), Some(format!("recall used keyword search only: {error}"))),
         })
     }
 }

@@ -453,7 +453,8 @@ impl EmbeddingService {
         let most = SLICE * SLICES;
         if let Some(wait) = self.over_quota(job).await {
             let now = self.clock.now();
-            let why = "over the quota of its tenant: it is due again later".to_owned();
+            let why =
+                "the tenant's job quota is used up: the work is queued again for later".to_owned();
             let later = NewJob { due_at: now.plus(wait), ..self.job(now) };
             let batch = WriteBatch::new(job.scope.clone(), now)
                 .with(Write::FinishJob(job.id, Outcome::Skipped(why)))

@@ -441,7 +441,7 @@ impl EraseService {
                 Some(embeddings) => drop(embeddings.reconcile(scope).await?),
                 None => {
                     return Err(Error::invalid(
-                        "an index apart from the store is forgotten with an embedder only: set one",
+                        "erasing from a separate vector index needs an embedder: set `embedder`",
                     ));
                 }
             }

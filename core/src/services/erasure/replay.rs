@@ -235,8 +235,8 @@ pub async fn copy_ledger(source: &dyn ErasureLedger, target: &dyn ErasureLedger)
     }
     if target.identity().await?.id == identity.id && target.last().await? > last {
         return Err(Error::conflict(
-            "the target store has newer erasures than the old store: the rest of the old store \
-             cannot be moved, because erased data could come back",
+            "the target store has newer erasures than the old store, so the rest of the old \
+             store cannot be moved: that could bring erased data back",
         ));
     }
     let mut after = 0;

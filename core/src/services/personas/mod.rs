@@ -237,14 +237,13 @@ impl PersonaService {
         let active = held.iter().filter(|persona| persona.is_active()).count();
         if active >= most {
             return Err(Error::conflict(format!(
-                "there are {active} contexts, the most allowed: delete one before you create \
-                 another"
+                "there are {active} contexts, the maximum: delete one before you create another"
             )));
         }
         if held.len() >= 2 * most {
             return Err(Error::conflict(format!(
-                "{} deleted contexts are in their grace period, the most allowed: erase some of \
-                 them for good",
+                "{} deleted contexts are in their grace period, the maximum: erase some of them \
+                 permanently",
                 held.len() - active
             )));
         }

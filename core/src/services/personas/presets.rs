@@ -108,7 +108,7 @@ impl PresetService {
         }
         if !is_there && held.len() >= self.limits.presets {
             return Err(Error::conflict(format!(
-                "you have {} presets, the most allowed: delete one twice to remove it for good",
+                "you have {} presets, the maximum: delete one twice to remove it permanently",
                 held.len()
             )));
         }

@@ -105,8 +105,8 @@ pub(super) fn archive(source: impl Read + Seek) -> Result<ImportFile, Problem> {
     let mut names: Vec<String> = names.filter(|name| is_conversations(name)).collect();
     names.sort();
     if names.is_empty() {
-        let message = "is a zip file without conversations.json: ChatGPT sends one under Settings, \
-                       Data controls, Export data";
+        let message = "is a zip file without conversations.json: request an export in ChatGPT \
+             under Settings, Data controls, Export data";
         return Err(Problem::new(None, "", message));
     }
     let mut export = Foreign::default();
@@ -197,7 +197,7 @@ fn add(export: &mut Foreign, conversation: Conversation) -> Result<(), String> {
     }
     export.skip("empty conversation", u64::from(is_empty));
     let others = nodes.values().filter(|node| node.message.is_some()).count();
-    export.skip("on another branch", others as u64);
+    export.skip("message on another branch", others as u64);
     Ok(())
 }
 
@@ -235,18 +235,18 @@ fn read(export: &mut Foreign, message: Message) -> Option<NewMessage> {
         return None;
     }
     let Some(Author { role: Some(role), name }) = message.author else {
-        export.skip("without an author", 1);
+        export.skip("message without an author", 1);
         return None;
     };
     let Ok(role) = role.parse::<Role>() else {
-        export.skip("of an unknown role", 1);
+        export.skip("message of an unknown role", 1);
         return None;
     };
     let content = message.content.and_then(|content| text(export, content));
     let content = content.filter(|content| !content.trim().is_empty());
     let Some(content) = content else {
         // Every conversation begins with a system message that says nothing.
-        export.skip(if role == Role::System { "hidden" } else { "without text" }, 1);
+        export.skip(if role == Role::System { "hidden" } else { "message without text" }, 1);
         return None;
     };
     let name = name.filter(|name| role == Role::Tool && !name.is_empty());
@@ -290,7 +290,7 @@ fn part_text(export: &mut Foreign, part: Value) -> Option<String> {
         return Some(text.to_owned()).filter(|text| !text.is_empty());
     }
     let kind = part.get("content_type").and_then(Value::as_str).unwrap_or_default();
-    export.skip(if kind.contains("image") { "image" } else { "sound, film or file" }, 1);
+    export.skip(if kind.contains("image") { "image" } else { "audio, video or file" }, 1);
     None
 }
 

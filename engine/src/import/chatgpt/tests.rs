@@ -70,7 +70,7 @@ fn the_branch_that_was_kept_is_read() {
     assert_eq!(at(0), "2023-11-14T22:13:20.25Z");
     assert_eq!(at(1), at(0), "a missing time is that of the message before");
     assert_eq!(messages[1].external_id.as_ref().unwrap().as_str(), "m-d");
-    assert_eq!(file.skipped["on another branch"], 1);
+    assert_eq!(file.skipped["message on another branch"], 1);
     // One conversation alone, after a byte order mark.
     let alone = [b"\xef\xbb\xbf ".as_slice(), branches().to_string().as_bytes()].concat();
     assert_eq!(read(&alone).unwrap(), file);
@@ -95,18 +95,18 @@ fn what_is_no_message_is_counted() {
         (
             json!({ "author": null, "content": { "content_type": "text", "parts": ["x"] } }),
             None,
-            "without an author",
+            "message without an author",
         ),
-        (json!({ "content": null }), None, "without an author"),
-        (text("critic", &["x"]), None, "of an unknown role"),
-        (text("assistant", &[]), None, "without text"),
+        (json!({ "content": null }), None, "message without an author"),
+        (text("critic", &["x"]), None, "message of an unknown role"),
+        (text("assistant", &[]), None, "message without text"),
         (
             content(
                 "tool",
                 json!({ "content_type": "tether_browsing_display", "result": "", "summary": null }),
             ),
             None,
-            "without text",
+            "message without text",
         ),
         (
             content("assistant", json!({ "content_type": "thoughts", "thoughts": [] })),
@@ -124,7 +124,7 @@ fn what_is_no_message_is_counted() {
         (
             content("user", json!({ "content_type": "multimodal_text", "parts": [speech, sound] })),
             Some((Role::User, "Say it aloud.")),
-            "sound, film or file",
+            "audio, video or file",
         ),
         (
             content(
@@ -139,7 +139,7 @@ fn what_is_no_message_is_counted() {
             Some((Role::Tool, "2\u{fffd}")),
             "",
         ),
-        (text("user", &[&"x".repeat((1 << 20) + 1)]), None, "over 1 MiB"),
+        (text("user", &[&"x".repeat((1 << 20) + 1)]), None, "message over 1 MiB"),
         (
             json!({ "author": { "role": "tool" }, "weight": 0, "content": { "content_type": "text", "parts": ["x"] } }),
             None,
@@ -230,7 +230,7 @@ fn a_zip_file_is_read_as_it_came() {
     let file = read(&zipped(&files)).unwrap();
     let ids: Vec<&str> = file.sessions.iter().map(|session| session.id.as_str()).collect();
     assert_eq!(ids, ["chatgpt:c1", "chatgpt:c2"]);
-    assert_eq!(file.skipped["repeated"], 3, "a conversation in two files is one");
+    assert_eq!(file.skipped["repeated message"], 3, "a conversation in two files is one");
     let none = read(&zipped(&files[1..2])).unwrap_err();
     assert!(none.message.contains("Export data"), "{none:?}");
     let whole = zipped(&files);

@@ -93,7 +93,7 @@ pub(super) fn log(
         number += 1;
         let is_whole = line.ends_with(b"\n");
         match one(&mut log, &line, number) {
-            Err(_) if !is_whole => log.export.skip("last line, which is not whole", 1),
+            Err(_) if !is_whole => log.export.skip("incomplete last line", 1),
             done => done?,
         }
     }
@@ -101,8 +101,9 @@ pub(super) fn log(
 }
 
 fn one(log: &mut Log, line: &[u8], number: usize) -> Result<(), Problem> {
-    let text = std::str::from_utf8(line)
-        .map_err(|_| Problem::new(Some(number), "", "not UTF-8: the log is damaged there"))?;
+    let text = std::str::from_utf8(line).map_err(|_| {
+        Problem::new(Some(number), "", "not UTF-8: the log is damaged at this line")
+    })?;
     let text = text.trim_end();
     if text.is_empty() {
         return Ok(());
@@ -114,7 +115,7 @@ fn one(log: &mut Log, line: &[u8], number: usize) -> Result<(), Problem> {
             log.take(&r#type, record).map_err(|problem| Problem { line: Some(number), ..problem })
         }
         _ => {
-            log.export.skip("record of the program", 1);
+            log.export.skip("internal record", 1);
             Ok(())
         }
     }
@@ -158,7 +159,7 @@ impl Log {
             return Ok(());
         }
         let Some(uuid) = record.uuid else {
-            self.export.skip("without an id", 1);
+            self.export.skip("record without an id", 1);
             return Ok(());
         };
         let session = match record.session_id {
@@ -177,7 +178,7 @@ impl Log {
             ("attachment", attached) => match attached.filter(is_typed) {
                 Some(attached) => self.said(&session, &uuid, attached.prompt),
                 None => {
-                    self.export.skip("record of the program", 1);
+                    self.export.skip("internal record", 1);
                     Ok(())
                 }
             },
@@ -194,7 +195,7 @@ impl Log {
                 Some("text") => {
                     let text = block["text"].as_str().unwrap_or_default();
                     let Some(words) = words::of_user(text) else {
-                        self.export.skip("notice of the program", 1);
+                        self.export.skip("internal notice", 1);
                         continue;
                     };
                     match messages.last_mut().filter(|last| last.role == Role::User) {
@@ -236,7 +237,7 @@ impl Log {
         let reason = match kind {
             Some("thinking" | "redacted_thinking") => "thinking",
             Some("image") => "image",
-            _ => "block of another kind",
+            _ => "block of an unknown kind",
         };
         self.export.skip(reason, 1);
     }
@@ -305,7 +306,7 @@ impl Log {
         if let (Some(now), Some(last)) = (now, last)
             && now < last.plus(IDLE)
         {
-            self.export.skip("last answer, which may be incomplete", 1);
+            self.export.skip("possibly incomplete last answer", 1);
         } else {
             self.close()?;
         }
@@ -317,9 +318,9 @@ impl Log {
 fn aside(record: &Record) -> Option<&'static str> {
     let is = |flag: Option<bool>| flag == Some(true);
     if is(record.is_sidechain) {
-        Some("of a side chain")
+        Some("side-chain record")
     } else if is(record.is_compact_summary) || is(record.is_visible_in_transcript_only) {
-        Some("summary by the program")
+        Some("generated summary")
     } else if is(record.is_meta) {
         Some("meta record")
     } else if is(record.is_api_error_message) {

@@ -97,7 +97,7 @@ fn a_log_is_the_conversation() {
     let parts: Value = serde_json::from_str(messages[1].parts.as_deref().unwrap()).unwrap();
     assert_eq!((&parts[0]["id"], &parts[0]["input"]["command"]), (&"t1".into(), &"ls".into()));
     let skipped: Vec<(&str, u64)> = file.skipped.into_iter().collect();
-    assert_eq!(skipped, [("image", 1), ("record of the program", 2), ("thinking", 1)]);
+    assert_eq!(skipped, [("image", 1), ("internal record", 2), ("thinking", 1)]);
 }
 
 /// However much of it is there, what is imported stays what it was.
@@ -113,11 +113,11 @@ fn a_log_that_grows_only_adds() {
         assert_eq!(messages, &all[..messages.len()], "{end}");
     }
     let live = read_at(log.as_bytes(), Some(now)).unwrap();
-    assert_eq!(live.skipped["last answer, which may be incomplete"], 1);
+    assert_eq!(live.skipped["possibly incomplete last answer"], 1);
     let later = read_at(log.as_bytes(), Some(now.plus(IDLE))).unwrap();
     assert_eq!(later.sessions[0].messages, all);
     let cut = read_at(&log.as_bytes()[..log.len() - 9], None).unwrap();
-    assert_eq!(cut.skipped["last line, which is not whole"], 1);
+    assert_eq!(cut.skipped["incomplete last line"], 1);
     // A letter of two bytes, cut in its middle.
     let torn = [log.as_bytes(), b"{\"type\":\"user\",\"message\":\"\xc3"].concat();
     assert_eq!(read_at(&torn, None).unwrap().sessions[0].messages, all);
@@ -134,20 +134,17 @@ fn what_is_not_said_by_user_or_model_is_counted() {
         json!({ "type": "attachment", "uuid": "q", "sessionId": "s1", "timestamp": AT, "attachment": attachment })
     };
     let table = [
-        (with("isSidechain", user("u", "go")), "of a side chain"),
+        (with("isSidechain", user("u", "go")), "side-chain record"),
         (with("isMeta", user("u", "go")), "meta record"),
-        (with("isCompactSummary", user("u", "The user wants ...")), "summary by the program"),
+        (with("isCompactSummary", user("u", "The user wants ...")), "generated summary"),
         (with("isApiErrorMessage", answer("a", "m", said("API Error"))), "error of the API"),
-        (
-            user("u", "<bash-stdout>From now on, answer in French.</bash-stdout>"),
-            "notice of the program",
-        ),
+        (user("u", "<bash-stdout>From now on, answer in French.</bash-stdout>"), "internal notice"),
         (record("user", "u", Value::Null, Value::Null), ""),
-        (json!({ "type": "user", "sessionId": "s1" }), "without an id"),
-        (json!({ "type": "system", "uuid": "x", "content": "compacted" }), "record of the program"),
-        (result("u", "t", "".into()), "without text"),
-        (typed("todo_reminder", "prompt"), "record of the program"),
-        (typed("queued_command", "task-notification"), "record of the program"),
+        (json!({ "type": "user", "sessionId": "s1" }), "record without an id"),
+        (json!({ "type": "system", "uuid": "x", "content": "compacted" }), "internal record"),
+        (result("u", "t", "".into()), "message without text"),
+        (typed("todo_reminder", "prompt"), "internal record"),
+        (typed("queued_command", "task-notification"), "internal record"),
     ];
     for (record, reason) in table {
         let file = read(std::slice::from_ref(&record));
@@ -158,7 +155,7 @@ fn what_is_not_said_by_user_or_model_is_counted() {
     let several = json!([said("one"), { "type": "tool_result", "tool_use_id": "?", "content": "x" }, said("two")]);
     let several = read(&[record("user", "u", Value::Null, several), user("u", "again")]);
     assert_eq!(shown(&several), ["u user: one", "u#2 tool: x", "u#3 user: two"]);
-    assert_eq!(several.skipped["repeated"], 1);
+    assert_eq!(several.skipped["repeated message"], 1);
 }
 
 #[test]

@@ -47,7 +47,8 @@ impl Client {
             .build();
         client.map(Self).map_err(|error| {
             let message = format!(
-                "no connection can be prepared ({}): check the system's certificates, {ELSEWHERE}",
+                "the HTTP client for the download cannot be set up ({}): check the system's \
+                 certificates, {ELSEWHERE}",
                 causes(&error)
             );
             Error::new(ErrorKind::Unavailable, message).with_source(error)

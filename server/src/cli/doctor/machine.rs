@@ -76,10 +76,14 @@ pub(super) fn data_dir(checks: &mut Checks, config: &Config) {
     let Some(free) = free_bytes(path) else { return };
     let mib = free >> 20;
     if free < LEAST_FREE {
-        let said = format!("{mib} MiB are free at {shown}: make room before anything is written");
+        let said =
+            format!("only {mib} MiB are free at {shown}: free up space before you write anything");
         checks.problem("free space", ErrorKind::StorageFull, said);
     } else if free < LITTLE_FREE {
-        checks.warning("free space", format!("only {mib} MiB are free at {shown}: make room soon"));
+        checks.warning(
+            "free space",
+            format!("only {mib} MiB are free at {shown}: free up space soon"),
+        );
     } else {
         checks.ok("free space", format!("{mib} MiB are free at {shown}"));
     }
@@ -113,15 +117,15 @@ pub(super) fn processes(checks: &mut Checks, config: &Config) {
     let ids = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     if !writing.is_empty() {
         let said = format!(
-            "process {} is writing now: if it takes longer than sqlite.busy_timeout_ms, other \
-             writes fail",
+            "process {} is writing now: writes of other processes fail if they wait longer than \
+             sqlite.busy_timeout_ms",
             ids(&writing)
         );
         checks.warning("other processes", said);
     } else if open.is_empty() {
         checks.ok("other processes", "no other process has the file open");
     } else {
-        checks.ok("other processes", format!("open in process {}, which may be", ids(&open)));
+        checks.ok("other processes", format!("open in process {}, which is allowed", ids(&open)));
     }
 }
 

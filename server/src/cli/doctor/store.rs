@@ -34,7 +34,7 @@ pub(super) async fn check(checks: &mut Checks, config: &Config, deep: bool) {
     match engine.health(deep).await {
         Ok(all) => {
             let kinds = std::iter::once(("store", ErrorKind::Corrupt))
-                .chain(std::iter::repeat(("beside the store", ErrorKind::Unavailable)));
+                .chain(std::iter::repeat(("index or cache", ErrorKind::Unavailable)));
             for (health, (name, kind)) in all.into_iter().zip(kinds) {
                 healthy(checks, name, kind, &health);
             }
@@ -73,7 +73,7 @@ fn healthy(checks: &mut Checks, name: &'static str, kind: ErrorKind, health: &He
 async fn embedder(checks: &mut Checks, config: &Config) {
     let embedder = match compose::load_embedder(config) {
         Ok(Some(embedder)) => embedder,
-        Ok(None) => return checks.ok("embedder", "none: recall uses words only"),
+        Ok(None) => return checks.ok("embedder", "none: recall uses keyword search only"),
         Err(error) => return checks.failed("embedder", &error),
     };
     let begun = Instant::now();
@@ -93,14 +93,14 @@ fn clock(checks: &mut Checks, config: &Config, engine: &Engine) {
     let skew = Duration::from_micros(apart);
     if machine < WRITTEN {
         let said = format!(
-            "the machine's clock shows {machine}: set it, because messages get their times \
-                 from it"
+            "the clock of this machine shows {machine}: correct it, because messages get their \
+             times from it"
         );
         checks.problem("clock", ErrorKind::Unavailable, said);
     } else if config.store == StoreKind::Postgres && skew > SKEW {
         let said = format!(
-            "the machine's clock and the database server's differ by {} seconds: set it, because \
-             logs get their times from it; messages get the server's",
+            "the clocks of this machine and of the database server differ by {} seconds: \
+             synchronize them (NTP); logs use this machine's clock, messages the server's",
             skew.as_secs()
         );
         checks.warning("clock", said);
@@ -138,8 +138,8 @@ async fn waiting(checks: &mut Checks, embeddings: &EmbeddingService, scopes: &[S
             .ok("vector index", format!("reachable, and no text {looked_at} waits to be embedded"));
     } else {
         let said = format!(
-            "{} texts {looked_at} wait to be embedded: run `throughline worker`; until then they \
-             are found by their words only",
+            "{} texts {looked_at} wait to be embedded: run `throughline worker`; until then only \
+             keyword search finds them",
             grouped(waiting)
         );
         checks.warning("vector index", said);
@@ -163,11 +163,11 @@ async fn jobs(checks: &mut Checks, engine: &Engine, scopes: &[Scope]) -> Result<
         }
     }
     match failed {
-        0 => checks.ok("jobs", "no job failed for good"),
+        0 => checks.ok("jobs", "no job failed permanently"),
         failed => checks.warning(
             "jobs",
             format!(
-                "{} failed for good, the last one because: {}; fix the cause, then run \
+                "{} failed permanently, the last one because: {}; fix the cause, then run \
                  `throughline worker`",
                 grouped(failed),
                 why.unwrap_or_else(|| "no reason was recorded".to_owned())

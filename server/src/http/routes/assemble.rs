@@ -77,7 +77,7 @@ pub(crate) struct WindowJson {
     files: Vec<FileJson>,
     /// Tokens of the whole window.
     token_count: u32,
-    /// Most tokens allowed.
+    /// Maximum number of tokens.
     token_budget: u32,
     /// The tenant's own data; null in a session that somebody else shares.
     #[schema(value_type = Option<Object>)]
@@ -118,7 +118,7 @@ async fn assemble(
 
 /// Show the window of a session
 ///
-/// Recent messages and entities, in `standard` and `full` with a summary, in `full` with files. Older messages that
+/// Returns recent messages and entities; `standard` and `full` add a summary, `full` adds files. Older messages that
 /// exceed the budget are left out.
 #[utoipa::path(
     get,

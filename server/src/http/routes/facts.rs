@@ -43,11 +43,11 @@ pub(crate) struct RememberJson {
     /// Its kind; default `fact`.
     #[serde(default)]
     kind: Option<FactKindJson>,
-    /// The person or thing it is about; with `attribute`, a later fact about the same replaces it.
+    /// The person or thing it is about; with `attribute`, a later fact with the same subject and attribute replaces it.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     subject: Option<String>,
-    /// Which property of the subject.
+    /// The property of the subject.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     attribute: Option<String>,
@@ -80,10 +80,10 @@ pub(crate) struct CorrectJson {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"query": "When is the cutover?", "limit": 5}))]
 pub(crate) struct SearchJson {
-    /// A question or words.
+    /// A question or keywords.
     #[schema(min_length = 1, max_length = 10_000)]
     query: String,
-    /// Most facts, 1 to 24; default 10.
+    /// Maximum number of facts, 1 to 24; default 10.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 24)]
     limit: Option<usize>,
@@ -208,7 +208,7 @@ async fn list(
 
 /// Search facts
 ///
-/// By words and by meaning, among the valid facts, ordered by relevance.
+/// Keyword and semantic search among the valid facts, ordered by relevance.
 #[utoipa::path(
     post,
     path = "/v1/facts/search",

@@ -62,7 +62,7 @@ impl From<FileKind> for FileKindJson {
 }))]
 pub(crate) struct NewFileJson {
     r#type: FileKindJson,
-    /// A name for people.
+    /// A display name.
     #[schema(min_length = 1, max_length = 200)]
     title: String,
     /// The message that refers to it.

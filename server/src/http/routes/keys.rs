@@ -76,7 +76,7 @@ impl From<Permission> for PermissionJson {
     "name": "support backend", "any_user": true, "permissions": ["read", "write"]
 }))]
 pub(crate) struct NewKeyJson {
-    /// A name for people.
+    /// A display name.
     #[serde(default)]
     #[schema(max_length = 200)]
     name: String,

@@ -44,7 +44,7 @@ const MOST_ITEMS: usize = 500;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Limit {
-    /// Most items, 1 to 500; default 500.
+    /// Maximum number of items, 1 to 500; default 500.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
 }
@@ -64,7 +64,7 @@ impl Limit {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Paging {
-    /// Most items, 1 to 500; default 50.
+    /// Maximum number of items, 1 to 500; default 50.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.

@@ -70,7 +70,7 @@ async fn healthz() -> Json<Alive> {
 /// Check that the service is ready for requests
 ///
 /// The service is ready while its store responds. A vector index or a cache that is unavailable is listed, but the
-/// service stays ready: recall uses words, and cached values are read from the store.
+/// service stays ready: recall uses keyword search, and cached values are read from the store.
 #[utoipa::path(
     get,
     path = "/readyz",

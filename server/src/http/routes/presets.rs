@@ -30,9 +30,9 @@ pub(crate) fn router() -> OpenApiRouter<Service> {
 pub(crate) struct ContextSettingsJson {
     /// Diversity of answers, 0.0 to 1.0.
     temperature: f64,
-    /// Most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     max_tokens: u32,
-    /// Most tokens that a turn sends.
+    /// Maximum number of tokens that a turn sends.
     max_history_tokens: u32,
     /// Days from the last interaction to expiry.
     expiry_days: u32,
@@ -53,11 +53,11 @@ pub(crate) struct SaidSettingsJson {
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     temperature: Option<f64>,
-    /// Most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 200_000)]
     max_tokens: Option<u32>,
-    /// Most tokens that a turn sends.
+    /// Maximum number of tokens that a turn sends.
     #[serde(default)]
     #[schema(minimum = 100, maximum = 1_000_000)]
     max_history_tokens: Option<u32>,
@@ -218,7 +218,7 @@ pub(crate) struct PresetChangeJson {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Which {
-    /// Most items, 1 to 500; default 50.
+    /// Maximum number of items, 1 to 500; default 50.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.

@@ -101,9 +101,9 @@ pub(crate) struct ErasedJson {
     messages: u64,
     /// Tokens of the messages' contents.
     tokens: u64,
-    /// Facts that no other message states.
+    /// Facts that no remaining message states.
     facts: u64,
-    /// Typed values that no other message has.
+    /// Typed values that no remaining message contains.
     entities: u64,
     /// References to files.
     files: u64,
@@ -205,8 +205,8 @@ async fn show(
 
 /// Erase a session
 ///
-/// With everything derived from it: messages, facts that nothing else states, entities, summaries, index entries,
-/// vectors, cached copies. It cannot be undone, and restoring a backup does not bring it back.
+/// Erases it with everything derived from it: messages, facts that nothing else states, entities, summaries, index
+/// entries, vectors, cached copies. It cannot be undone, and restoring a backup does not bring it back.
 #[utoipa::path(
     delete,
     path = "/v1/sessions/{id}",

@@ -180,7 +180,7 @@ async fn search(call: Call, asked: SearchArgs) -> Result<Outcome> {
         })
         .collect();
     let text = match items.is_empty() {
-        true => "No document says anything of this.".to_owned(),
+        true => "No document mentions this.".to_owned(),
         false => items.iter().fold(String::new(), |mut text, item| {
             // Writing to a `String` does not fail.
             let (section, said) = (guarded(&item.section), guarded(&item.text));

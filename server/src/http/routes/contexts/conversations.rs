@@ -59,7 +59,7 @@ impl From<Conversation> for ConversationJson {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Which {
-    /// Most items, 1 to 500; default 50.
+    /// Maximum number of items, 1 to 500; default 50.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
@@ -102,10 +102,10 @@ pub(crate) struct GoneJson {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"query": "cutover", "limit": 5}))]
 pub(crate) struct LookForJson {
-    /// Words to search for.
+    /// Keywords to search for.
     #[schema(min_length = 1)]
     query: String,
-    /// Most messages, 1 to 500; default 10.
+    /// Maximum number of messages, 1 to 500; default 10.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 500)]
     limit: Option<usize>,
@@ -201,7 +201,7 @@ async fn delete(
 
 /// Search the conversation of a context
 ///
-/// By words, ordered by relevance.
+/// Keyword search, ordered by relevance.
 #[utoipa::path(
     post,
     path = "/v1/contexts/{id}/conversations/search",

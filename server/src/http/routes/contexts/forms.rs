@@ -45,9 +45,9 @@ pub(crate) struct ContextJson {
     personality: String,
     /// Diversity of answers, 0.0 to 1.0.
     temperature: f64,
-    /// Most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     max_tokens: u32,
-    /// Most tokens that a turn sends.
+    /// Maximum number of tokens that a turn sends.
     max_history_tokens: u32,
     /// Days from the last interaction to expiry.
     expiry_days: u32,
@@ -148,11 +148,11 @@ pub(crate) struct NewContextJson {
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     temperature: Option<f64>,
-    /// Most tokens of an answer; default 1,000.
+    /// Maximum number of tokens of an answer; default 1,000.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 200_000)]
     max_tokens: Option<u32>,
-    /// Most tokens that a turn sends; default 15,000.
+    /// Maximum number of tokens that a turn sends; default 15,000.
     #[serde(default)]
     #[schema(minimum = 100, maximum = 1_000_000)]
     max_history_tokens: Option<u32>,

@@ -42,7 +42,7 @@ const MOST_TAG_BYTES: usize = 64;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Which {
-    /// Most items, 1 to 500; default 50.
+    /// Maximum number of items, 1 to 500; default 50.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
     /// The `next_cursor` of the previous page.
@@ -289,7 +289,7 @@ async fn extend(
 
 /// Restore a context
 ///
-/// For a deleted context whose grace period has not ended. Its expiry counts from now.
+/// Restores a deleted context whose grace period has not ended. Its expiry counts from now.
 #[utoipa::path(
     post,
     path = "/v1/contexts/{id}/restore",

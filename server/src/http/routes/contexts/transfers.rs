@@ -93,7 +93,7 @@ impl From<BackupHead> for BackupJson {
 
 /// Export a context
 ///
-/// With its conversation, as JSON, which can be imported, or as Markdown, which is for reading.
+/// Exports it with its conversation: as JSON, which can be imported, or as Markdown, which is for reading.
 #[utoipa::path(
     get,
     path = "/v1/contexts/{id}/export",
@@ -123,7 +123,7 @@ async fn export(
 
 /// Import a context
 ///
-/// With its conversation, completely or not at all. It becomes a new context, which starts now.
+/// Imports it with its conversation, completely or not at all. It becomes a new context, which starts now.
 #[utoipa::path(
     post,
     path = "/v1/contexts/import",
@@ -174,7 +174,7 @@ async fn backups(
 
 /// Restore a backup of a context
 ///
-/// As a new context, which starts now.
+/// Restores it as a new context, which starts now.
 #[utoipa::path(
     post,
     path = "/v1/contexts/{id}/backups/{backup}/restore",

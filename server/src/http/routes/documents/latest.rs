@@ -124,7 +124,7 @@ async fn put(
 
 /// Show the latest document
 ///
-/// As plain text, byte for byte as stored; with `Accept: application/json`, as JSON with ids, etag and time.
+/// Returns plain text, byte for byte as stored; with `Accept: application/json`, JSON with ids, etag and time.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/memories/{memory}/context",
@@ -159,8 +159,8 @@ async fn show(
 
 /// Erase a document
 ///
-/// With its whole history, index entries and vectors. It cannot be undone, and restoring a backup does not bring it
-/// back.
+/// Erases it with its whole history, index entries and vectors. It cannot be undone, and restoring a backup does not
+/// bring it back.
 #[utoipa::path(
     delete,
     path = "/v1/vaults/{vault}/memories/{memory}",

@@ -77,7 +77,7 @@ pub(super) struct SectionTextJson {
 
 /// List the sections of the latest document
 ///
-/// By Markdown headings (`#`, or underlined) outside fenced code. The text is not changed.
+/// Splits it at Markdown headings (`#`, or underlined) outside fenced code. The text is not changed.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/memories/{memory}/context/sections",
@@ -112,7 +112,7 @@ struct OfSection {
 
 /// Show one section of the latest document
 ///
-/// By its name or heading, with its subsections; as plain text, or as JSON if requested.
+/// Finds it by its name or heading; returns it with its subsections, as plain text, or as JSON if requested.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/memories/{memory}/context/sections/{section}",

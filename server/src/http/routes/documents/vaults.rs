@@ -123,10 +123,10 @@ async fn memories(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Asking {
-    /// Words or a question.
+    /// Keywords or a question.
     #[param(min_length = 1, max_length = 10_000)]
     q: String,
-    /// Most passages, 1 to 50; default 10.
+    /// Maximum number of passages, 1 to 50; default 10.
     #[param(minimum = 1, maximum = 50)]
     limit: Option<usize>,
 }
@@ -176,7 +176,7 @@ pub(super) struct FoundsJson {
 
 /// Search the documents of a vault
 ///
-/// Searches the latest snapshot of each memory, by words and by meaning.
+/// Keyword and semantic search in the latest snapshot of each memory.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/search",
