@@ -60,13 +60,6 @@ async fn backends(server: &Server) -> i64 {
     sqlx::query_scalar(counted).fetch_one(&mut admin).await.unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_store_conforms_through_pgbouncer_with_prepared_statements() {
-    let server = Server::start("bounced").await;
-    conformance::store(async || fresh(&server, bounced(&server, true)).await, &[]).await;
-    server.end().await;
-}
-
 #[tokio::test]
 async fn the_vector_index_conforms_through_pgbouncer() {
     let server = Server::start("bouncedindex").await;
@@ -254,6 +247,13 @@ async fn server_connections_that_ended_are_replaced_within_the_call() {
 /// What `cargo xtask ci` has no time for.
 mod full {
     use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn the_store_conforms_through_pgbouncer_with_prepared_statements() {
+        let server = Server::start("bounced").await;
+        conformance::store(async || fresh(&server, bounced(&server, true)).await, &[]).await;
+        server.end().await;
+    }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn the_store_conforms_through_pgbouncer_without_prepared_statements() {

@@ -336,13 +336,18 @@ async fn the_role_of_the_service_may_ask_which_server_it_is_on() {
     server.end().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_store_with_a_replica_conforms() {
-    let server = Server::start("repstore").await;
-    let standby = Standby::hold(&server).await;
-    let make = async || fresh(&server, standby.options(&server)).await;
-    conformance::store(make, &[]).await;
-    conformance::vector_index(make, &[]).await;
-    conformance::embedded_index(make, &[]).await;
-    server.end().await;
+/// What `cargo xtask ci` has no time for.
+mod full {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn a_store_with_a_replica_conforms() {
+        let server = Server::start("repstore").await;
+        let standby = Standby::hold(&server).await;
+        let make = async || fresh(&server, standby.options(&server)).await;
+        conformance::store(make, &[]).await;
+        conformance::vector_index(make, &[]).await;
+        conformance::embedded_index(make, &[]).await;
+        server.end().await;
+    }
 }

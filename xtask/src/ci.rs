@@ -1,7 +1,6 @@
 //! `cargo xtask ci`: all that a change must pass, every step run and timed. `ci full` has the same steps, one of
 //! them wider, and those that take too long for every change.
 
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use xshell::{Cmd, Shell, cmd};
@@ -159,17 +158,8 @@ fn lints() -> Result<Outcome> {
     component(&cmd!(sh, "cargo clippy {all...} --features {features} -- -D warnings"))
 }
 
-/// The live tests wait for servers for much of their time: meanwhile the release is built, which later steps need.
 fn live_tests(breadth: Option<Breadth>) -> Result<Outcome> {
-    let sh = shell()?;
-    let mut build = Command::from(release_build(&sh).quiet())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let ran = crate::test::run_live_alone(breadth);
-    // Whether it is good is told by the step that needs it.
-    build.wait()?;
-    ran.map(passed)
+    crate::test::run_live_alone(breadth).map(passed)
 }
 
 /// The binaries as a user builds them.

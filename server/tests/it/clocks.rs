@@ -109,7 +109,9 @@ async fn a_lease_holds_for_machines_whose_clocks_are_ahead() {
 #[tokio::test]
 async fn a_clock_that_is_wrong_is_told_and_is_no_problem_of_the_store() {
     let folder = tempfile::tempdir().unwrap();
-    for (wrong, told) in [(5 * MINUTE, " s ahead of the server's"), (-5 * MINUTE, " s behind")] {
+    for (wrong, told) in
+        [(5 * MINUTE, " s ahead of the database server's"), (-5 * MINUTE, " s behind")]
+    {
         let health = engine(&folder, wrong).await.health(false).await.unwrap().remove(0);
         assert_eq!(health.problems, Vec::<String>::new());
         assert!(health.backend.contains(told), "{}", health.backend);

@@ -185,7 +185,7 @@ mod tests {
             for path in ["core/src/fact/mod.rs", "core/src/persona.rs"] {
                 let findings = check(&Tree::of(&[(path, &text)]));
                 assert_eq!(findings.len(), 1, "{path}: {names}");
-                assert!(findings[0].to_string().starts_with(&format!("{path}:2: names serde")));
+                assert!(findings[0].to_string().starts_with(&format!("{path}:2: uses serde")));
             }
         }
     }
