@@ -5,61 +5,61 @@ use crate::tidy::scan::{is_test_file, lines, test_blocks};
 use crate::tidy::tree::Tree;
 
 /// The modules of one crate, from the lowest to the highest.
-struct Layers {
+struct Order {
     /// The folder of the crate's root module, ending with `/`.
     root: &'static str,
-    floors: &'static [Floor],
+    layers: &'static [Layer],
 }
 
-/// Modules of one kind. A module uses those of lower floors, and those that stand before it on its own.
-struct Floor {
+/// Modules of one kind. A module uses those of lower layers, and those listed before it in its own.
+struct Layer {
     name: &'static str,
     /// Paths from the root: `fact`, or `services/facts` where the modules of a folder have an order, too.
     modules: &'static [&'static str],
 }
 
-const LAYERS: &[Layers] = &[CORE, ENGINE, SERVER];
+const ORDERS: &[Order] = &[CORE, ENGINE, SERVER];
 
-const ENGINE: Layers = Layers {
+const ENGINE: Order = Order {
     root: "engine/src/",
-    floors: &[
-        Floor { name: "configuration", modules: &["config"] },
-        Floor {
+    layers: &[
+        Layer { name: "configuration", modules: &["config"] },
+        Layer {
             name: "engine",
             modules: &[
                 "adapters", "telemetry", "compose", "identity", "admission", "metering", "worker",
             ],
         },
-        Floor { name: "application", modules: &["app"] },
-        Floor { name: "files and terminal", modules: &["import", "export", "terminal"] },
+        Layer { name: "application", modules: &["app"] },
+        Layer { name: "files and terminal", modules: &["import", "export", "terminal"] },
     ],
 };
 
-const SERVER: Layers = Layers {
+const SERVER: Order = Order {
     root: "server/src/",
-    floors: &[
-        Floor { name: "forms", modules: &["wire"] },
-        Floor { name: "interfaces", modules: &["mcp", "http", "cli"] },
+    layers: &[
+        Layer { name: "forms", modules: &["wire"] },
+        Layer { name: "interfaces", modules: &["mcp", "http", "cli"] },
     ],
 };
 
-const CORE: Layers = Layers {
+const CORE: Order = Order {
     root: "core/src/",
-    floors: &[
-        Floor {
+    layers: &[
+        Layer {
             name: "foundation",
             modules: &["error", "time", "page", "ids", "index", "tokens", "text"],
         },
-        Floor {
+        Layer {
             name: "values",
             modules: &[
                 "scope", "access", "job", "usage", "entity", "fact", "session", "summary",
                 "document", "turn", "settings", "chat", "persona",
             ],
         },
-        Floor { name: "ports", modules: &["ports"] },
-        Floor { name: "policy", modules: &["context", "append", "erase"] },
-        Floor {
+        Layer { name: "ports", modules: &["ports"] },
+        Layer { name: "policy", modules: &["context", "append", "erase"] },
+        Layer {
             name: "services",
             modules: &[
                 "services/archive", "services/access", "services/profiles", "services/settings",
@@ -72,19 +72,19 @@ const CORE: Layers = Layers {
 
 /// Checks every crate that has an order. Code under `#[cfg(test)]` may use any module.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    LAYERS.iter().flat_map(|layers| layers.check(tree)).collect()
+    ORDERS.iter().flat_map(|order| order.check(tree)).collect()
 }
 
-/// Where a module stands.
+/// The position of a module.
 #[derive(Clone, Copy)]
 struct Place {
-    floor: &'static str,
+    layer: &'static str,
     module: &'static str,
     /// Counted from the lowest module.
     height: usize,
 }
 
-impl Layers {
+impl Order {
     fn check(&self, tree: &Tree) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (path, text) in tree.sources().filter(|(path, _)| !is_test_file(path)) {
@@ -103,7 +103,7 @@ impl Layers {
                     let message = format!(
                         "`{}` ({}) uses `{}` ({}), which is in a higher layer: move the shared \
                          code down, or the code that uses it up",
-                        own.module, own.floor, used.module, used.floor
+                        own.module, own.layer, used.module, used.layer
                     );
                     findings.push(Finding::new(path, line, message));
                 }
@@ -114,10 +114,10 @@ impl Layers {
 
     fn places(&self) -> impl Iterator<Item = Place> {
         let all = self
-            .floors
+            .layers
             .iter()
-            .flat_map(|floor| floor.modules.iter().map(|module| (floor.name, *module)));
-        all.enumerate().map(|(height, (floor, module))| Place { floor, module, height })
+            .flat_map(|layer| layer.modules.iter().map(|module| (layer.name, *module)));
+        all.enumerate().map(|(height, (layer, module))| Place { layer, module, height })
     }
 
     /// The place of the innermost listed module that a path is in.
