@@ -167,9 +167,12 @@ pub(crate) fn release_build(sh: &Shell) -> Cmd<'_> {
     cmd!(sh, "cargo build --release")
 }
 
+/// With the features of the lints, which have read everything that it needs.
 fn api_docs() -> Result<Outcome> {
+    let features = crate::test::features(&cargo_metadata()?).join(",");
     let sh = shell()?;
-    cmd!(sh, "cargo doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run()?;
+    let doc = cmd!(sh, "cargo doc --workspace --no-deps --features {features}");
+    doc.env("RUSTDOCFLAGS", "-D warnings").run()?;
     Ok(Outcome::Passed)
 }
 

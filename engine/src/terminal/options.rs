@@ -8,7 +8,7 @@ use throughline_core::{Error, ErrorKind, Result};
 use super::Output;
 use crate::config::Layers;
 
-/// What `--help` says of exit codes: the table of [`exit_code`].
+/// What `--help` says of exit codes: the table of `exit_code`.
 pub const EXIT_CODES: &str = "\
 Exit codes: 0 done · 1 internal error · 2 usage · 3 invalid input · 4 not found · 5 conflict · \
 6 budget too small · 7 unavailable, try again · 8 read-only · 9 disk full · 10 newer schema · \

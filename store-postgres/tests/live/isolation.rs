@@ -7,8 +7,6 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
-mod support;
-
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Row};
 use throughline_core::Scope;
@@ -34,7 +32,7 @@ use throughline_testkit::build::{
     append, at, batch, document, id, job, say, scope, session, slot_fact, summary,
 };
 
-use support::Server;
+use crate::support::Server;
 
 /// Tables that hold nothing of a scope, each with the reason.
 const OF_NO_SCOPE: [(&str, &str); 5] = [

@@ -10,8 +10,6 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -34,7 +32,7 @@ use throughline_testkit::build::{
 use tracing::field::{Field, Visit};
 use tracing::span;
 
-use support::{Server, execute};
+use crate::support::{Server, execute};
 
 /// Scopes, and messages and vectors of each.
 const SCOPES: usize = 6;

@@ -5,8 +5,6 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
-mod support;
-
 use std::collections::BTreeSet;
 
 use futures_util::TryStreamExt;
@@ -19,7 +17,7 @@ use throughline_core::ports::{
 use throughline_store_postgres::PostgresStore;
 use throughline_testkit::build::{id, scope};
 
-use support::Server;
+use crate::support::Server;
 
 /// Texts that a wire form could spoil.
 const TEXTS: [&str; 6] = [

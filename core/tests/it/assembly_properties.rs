@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is the answer")]
 
-#[path = "assembly/documents.rs"]
 mod documents;
 
 use std::sync::Arc;

@@ -1,13 +1,9 @@
 //! The Postgres store passes the tables that every store and every vector index passes, on a real
 //! server.
 
-#[path = "support/fresh.rs"]
-mod fresh;
-mod support;
-
-use fresh::fresh;
+use crate::support::fresh::fresh;
+use crate::support::{Server, execute};
 use sqlx::ConnectOptions;
-use support::Server;
 use throughline_core::access::Rate;
 use throughline_core::ports::RateLimiter;
 use throughline_store_postgres::{PostgresLedger, PostgresStore};
@@ -67,16 +63,13 @@ async fn buckets_that_became_full_are_removed() {
 async fn the_postgres_ledger_conforms() {
     let server = Server::start("ledger").await;
     let make = async || {
-        support::execute(
-            &server.admin,
-            "DROP SCHEMA IF EXISTS throughline_erasures CASCADE".to_owned(),
-        )
-        .await;
+        execute(&server.admin, "DROP SCHEMA IF EXISTS throughline_erasures CASCADE".to_owned())
+            .await;
         PostgresLedger::open(&server.options(), None, true).await.unwrap()
     };
     conformance::ledger(make, &[]).await;
     let gone = "DROP SCHEMA throughline_erasures CASCADE".to_owned();
-    support::execute(&server.admin, gone).await;
+    execute(&server.admin, gone).await;
     let refused = PostgresLedger::open(&server.options(), None, false).await.unwrap_err();
     assert_eq!(refused.kind(), throughline_core::ErrorKind::Conflict);
     server.end().await;

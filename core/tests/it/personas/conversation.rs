@@ -12,7 +12,7 @@ use throughline_core::{ErrorKind, Scope};
 use throughline_testkit::build::{append, batch, message, scope, session};
 use throughline_testkit::memory::ScriptedModel;
 
-use crate::{HOUR, World, repeat};
+use super::{HOUR, World, repeat};
 
 /// A persona that was asked about three things, an hour apart.
 async fn asked(world: &World) -> Persona {

@@ -11,7 +11,7 @@ use throughline_core::{ErrorKind, Scope};
 use throughline_testkit::build::scope;
 use throughline_testkit::memory::ScriptedModel;
 
-use crate::{HOUR, World, repeat};
+use super::{HOUR, World, repeat};
 
 #[tokio::test]
 async fn a_persona_begins_with_the_defaults_of_the_seed() {

@@ -5,11 +5,6 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
-mod support;
-#[path = "support/wire.rs"]
-#[expect(dead_code, reason = "other tests use the rest")]
-mod wire;
-
 use std::time::{Duration, Instant};
 
 use throughline_core::ports::{JobRepo, Store, Write};
@@ -17,8 +12,8 @@ use throughline_store_postgres::PostgresStore;
 use throughline_testkit::build::{batch, job, scope};
 use throughline_testkit::proxy::{Fault, Proxy};
 
-use support::Server;
-use wire::SOON;
+use crate::support::Server;
+use crate::support::wire::SOON;
 
 /// Longer than a test takes.
 const LONG: Duration = Duration::from_secs(60);

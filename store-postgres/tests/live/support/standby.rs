@@ -13,7 +13,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor};
 use throughline_store_postgres::PostgresOptions;
 use throughline_testkit::proxy::Proxy;
 
-use super::support::{Server, named};
+use super::{Server, named};
 
 /// A replica replays within milliseconds, or never.
 const REPLAYED: Duration = Duration::from_secs(30);
@@ -89,7 +89,7 @@ impl Standby {
         let address: SocketAddr = proxy.address();
         PostgresOptions {
             connections: 3,
-            connect_timeout: Duration::from_millis(500),
+            connect_timeout: Duration::from_secs(2),
             statement_timeout: Duration::from_millis(500),
             ..self.at(server, &address.to_string())
         }

@@ -10,7 +10,7 @@ use throughline_core::settings::{Flag, TenantSettings};
 use throughline_testkit::build::{batch, document, scope, session};
 use throughline_testkit::memory::{Answering, ScriptedModel};
 
-use crate::{HOUR, World, repeat};
+use super::{HOUR, World, repeat};
 
 fn with_history(max_history_tokens: u32) -> NewPersona {
     let settings = Overrides {

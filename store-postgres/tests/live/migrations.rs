@@ -5,17 +5,13 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
-mod support;
-#[path = "support/wire.rs"]
-mod wire;
-
 use throughline_core::ErrorKind;
 use throughline_core::ports::Store;
 use throughline_store_postgres::{PostgresOptions, PostgresStore, migrate};
 use throughline_testkit::proxy::Fault;
 
-use support::{Server, execute};
-use wire::{put, read, stored, unavailable, warm};
+use crate::support::wire::{put, read, stored, unavailable, warm};
+use crate::support::{Server, execute};
 
 /// Everything of a schema that a migration makes, as one text.
 const SHAPE: &str = "SELECT string_agg(what, ',' ORDER BY what) FROM (

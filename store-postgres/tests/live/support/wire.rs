@@ -17,7 +17,7 @@ use throughline_store_postgres::{PostgresOptions, PostgresStore};
 use throughline_testkit::build::{append, at, batch, say, scope, session, slot_fact};
 use throughline_testkit::proxy::Proxy;
 
-use super::support::Server;
+use super::Server;
 
 pub(crate) const CONNECT: Duration = Duration::from_millis(500);
 pub(crate) const STATEMENT: Duration = Duration::from_millis(500);

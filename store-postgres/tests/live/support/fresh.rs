@@ -7,7 +7,7 @@
 
 use throughline_store_postgres::{PostgresOptions, PostgresStore};
 
-use super::support::{Server, execute};
+use super::{Server, execute};
 
 /// Every table that a scenario may have written to, children of others first.
 const TABLES: &str = "scope, session, message, fact, fact_source, rejection, entity, entity_source, \

@@ -11,7 +11,7 @@ use throughline_core::services::personas::FromPreset;
 use throughline_testkit::build::scope;
 use throughline_testkit::memory::ScriptedModel;
 
-use crate::{World, repeat};
+use super::{World, repeat};
 
 fn new(name: &str) -> NewPreset {
     NewPreset {

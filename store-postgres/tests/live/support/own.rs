@@ -17,7 +17,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 use tempfile::TempDir;
 
-use super::support::{execute, named};
+use super::{execute, named};
 
 /// For a server that was killed to recover.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -10,12 +10,6 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
-#[path = "support/own.rs"]
-mod own;
-mod support;
-#[path = "support/turns.rs"]
-mod turns;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -29,9 +23,9 @@ use throughline_store_postgres::{PostgresOptions, PostgresStore, migrate};
 use throughline_testkit::build::scope;
 use tokio::task::JoinHandle;
 
-use own::Own;
-use support::Server;
-use turns::{WRITERS, check, turn};
+use crate::support::Server;
+use crate::support::own::Own;
+use crate::support::turns::{WRITERS, check, turn};
 
 const SECONDS: &str = "THROUGHLINE_TEST_WRITERS_SECONDS";
 /// What a writing process is told: its number, its first batch, and the URL, with spaces between.
@@ -90,7 +84,7 @@ type Said = (usize, String);
 
 fn start(number: usize, first: usize, url: &str, say: &Sender<Said>) -> Child {
     let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["writer", "--exact", "--nocapture"])
+        .args(["writers::writer", "--exact", "--nocapture"])
         .env(WRITER, format!("{number} {first} {url}"))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

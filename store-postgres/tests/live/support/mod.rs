@@ -6,6 +6,12 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
+pub(crate) mod fresh;
+pub(crate) mod own;
+pub(crate) mod standby;
+pub(crate) mod turns;
+pub(crate) mod wire;
+
 use std::path::Path;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};

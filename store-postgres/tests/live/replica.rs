@@ -6,12 +6,6 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
-#[path = "support/fresh.rs"]
-mod fresh;
-#[path = "support/standby.rs"]
-mod standby;
-mod support;
-
 use std::time::{Duration, Instant};
 
 use sqlx::ConnectOptions;
@@ -29,9 +23,9 @@ use throughline_testkit::build::{append, at, batch, say, scope, session, slot_fa
 use throughline_testkit::conformance;
 use throughline_testkit::proxy::{Fault, Proxy};
 
-use fresh::fresh;
-use standby::Standby;
-use support::{Server, execute};
+use crate::support::fresh::fresh;
+use crate::support::standby::Standby;
+use crate::support::{Server, execute};
 
 /// A read with a fault on its way takes no longer.
 const SOON: Duration = Duration::from_secs(5);

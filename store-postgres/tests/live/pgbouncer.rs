@@ -7,10 +7,6 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
-#[path = "support/fresh.rs"]
-mod fresh;
-mod support;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -23,8 +19,8 @@ use throughline_store_postgres::{PostgresOptions, PostgresStore};
 use throughline_testkit::build::{append, batch, message, scope, session};
 use throughline_testkit::conformance;
 
-use fresh::fresh;
-use support::{Server, execute};
+use crate::support::fresh::fresh;
+use crate::support::{Server, execute};
 
 const VARIABLE: &str = "THROUGHLINE_TEST_PGBOUNCER";
 /// Of a role and a database, as `cargo xtask services` sets it.

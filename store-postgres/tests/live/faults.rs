@@ -6,10 +6,6 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
-mod support;
-#[path = "support/wire.rs"]
-mod wire;
-
 use std::time::{Duration, Instant};
 
 use sqlx::{ConnectOptions, Connection, Executor};
@@ -19,8 +15,8 @@ use throughline_store_postgres::{PostgresOptions, PostgresStore};
 use throughline_testkit::build::{append, at, batch, message, scope};
 use throughline_testkit::proxy::Fault;
 
-use support::{Server, execute};
-use wire::{CONNECT, SOON, STATEMENT, put, read, stored, turn, unavailable, warm};
+use crate::support::wire::{CONNECT, SOON, STATEMENT, put, read, stored, turn, unavailable, warm};
+use crate::support::{Server, execute};
 
 fn lazy(options: PostgresOptions) -> PostgresStore {
     PostgresStore::connect_lazy(options).unwrap()

@@ -14,7 +14,7 @@ use throughline_core::session::{NewMessage, Role};
 use throughline_testkit::memory::ScriptedModel;
 use throughline_testkit::{SequentialIds, WordTokenizer};
 
-use crate::{HOUR, World};
+use super::{HOUR, World};
 
 async fn reasons(world: &World, persona: &Persona) -> Vec<BackupReason> {
     let held = world.store.persona_backups(&world.scope, persona.id).await.unwrap();

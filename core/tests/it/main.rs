@@ -1,0 +1,14 @@
+//! Core's services over the in-memory ports: what a user of the crate is promised.
+
+mod access;
+mod archive;
+mod assembly_properties;
+mod documents;
+mod erase;
+mod flows;
+mod interleaved;
+mod meaning;
+mod personas;
+mod recall;
+mod sharing;
+mod standing;
