@@ -90,7 +90,7 @@ impl Standby {
         PostgresOptions {
             connections: 3,
             connect_timeout: Duration::from_secs(2),
-            statement_timeout: Duration::from_millis(500),
+            statement_timeout: Duration::from_secs(1),
             ..self.at(server, &address.to_string())
         }
     }
