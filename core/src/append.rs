@@ -2,22 +2,36 @@
 //! derived from them without a model. Pure. Extraction takes microseconds a message, so it is part of
 //! the append and not a background job.
 
+use std::borrow::Cow;
+
+use crate::access::Actor;
 use crate::entity::{self, NewEntity};
 use crate::error::{Error, Result};
 use crate::fact::{FactExtractor, NewFact};
 use crate::ids::{EntityId, FactId, MessageId};
 use crate::ports::IdGen;
+use crate::secret::{SecretPolicy, masked};
 use crate::session::{Cuts, NewMessage, PreparedMessage, Role, index_passages};
 use crate::text::{PassageSizes, passages};
 use crate::time::Timestamp;
 use crate::tokens::Tokenizer;
 
-/// Checks a message and derives what is stored with it.
+/// On whose word a message is appended, and what becomes of the secrets in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Intake {
+    /// On whose word.
+    pub actor: Actor,
+    /// What becomes of secrets.
+    pub secrets: SecretPolicy,
+}
+
+/// Checks a message and derives what is stored with it. Nothing is derived from a secret that is masked.
 ///
 /// # Errors
 /// `InvalidInput` that names the field and what is allowed.
 pub fn prepare(
-    message: NewMessage,
+    mut message: NewMessage,
+    Intake { actor, secrets }: Intake,
     now: Timestamp,
     tokenizer: &dyn Tokenizer,
     extractor: &dyn FactExtractor,
@@ -27,15 +41,18 @@ pub fn prepare(
         return Err(Error::invalid(format!("{field} {what}")));
     }
     let created_at = message.created_at.unwrap_or(now);
+    let name = message.name.take().filter(|name| !name.is_empty());
+    let content_hash = message.hash(name.as_deref());
+    let original = message.guard(secrets);
     let content = message.content.as_str();
     let cut = passages(content, PassageSizes::MESSAGE);
     let texts = cut.iter().map(|range| &content[range.clone()]);
-    let units = index_passages(message.role, message.name.as_deref(), texts, created_at);
+    let units = index_passages(message.role, name.as_deref(), texts, created_at);
     // Facts come only from the user's own messages: what a model or a tool said is recalled, but no fact.
     let facts = if message.role == Role::User {
         let id = || FactId::from_uuid(ids.next());
         let found = extractor.extract(content).into_iter();
-        found.map(|found| NewFact::of(found, extractor.name(), created_at, id())).collect()
+        found.map(|found| NewFact::of(found, extractor, (actor, created_at), id())).collect()
     } else {
         Vec::new()
     };
@@ -43,21 +60,16 @@ pub fn prepare(
         .into_iter()
         .map(|(kind, value)| NewEntity { id: EntityId::from_uuid(ids.next()), kind, value })
         .collect();
-    let name = message.name.filter(|name| !name.is_empty());
     Ok(PreparedMessage {
         id: MessageId::from_uuid(ids.next()),
         role: message.role,
-        content_hash: content_hash(
-            message.role,
-            name.as_deref(),
-            content,
-            message.parts.as_deref(),
-            message.attachments.as_deref(),
-        ),
+        actor,
+        content_hash,
         tokens: tokenizer.count(content),
         name,
         cuts: Cuts::at(&cut, content, tokenizer),
         content: message.content,
+        original,
         external_id: message.external_id,
         created_at,
         parts: message.parts,
@@ -68,20 +80,34 @@ pub fn prepare(
     })
 }
 
-fn content_hash(
-    role: Role,
-    name: Option<&str>,
-    content: &str,
-    parts: Option<&str>,
-    attachments: Option<&str>,
-) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new();
-    for part in [Some(role.as_str()), name, Some(content), parts, attachments] {
-        // The length keeps neighbouring parts apart; absent differs from empty.
-        hasher.update(&part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes());
-        hasher.update(part.unwrap_or_default().as_bytes());
+impl NewMessage {
+    /// Leaves secrets out as the policy says; returns the text as it was said, where that is to be kept beside.
+    fn guard(&mut self, secrets: SecretPolicy) -> Option<String> {
+        if secrets == SecretPolicy::Drop {
+            for json in [&mut self.parts, &mut self.attachments].into_iter().flatten() {
+                *json = masked(json).into_owned();
+            }
+        }
+        let Cow::Owned(shown) = secrets.shown(&self.content) else { return None };
+        let original = std::mem::replace(&mut self.content, shown);
+        (secrets == SecretPolicy::Mask).then_some(original)
     }
-    let mut hash = [0; 16];
-    hash.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-    hash
+
+    /// Tells a repeat from another message. Secrets are not part of it, so that none can be guessed by it, and a
+    /// message is the same whatever becomes of them.
+    fn hash(&self, name: Option<&str>) -> [u8; 16] {
+        let json = |json: &Option<String>| json.as_deref().map(|json| masked(json).into_owned());
+        let (parts, attachments) = (json(&self.parts), json(&self.attachments));
+        let content = masked(&self.content);
+        let role = self.role.as_str();
+        let mut hasher = blake3::Hasher::new();
+        for part in [Some(role), name, Some(&content), parts.as_deref(), attachments.as_deref()] {
+            // The length keeps neighbouring parts apart; absent differs from empty.
+            hasher.update(&part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes());
+            hasher.update(part.unwrap_or_default().as_bytes());
+        }
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        hash
+    }
 }

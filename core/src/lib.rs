@@ -22,6 +22,7 @@ pub mod page;
 pub mod persona;
 pub mod ports;
 pub mod scope;
+pub mod secret;
 pub mod services;
 pub mod session;
 pub mod settings;

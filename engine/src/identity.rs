@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 
-use throughline_core::access::{ApiKey, AuditEntry, Permission, Permissions, Principal};
+use throughline_core::access::{Actor, ApiKey, AuditEntry, By, Permission, Permissions, Principal};
 use throughline_core::ports::{TenantBatch, TenantWrite};
-use throughline_core::{Result, Scope};
+use throughline_core::{Error, ErrorKind, Result, Scope};
 
 use crate::compose::Engine;
+
+/// Entries of the audit log that are written at once.
+const AUDITED_AT_ONCE: usize = 500;
 
 /// A caller that is known.
 #[derive(Debug, Clone)]
@@ -15,6 +18,8 @@ pub struct Identity {
     pub principal: Principal,
     /// The key, where it came with one.
     pub key: Option<ApiKey>,
+    /// Whether the caller itself calls, or a model for it.
+    pub actor: Actor,
 }
 
 impl Identity {
@@ -28,7 +33,19 @@ impl Identity {
             workspace: scope.workspace,
             permissions: Permissions::ALL,
         };
-        Self { principal, key: None }
+        Self { principal, key: None, actor: Actor::Api }
+    }
+
+    /// The same, where a model calls for it.
+    #[must_use]
+    pub fn by_model(self) -> Self {
+        Self { actor: Actor::Model, ..self }
+    }
+
+    /// By whom the audit log says that something was done.
+    #[must_use]
+    pub fn by(&self) -> By {
+        By { key: self.principal.key, actor: self.actor }
     }
 
     /// The scope whose memory the call works on.
@@ -37,6 +54,20 @@ impl Identity {
     /// `InvalidInput` where a key that acts for users named none.
     pub fn scope(&self) -> Result<Scope> {
         self.principal.scope()
+    }
+
+    /// The scope of what holds in all workspaces of its user.
+    ///
+    /// # Errors
+    /// As [`Self::scope`]; `Forbidden` for a key that is bound to one workspace.
+    pub fn user_scope(&self) -> Result<Scope> {
+        if self.key.as_ref().is_some_and(|key| key.workspace.is_some()) {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "this key is bound to one workspace: use a key without one for what holds in all",
+            ));
+        }
+        Ok(self.scope()?.without_workspace())
     }
 
     /// Demands a permission; a refusal is written down under the name of the action.
@@ -49,26 +80,49 @@ impl Identity {
         permission: Permission,
         action: &str,
     ) -> Result<()> {
-        let required = self.principal.require(permission);
-        if let (Err(error), Some(key)) = (&required, &self.key) {
-            engine.access.note_refusal(key, action, error.kind().code()).await;
+        self.refused(engine, action, self.principal.require(permission)).await
+    }
+
+    /// Writes a refusal down under the name of the action: that it may not, or that its user decided otherwise.
+    ///
+    /// # Errors
+    /// The one that is passed on.
+    pub async fn refused<T>(&self, engine: &Engine, action: &str, done: Result<T>) -> Result<T> {
+        if let Err(error) = &done
+            && matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::Conflict)
+        {
+            engine
+                .access
+                .note_refused(&self.principal.tenant, self.by(), action, error.kind())
+                .await;
         }
-        required
+        done
     }
 
     /// Adds what it did to the audit log of its tenant. It is done already: a log that cannot be written is
     /// told to the operator.
     pub async fn audit(&self, engine: &Engine, action: &str, target: String) {
-        let entry = AuditEntry {
-            at: engine.clock.now(),
-            key: self.principal.key,
-            action: action.to_owned(),
-            target: Some(target),
-            outcome: "done".to_owned(),
-        };
-        let batch = TenantBatch::new(self.principal.tenant.clone());
-        if let Err(error) = engine.store.apply_tenant(batch.with(TenantWrite::Audit(entry))).await {
-            tracing::error!(code = error.kind().code(), action, "the audit log was not written");
+        self.audit_all(engine, action, vec![target]).await;
+    }
+
+    /// As [`Self::audit`], of one thing that was done to each of these.
+    pub async fn audit_all(&self, engine: &Engine, action: &str, targets: Vec<String>) {
+        let now = engine.clock.now();
+        for targets in targets.chunks(AUDITED_AT_ONCE) {
+            let entries = targets
+                .iter()
+                .map(|target| AuditEntry::done(now, self.by(), action, Some(target.clone())));
+            let batch = entries
+                .fold(TenantBatch::new(self.principal.tenant.clone()), |batch, entry| {
+                    batch.with(TenantWrite::Audit(entry))
+                });
+            if let Err(error) = engine.store.apply_tenant(batch).await {
+                tracing::error!(
+                    code = error.kind().code(),
+                    action,
+                    "the audit log was not written"
+                );
+            }
         }
     }
 }

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use throughline_core::fact::{Extracted, FactExtractor, FactKind, Forms};
 
+use crate::matching::{MatchCase, MatchScore};
+
 /// A message with what it states.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct LabelledMessage {
@@ -30,23 +32,6 @@ pub(crate) struct Label {
     pub value: String,
 }
 
-/// Matches, misses and false finds.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct FactScore {
-    /// Facts labelled.
-    pub labelled: usize,
-    /// Facts found.
-    pub found: usize,
-    /// Facts found that were labelled.
-    pub matched: usize,
-    /// Matched ÷ found; 1 where nothing was found.
-    pub precision: f64,
-    /// Matched ÷ labelled; 1 where nothing was labelled.
-    pub recall: f64,
-    /// Harmonic mean of the two.
-    pub f1: f64,
-}
-
 /// Finds that the header of every context shows.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct HeaderScore {
@@ -58,19 +43,6 @@ pub(crate) struct HeaderScore {
     pub precision: f64,
 }
 
-/// A fact that was missed, or found where none is.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct FactCase {
-    /// The record.
-    pub id: String,
-    /// The kind.
-    pub kind: String,
-    /// The value, or the sentence where the fact has none.
-    pub value: String,
-    /// The message.
-    pub text: String,
-}
-
 /// The outcome (its JSON is what `docs/EVALUATION.md` shows).
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct FactsReport {
@@ -78,15 +50,15 @@ pub(crate) struct FactsReport {
     pub messages: usize,
     /// Over all kinds.
     #[serde(flatten)]
-    pub all: FactScore,
+    pub all: MatchScore,
     /// Of what enters the header.
     pub header: HeaderScore,
     /// By kind.
-    pub by_kind: BTreeMap<String, FactScore>,
+    pub by_kind: BTreeMap<String, MatchScore>,
     /// Labelled and not found.
-    pub missed: Vec<FactCase>,
+    pub missed: Vec<MatchCase>,
     /// Found and not labelled.
-    pub false_finds: Vec<FactCase>,
+    pub false_finds: Vec<MatchCase>,
 }
 
 /// Extracts from each message and compares.
@@ -108,7 +80,7 @@ pub(crate) fn facts(messages: &[LabelledMessage]) -> FactsReport {
                 None => open.push(label),
             }
         }
-        let case = |kind: &str, value: &str| FactCase {
+        let case = |kind: &str, value: &str| MatchCase {
             id: message.id.clone(),
             kind: kind.to_owned(),
             value: value.to_owned(),
@@ -123,7 +95,7 @@ pub(crate) fn facts(messages: &[LabelledMessage]) -> FactsReport {
             }
         }
     }
-    let mut all = FactScore::default();
+    let mut all = MatchScore::default();
     for score in report.by_kind.values_mut() {
         all.labelled += score.labelled;
         all.found += score.found;
@@ -139,15 +111,6 @@ pub(crate) fn facts(messages: &[LabelledMessage]) -> FactsReport {
     };
     report.all = all;
     report
-}
-
-impl FactScore {
-    fn rate(&mut self) {
-        let share = |of: usize| if of == 0 { 1.0 } else { self.matched as f64 / of as f64 };
-        (self.precision, self.recall) = (share(self.found), share(self.labelled));
-        let sum = self.precision + self.recall;
-        self.f1 = if sum > 0.0 { 2.0 * self.precision * self.recall / sum } else { 0.0 };
-    }
 }
 
 fn matches(label: &Label, fact: &Extracted) -> bool {

@@ -15,7 +15,7 @@ use throughline_core::session::{NewMessage, Role};
 use throughline_core::{Error, Result, Scope};
 use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
-use throughline_engine::import::{ImportSession, import};
+use throughline_engine::import::{ImportOptions, ImportSession, import};
 
 /// A conversation and a turn that comes after it.
 #[derive(Debug, Clone, Deserialize)]
@@ -170,7 +170,14 @@ async fn ask(case: &Case, pool: &[Said], budget: u32) -> Result<AssembledContext
             Part::Said(said) => messages.push(said.message()?),
         }
     }
-    import(&engine, &scope, &[ImportSession { id: id.clone(), messages }], |_| {}).await?;
+    import(
+        &engine,
+        &scope,
+        &[ImportSession { id: id.clone(), messages }],
+        ImportOptions::default(),
+        |_| {},
+    )
+    .await?;
     let session = if case.new_session { SessionId::new("later")? } else { id };
     let request =
         AssembleRequest { token_budget: Some(budget), ..AssembleRequest::new(session, &case.ask) };

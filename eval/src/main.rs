@@ -1,9 +1,11 @@
 //! The `throughline-eval` command, which `throughline eval` runs: how much of what an answer needs reaches contexts, and
-//! how right the facts are that are found.
+//! how right the facts and entities are that are found.
 
+mod entities;
 mod facts;
 mod instructions;
 mod learn;
+mod matching;
 mod matrix;
 mod report;
 mod retrieval;
@@ -25,9 +27,9 @@ use throughline_engine::terminal::{self, EXIT_CODES, Options, Output, grouped, p
 use matrix::{Matrix, matrix};
 use report::Report;
 use retrieval::{Variant, retrieval};
-use sets::{FactsArgs, InstructionsArgs};
+use sets::{EntitiesArgs, FactsArgs, InstructionsArgs};
 
-/// Measures the quality of recall and of extracted facts on labelled conversations.
+/// Measures the quality of recall and of extracted facts and entities on labelled conversations.
 #[derive(Debug, Parser)]
 #[command(name = "throughline-eval", version, after_help = EXIT_CODES)]
 struct Cli {
@@ -43,6 +45,8 @@ enum Command {
     Retrieval(Args),
     /// Compare extracted facts with labelled ones
     Facts(FactsArgs),
+    /// Compare the typed values found in messages with labelled ones
+    Entities(EntitiesArgs),
     /// Check that valid instructions and facts reach later contexts, and outdated ones do not
     Instructions(InstructionsArgs),
 }
@@ -83,6 +87,7 @@ async fn dispatch(command: &Command, config: &Config, output: &Output) -> Result
     match command {
         Command::Retrieval(args) => run_retrieval(args, config, output).await,
         Command::Facts(args) => sets::run_facts(args, output),
+        Command::Entities(args) => sets::run_entities(args, output),
         Command::Instructions(args) => sets::run_instructions(args, output).await,
     }
 }

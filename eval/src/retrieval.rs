@@ -16,7 +16,7 @@ use throughline_core::{Result, Scope};
 use throughline_engine::adapters::UuidV7;
 use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
-use throughline_engine::import::{Question, Sample, holds, import};
+use throughline_engine::import::{ImportOptions, Question, Sample, holds, import};
 
 use crate::report::Report;
 
@@ -104,7 +104,7 @@ pub(crate) async fn opened(sample: &Sample, config: &Config) -> Result<(Engine, 
     // A store on a server is not thrown away: each run is a tenant of its own there.
     let tenant = format!("eval-{}", UuidV7::default().next());
     let scope = Scope::new(&tenant, &sample.id, None)?;
-    import(&engine, &scope, &sample.sessions, |_| {}).await?;
+    import(&engine, &scope, &sample.sessions, ImportOptions::default(), |_| {}).await?;
     if let Some(embeddings) = &engine.embeddings {
         while embeddings.work(1).await?.jobs > 0 {}
     }

@@ -1,17 +1,27 @@
-//! The commands `facts` and `instructions`.
+//! The commands `facts`, `entities` and `instructions`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use throughline_core::{Error, Result};
 use throughline_engine::terminal::{Output, percent, table};
 
-use crate::facts::{FactCase, FactScore, FactsReport, LabelledMessage, facts};
+use crate::entities::{EntitiesReport, LabelledText, entities};
+use crate::facts::{FactsReport, LabelledMessage, facts};
 use crate::instructions::{Case, CaseScore, InstructionsReport, Said, instructions};
+use crate::matching::{MatchCase, MatchScore};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct FactsArgs {
     /// JSON lines of labelled messages: `{"id", "text", "facts": [{"kind", "value"}]}`
+    #[arg(long)]
+    data: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct EntitiesArgs {
+    /// JSON lines of labelled messages: `{"id", "text", "entities": [{"kind", "value"}]}`
     #[arg(long)]
     data: PathBuf,
 }
@@ -33,6 +43,12 @@ pub(super) fn run_facts(args: &FactsArgs, output: &Output) -> Result<()> {
     let messages: Vec<LabelledMessage> = read(&args.data)?;
     let report = facts(&messages);
     output.result(&report, || human_facts(&report))
+}
+
+pub(super) fn run_entities(args: &EntitiesArgs, output: &Output) -> Result<()> {
+    let messages: Vec<LabelledText> = read(&args.data)?;
+    let report = entities(&messages);
+    output.result(&report, || human_entities(&report))
 }
 
 pub(super) async fn run_instructions(args: &InstructionsArgs, output: &Output) -> Result<()> {
@@ -58,7 +74,30 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 }
 
 fn human_facts(report: &FactsReport) -> String {
-    let row = |name: &str, score: &FactScore| {
+    format!(
+        "{} messages\n{}\nheader: {} found, {} of them right ({})\nmissed:\n{}\nfalse finds:\n{}",
+        report.messages,
+        scores(&report.all, &report.by_kind),
+        report.header.found,
+        report.header.matched,
+        percent(report.header.precision),
+        cases(&report.missed),
+        cases(&report.false_finds),
+    )
+}
+
+fn human_entities(report: &EntitiesReport) -> String {
+    format!(
+        "{} messages\n{}\nmissed:\n{}\nfalse finds:\n{}",
+        report.messages,
+        scores(&report.all, &report.by_kind),
+        cases(&report.missed),
+        cases(&report.false_finds),
+    )
+}
+
+fn scores(all: &MatchScore, by_kind: &BTreeMap<String, MatchScore>) -> String {
+    let row = |name: &str, score: &MatchScore| {
         vec![
             name.to_owned(),
             score.labelled.to_string(),
@@ -68,25 +107,17 @@ fn human_facts(report: &FactsReport) -> String {
             format!("{:.3}", score.f1),
         ]
     };
-    let kinds = report.by_kind.iter().map(|(name, score)| row(name, score));
-    let rows = std::iter::once(row("all", &report.all)).chain(kinds);
-    let list = |cases: &[FactCase]| {
-        let lines: Vec<String> = cases
-            .iter()
-            .map(|case| format!("  {} {} `{}` in: {}", case.id, case.kind, case.value, case.text))
-            .collect();
-        lines.join("\n")
-    };
-    format!(
-        "{} messages\n{}\nheader: {} found, {} of them right ({})\nmissed:\n{}\nfalse finds:\n{}",
-        report.messages,
-        table(&["kind", "labelled", "found", "precision", "recall", "F1"], rows),
-        report.header.found,
-        report.header.matched,
-        percent(report.header.precision),
-        list(&report.missed),
-        list(&report.false_finds),
-    )
+    let kinds = by_kind.iter().map(|(name, score)| row(name, score));
+    let rows = std::iter::once(row("all", all)).chain(kinds);
+    table(&["kind", "labelled", "found", "precision", "recall", "F1"], rows)
+}
+
+fn cases(cases: &[MatchCase]) -> String {
+    let lines: Vec<String> = cases
+        .iter()
+        .map(|case| format!("  {} {} `{}` in: {}", case.id, case.kind, case.value, case.text))
+        .collect();
+    lines.join("\n")
 }
 
 fn human_instructions(report: &InstructionsReport) -> String {

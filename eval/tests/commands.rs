@@ -117,3 +117,18 @@ fn the_evaluations_of_facts_and_instructions_report() {
     eval.fails(&["facts", "--data", "nowhere.jsonl"], 4);
     eval.fails(&["facts", "--data", "cases.jsonl"], 3);
 }
+
+#[test]
+fn entities_are_compared_with_labels() {
+    let eval = Folder::new();
+    eval.file(
+        "messages.jsonl",
+        r#"{"id":"m","text":"Write to A@B.org about OPS-7.","entities":[{"kind":"email","value":"a@b.org"},{"kind":"money","value":"7 €"}]}"#,
+    );
+    let report = eval.json(&["entities", "--data", "messages.jsonl"]);
+    assert_eq!((&report["messages"], &report["matched"]), (&1.into(), &1.into()));
+    assert_eq!(report["by_kind"]["email"]["precision"], 1.0);
+    assert_eq!(report["missed"][0]["value"], "7 €");
+    assert_eq!(report["false_finds"][0]["value"], "OPS-7");
+    eval.fails(&["entities", "--data", "nowhere.jsonl"], 4);
+}

@@ -23,6 +23,7 @@ use corpus::Corpus;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use throughline_core::Scope;
+use throughline_core::access::Actor;
 use throughline_core::context::Source;
 use throughline_core::ids::SessionId;
 use throughline_core::index::{Namespace, UnitKey};
@@ -169,7 +170,7 @@ async fn facts(count: usize, quick: bool) -> Value {
     let engine = open(folder.path()).await;
     let scope = Scope::new("bench", "facts", None).unwrap();
     let mut rng = fastrand::Rng::with_seed(4);
-    let tell = async |fact| engine.facts.remember(&scope, fact, None).await.map(drop);
+    let tell = async |fact| engine.facts.remember(&scope, fact, Actor::Api, None).await.map(drop);
     let told = stream::iter(corpus::statements(&mut rng, count)).map(Ok);
     told.try_for_each_concurrent(64, tell).await.unwrap();
     let held = engine.store.totals(&scope).await.unwrap().facts;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use futures_util::future::BoxFuture;
 use sqlx::Row;
-use throughline_core::fact::NewFact;
+use throughline_core::fact::{FactKind, NewFact};
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::job::{NewJob, Outcome, after_attempt, not_running};
@@ -246,7 +246,10 @@ impl<'b> Transaction<'b> {
                 putting.await
             }
             Write::PutFact(fact) => {
-                let number = self.facts.put(fact, &mut self.row.counters);
+                let number = self.facts.put(fact, &mut self.row.counters)?;
+                if fact.kind != FactKind::Retraction {
+                    mapped(self.facts.hold_again(connection, fact).await, "apply")?;
+                }
                 self.index_fact(number, fact);
                 applied.facts.push(fact.id);
                 Ok(())

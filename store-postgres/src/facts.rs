@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use async_trait::async_trait;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
+use throughline_core::access::Actor;
 use throughline_core::erase::DerivedFact;
 use throughline_core::fact::{
     ActiveFact, Added, Fact, FactKind, FactStatus, Meeting, NewFact, Place, RejectionKey, SlotKey,
@@ -37,6 +38,10 @@ struct Met<'b> {
     observed_at: Timestamp,
     restated: u32,
     superseded_by: Option<Uuid>,
+    actor: Actor,
+    value: Option<String>,
+    corrects: bool,
+    /// Whether what superseded it rejects it.
     rejected: bool,
     /// Made by this batch, in this session.
     new: Option<(&'b NewFact, u32)>,
@@ -49,6 +54,9 @@ impl Met<'_> {
             kind: self.kind,
             statement: self.statement,
             observed_at: self.observed_at,
+            actor: self.actor,
+            value: self.value.clone(),
+            corrects: self.corrects,
         }
     }
 }
@@ -83,7 +91,9 @@ impl<'b> FactWriter<'b> {
         let (mut slots, mut statements) = (Vec::new(), Vec::new());
         let mut keys: Vec<RejectionKey> = Vec::new();
         let mut earlier: Vec<Uuid> = Vec::new();
+        let mut by_model = false;
         for fact in facts {
+            by_model |= fact.actor == Actor::Model;
             earlier.extend(fact.stated_in.map(|message| message.as_uuid()));
             keys.extend(&fact.rejection);
             match fact.place() {
@@ -97,16 +107,16 @@ impl<'b> FactWriter<'b> {
         writer.rejected = rejected(connection, scope, &keys).await?;
         writer.said = said_earlier(connection, scope, earlier).await?;
         let rows = sqlx::query(
-            "SELECT slot, statement, number, id, kind, observed_at FROM fact
+            "SELECT slot, statement, number, id, kind, observed_at, actor, value FROM fact
              WHERE scope = $1 AND slot = ANY($2) AND superseded_by IS NULL
              UNION ALL
-             SELECT slot, statement, number, id, kind, observed_at FROM fact
+             SELECT slot, statement, number, id, kind, observed_at, actor, value FROM fact
              WHERE scope = $1 AND slot IS NULL AND statement = ANY($3) AND superseded_by IS NULL",
         )
         .bind(scope)
         .bind(slots)
         .bind(statements)
-        .fetch_all(connection)
+        .fetch_all(&mut *connection)
         .await?;
         for row in rows {
             let slot: Option<i64> = row.try_get(0)?;
@@ -121,11 +131,33 @@ impl<'b> FactWriter<'b> {
                 observed_at: at(row.try_get(5)?),
                 restated: 0,
                 superseded_by: None,
+                actor: parsed(row.try_get(6)?)?,
+                value: row.try_get(7)?,
+                corrects: false,
                 rejected: false,
                 new: None,
             });
         }
+        if by_model {
+            writer.mark_corrections(connection).await?;
+        }
         Ok(writer)
+    }
+
+    /// Tells which of the facts that were met took the place of others: only a model has to ask.
+    async fn mark_corrections(&mut self, connection: &mut Timed) -> sqlx::Result<()> {
+        let met: Vec<Uuid> = self.met.iter().map(|met| met.id).collect();
+        let replaced: Vec<Uuid> = sqlx::query_scalar(
+            "SELECT superseded_by FROM fact WHERE scope = $1 AND superseded_by = ANY($2)",
+        )
+        .bind(self.scope)
+        .bind(met)
+        .fetch_all(connection)
+        .await?;
+        for met in &mut self.met {
+            met.corrects = replaced.contains(&met.id);
+        }
+        Ok(())
     }
 
     /// A message of the batch: later ones may correct what it states.
@@ -160,11 +192,11 @@ impl<'b> FactWriter<'b> {
     }
 
     /// Adds a fact that was told directly, in place of what holds. Returns its number.
-    pub(crate) fn put(&mut self, fact: &'b NewFact, counters: &mut ScopeCounters) -> u32 {
+    pub(crate) fn put(&mut self, fact: &'b NewFact, counters: &mut ScopeCounters) -> Result<u32> {
         let held = self.active.get(&fact.place()).and_then(|at| self.met.get(*at));
-        let added = fact.replace(held.map(Met::active).as_ref());
+        let added = fact.replace(held.map(Met::active).as_ref())?;
         let (message, seq) = (fact.id.as_uuid(), counters.last_seq);
-        self.insert(Source { session_number: 0, message, seq }, (fact, added), counters)
+        Ok(self.insert(Source { session_number: 0, message, seq }, (fact, added), counters))
     }
 
     fn insert(
@@ -178,6 +210,7 @@ impl<'b> FactWriter<'b> {
         let held = self.active.get(&place).and_then(|at| self.met.get_mut(*at));
         if let Some(held) = held.filter(|_| added.supersedes) {
             held.superseded_by = Some(fact.id.as_uuid());
+            held.rejected = fact.rejects;
         }
         if added.superseded_by.is_none() {
             self.active.insert(place, self.met.len());
@@ -190,11 +223,33 @@ impl<'b> FactWriter<'b> {
             observed_at: added.observed_at,
             restated: 0,
             superseded_by: added.superseded_by.map(|id| id.as_uuid()),
-            rejected: added.rejected,
+            actor: fact.actor,
+            value: fact.value.clone(),
+            corrects: added.supersedes,
+            rejected: false,
             new: Some((fact, source.session_number)),
         });
         self.sources.push((number.into(), source));
         number
+    }
+
+    /// What is told again is rejected no longer.
+    pub(crate) async fn hold_again(
+        &self,
+        connection: &mut Timed,
+        fact: &NewFact,
+    ) -> sqlx::Result<()> {
+        sqlx::query(
+            "UPDATE fact SET rejected = 0
+             WHERE scope = $1 AND superseded_by IS NOT NULL AND rejected = 1
+               AND slot IS NOT DISTINCT FROM $2 AND statement = $3",
+        )
+        .bind(self.scope)
+        .bind(fact.slot().map(|slot| slot.to_bits().cast_signed()))
+        .bind(fact.statement().to_bits().cast_signed())
+        .execute(connection)
+        .await
+        .map(|_| ())
     }
 
     /// Keeps keys of rejected values, also for the rest of the batch.
@@ -240,9 +295,9 @@ impl<'b> FactWriter<'b> {
         if !changed.is_empty() {
             sqlx::query(
                 "UPDATE fact SET weight = weight + c.restated, observed_at = c.observed_at,
-                   superseded_by = c.superseded_by
-                 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[])
-                   AS c (number, restated, observed_at, superseded_by)
+                   superseded_by = c.superseded_by, rejected = greatest(fact.rejected, c.rejected)
+                 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::uuid[], $6::bigint[])
+                   AS c (number, restated, observed_at, superseded_by, rejected)
                  WHERE fact.scope = $1 AND fact.number = c.number",
             )
             .bind(self.scope)
@@ -250,6 +305,7 @@ impl<'b> FactWriter<'b> {
             .bind(changed.iter().map(|met| met.restated.into()).collect::<Vec<i64>>())
             .bind(changed.iter().map(|met| met.observed_at.as_micros()).collect::<Vec<i64>>())
             .bind(changed.iter().map(|met| met.superseded_by).collect::<Vec<Option<Uuid>>>())
+            .bind(changed.iter().map(|met| met.rejected.into()).collect::<Vec<i64>>())
             .execute(&mut *connection)
             .await?;
         }
@@ -287,6 +343,9 @@ pub(crate) async fn insert_derived(
         observed_at: derived.fact.observed_at,
         restated: (derived.weight as u32).saturating_sub(1),
         superseded_by: derived.superseded_by.map(|id| id.as_uuid()),
+        actor: derived.fact.actor,
+        value: derived.fact.value.clone(),
+        corrects: false,
         rejected: false,
         new: Some((&derived.fact, derived.session_number)),
     });
@@ -306,11 +365,12 @@ async fn insert(connection: &mut Timed, scope: Uuid, met: &[Met<'_>]) -> sqlx::R
     let tags =
         new.iter().map(|(_, fact, _)| fact.tags.join(TAG_SEPARATOR.encode_utf8(&mut [0; 4])));
     sqlx::query(
-        "INSERT INTO fact (scope, number, session_number, slot, statement, observed_at, rejected, id,
-           superseded_by, weight, kind, text, subject, attribute, value, tags, extracted_by)
-         SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
-           $7::bigint[], $8::uuid[], $9::uuid[], $10::double precision[], $11::text[], $12::text[],
-           $13::text[], $14::text[], $15::text[], $16::text[], $17::text[])",
+        "INSERT INTO fact (scope, number, session_number, slot, statement, observed_at, id,
+           superseded_by, weight, kind, text, subject, attribute, value, tags, extracted_by, actor,
+           rejected)
+         SELECT $1, *, 0 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+           $7::uuid[], $8::uuid[], $9::double precision[], $10::text[], $11::text[],
+           $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[])",
     )
     .bind(scope)
     .bind(new.iter().map(|(met, ..)| bounded(met.number)).collect::<Vec<i64>>())
@@ -320,7 +380,6 @@ async fn insert(connection: &mut Timed, scope: Uuid, met: &[Met<'_>]) -> sqlx::R
         new.iter().map(|(met, ..)| met.statement.to_bits().cast_signed()).collect::<Vec<i64>>(),
     )
     .bind(new.iter().map(|(met, ..)| met.observed_at.as_micros()).collect::<Vec<i64>>())
-    .bind(new.iter().map(|(met, ..)| i64::from(met.rejected)).collect::<Vec<i64>>())
     .bind(new.iter().map(|(met, ..)| met.id).collect::<Vec<Uuid>>())
     .bind(new.iter().map(|(met, ..)| met.superseded_by).collect::<Vec<Option<Uuid>>>())
     .bind(new.iter().map(|(met, ..)| f64::from(met.restated + 1)).collect::<Vec<f64>>())
@@ -331,6 +390,7 @@ async fn insert(connection: &mut Timed, scope: Uuid, met: &[Met<'_>]) -> sqlx::R
     .bind(text(|fact| fact.value.as_deref()))
     .bind(tags.collect::<Vec<String>>())
     .bind(text(|fact| fact.extracted_by.as_deref()))
+    .bind(text(|fact| Some(fact.actor.as_str())))
     .execute(connection)
     .await
     .map(|_| ())
@@ -359,7 +419,7 @@ macro_rules! select_facts {
     ($clause:literal, $order:literal, $limit:literal) => {
         concat!(
             "SELECT f.number, f.id, s.id, f.kind, f.text, f.subject, f.attribute, f.value, f.tags,
-               f.weight, f.superseded_by, f.observed_at, f.extracted_by, ",
+               f.weight, f.superseded_by, f.observed_at, f.extracted_by, f.actor, f.rejected, ",
             last_sources!("message_id"),
             " FROM (SELECT * FROM fact f WHERE f.scope = $1 AND ",
             $clause,
@@ -378,7 +438,7 @@ fn read_fact(row: &PgRow) -> sqlx::Result<Fact> {
         Some(id) => FactStatus::Superseded(FactId::from_uuid(id)),
         None => FactStatus::Active,
     };
-    let sources: Vec<Uuid> = row.try_get(13)?;
+    let sources: Vec<Uuid> = row.try_get(15)?;
     Ok(Fact {
         id: FactId::from_uuid(row.try_get(1)?),
         number: number(row.try_get(0)?)?,
@@ -398,6 +458,8 @@ fn read_fact(row: &PgRow) -> sqlx::Result<Fact> {
         status,
         observed_at: at(row.try_get(11)?),
         extracted_by: row.try_get(12)?,
+        actor: parsed(row.try_get(13)?)?,
+        rejected: row.try_get::<i64, _>(14)? != 0,
     })
 }
 

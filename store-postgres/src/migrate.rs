@@ -15,6 +15,7 @@ use crate::timed::within;
 const MIGRATIONS: &[(&str, &str)] = &[
     ("initial", include_str!("../migrations/0001_initial.sql")),
     ("extracted by", include_str!("../migrations/0002_extracted_by.sql")),
+    ("actors", include_str!("../migrations/0003_actors.sql")),
 ];
 
 /// How long who waits for a build waits before it looks again.

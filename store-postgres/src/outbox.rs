@@ -7,12 +7,12 @@ use throughline_core::document::document_passages;
 use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{OutboxRepo, OutboxText, ScopeTotals};
-use throughline_core::text::{PassageSizes, passages};
+use throughline_core::session::Cuts;
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
 
 use crate::connection::mapped;
-use crate::records::{bounded, number, scope_of};
+use crate::records::{bounded, number, scope_of, stored_wrongly};
 use crate::sessions::read_totals;
 use crate::store::PostgresStore;
 use crate::timed::Timed;
@@ -25,7 +25,7 @@ async fn messages_after(
 ) -> sqlx::Result<Vec<OutboxText>> {
     // A message has a passage at least.
     let mut rows = sqlx::query(
-        "SELECT seq, session_number, position, content FROM message
+        "SELECT seq, session_number, position, content, cuts FROM message
          WHERE scope = $1 AND seq > $2 ORDER BY seq LIMIT $3",
     )
     .bind(scope)
@@ -38,13 +38,12 @@ async fn messages_after(
         let seq = number(row.try_get(0)?)?;
         let (session, position): (u32, u32) = (number(row.try_get(1)?)?, number(row.try_get(2)?)?);
         let content: &str = row.try_get(3)?;
-        texts.extend(passages(content, PassageSizes::MESSAGE).into_iter().zip(position..).map(
-            |(range, position)| OutboxText {
-                key: UnitKey::message(session, position),
-                seq,
-                text: content[range].to_owned(),
-            },
-        ));
+        let cuts = Cuts::decode(row.try_get(4)?).map_err(stored_wrongly)?;
+        texts.extend(cuts.texts(content).zip(position..).map(|(text, position)| OutboxText {
+            key: UnitKey::message(session, position),
+            seq,
+            text: text.to_owned(),
+        }));
     }
     Ok(texts)
 }

@@ -170,10 +170,10 @@ pub(crate) async fn insert(
     let messages = || placed.iter().map(|placed| placed.message);
     sqlx::query(
         "INSERT INTO message (scope, session_number, position, seq, created_at, tokens, units, id,
-           content_hash, cuts, role, name, external_id, content, parts, attachments)
+           content_hash, cuts, role, name, external_id, content, parts, attachments, actor, original)
          SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
            $7::bigint[], $8::uuid[], $9::bytea[], $10::bytea[], $11::text[], $12::text[], $13::text[],
-           $14::text[], $15::text[], $16::text[])",
+           $14::text[], $15::text[], $16::text[], $17::text[], $18::text[])",
     )
     .bind(scope)
     .bind(column(|p| p.session_number.into()))
@@ -195,6 +195,8 @@ pub(crate) async fn insert(
     .bind(messages().map(|m| m.content.as_str()).collect::<Vec<&str>>())
     .bind(messages().map(|m| m.parts.as_deref()).collect::<Vec<Option<&str>>>())
     .bind(messages().map(|m| m.attachments.as_deref()).collect::<Vec<Option<&str>>>())
+    .bind(messages().map(|m| m.actor.as_str()).collect::<Vec<&str>>())
+    .bind(messages().map(|m| m.original.as_deref()).collect::<Vec<Option<&str>>>())
     .execute(connection)
     .await
     .map(|_| ())
@@ -203,7 +205,7 @@ pub(crate) async fn insert(
 macro_rules! message_columns {
     () => {
         "m.id, m.session_number, m.seq, m.position, m.role, m.name, m.content, m.external_id, \
-         m.created_at, m.tokens, m.parts, m.attachments, m.units, m.cuts"
+         m.created_at, m.tokens, m.parts, m.attachments, m.units, m.cuts, m.actor, m.original"
     };
 }
 
@@ -225,6 +227,8 @@ fn read_message(row: &PgRow, session: &SessionId) -> sqlx::Result<Message> {
         attachments: row.try_get(11)?,
         units: number(row.try_get(12)?)?,
         cuts: Cuts::decode(row.try_get(13)?).map_err(stored_wrongly)?,
+        actor: parsed(row.try_get(14)?)?,
+        original: row.try_get(15)?,
     })
 }
 
@@ -262,14 +266,14 @@ async fn messages_at(
     .await?;
     let mut found: Vec<(UnitKey, Arc<Message>)> = Vec::with_capacity(rows.len());
     for row in &rows {
-        let nth: usize = number(row.try_get::<i64, _>(15)? - 1)?;
+        let nth: usize = number(row.try_get::<i64, _>(17)? - 1)?;
         let Some(key) = keys.get(nth) else { continue };
         let shared = found.last().filter(|(_, last)| last.holds(*key)).map(|(_, m)| Arc::clone(m));
         let message = match shared {
             Some(message) => message,
             None => {
                 let session =
-                    SessionId::new(row.try_get::<String, _>(14)?).map_err(stored_wrongly)?;
+                    SessionId::new(row.try_get::<String, _>(16)?).map_err(stored_wrongly)?;
                 Arc::new(read_message(row, &session)?)
             }
         };

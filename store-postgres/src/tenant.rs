@@ -171,6 +171,7 @@ fn read_entry(row: &PgRow) -> sqlx::Result<(u64, AuditEntry)> {
         action: row.try_get(3)?,
         target: row.try_get(4)?,
         outcome: row.try_get(5)?,
+        actor: parsed(row.try_get(6)?)?,
     };
     Ok((number(row.try_get(0)?)?, entry))
 }
@@ -302,7 +303,7 @@ impl TenantRepo for PostgresStore {
     async fn audit(&self, tenant: &TenantId, page: &PageRequest) -> Result<Page<AuditEntry>> {
         let mut read = self.read_tenant(tenant_key(tenant)).await?;
         let rows = sqlx::query(
-            "SELECT number, at, key_id, action, target, outcome FROM audit
+            "SELECT number, at, key_id, action, target, outcome, actor FROM audit
              WHERE tenant = $1 AND number > $2 ORDER BY number LIMIT $3",
         )
         .bind(read.key)

@@ -210,8 +210,8 @@ async fn remove_user(connection: &mut Timed, tenant: Uuid, user: &UserId) -> sql
 
 async fn put_entry(connection: &mut Timed, tenant: Uuid, entry: &AuditEntry) -> sqlx::Result<()> {
     sqlx::query(
-        "INSERT INTO audit (tenant, at, key_id, action, target, outcome)
-         VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO audit (tenant, at, key_id, action, target, outcome, actor)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
     .bind(tenant)
     .bind(entry.at.as_micros())
@@ -219,6 +219,7 @@ async fn put_entry(connection: &mut Timed, tenant: Uuid, entry: &AuditEntry) -> 
     .bind(&entry.action)
     .bind(&entry.target)
     .bind(&entry.outcome)
+    .bind(entry.actor.as_str())
     .execute(connection)
     .await
     .map(|_| ())

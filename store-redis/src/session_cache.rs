@@ -23,7 +23,7 @@ const KEPT: Duration = Duration::from_secs(900);
 const HEADS: &str = "heads";
 
 /// The form of [`HeadRecord`]: raised when it changes.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 fn key(session: &SessionId, version: u64, limits: HeadLimits) -> String {
     let HeadLimits { messages, entities } = limits;
@@ -72,6 +72,7 @@ struct HeadRecord {
     entities: Vec<EntityRecord>,
 }
 
+/// A message without the secrets that are masked in it: a context shows none.
 #[derive(Serialize, Deserialize)]
 struct MessageRecord {
     id: Uuid,
@@ -80,6 +81,7 @@ struct MessageRecord {
     units: u32,
     cuts: Vec<u8>,
     role: String,
+    actor: String,
     name: Option<String>,
     content: String,
     external_id: Option<String>,
@@ -161,6 +163,7 @@ impl MessageRecord {
             units: message.units,
             cuts: message.cuts.encode(),
             role: message.role.as_str().to_owned(),
+            actor: message.actor.as_str().to_owned(),
             name: message.name.clone(),
             content: message.content.clone(),
             external_id: message.external_id.as_ref().map(|id| id.as_str().to_owned()),
@@ -181,8 +184,10 @@ impl MessageRecord {
             units: self.units,
             cuts: Cuts::decode(&self.cuts)?,
             role: self.role.parse()?,
+            actor: self.actor.parse()?,
             name: self.name,
             content: self.content,
+            original: None,
             external_id: self.external_id.map(ExternalId::new).transpose()?,
             created_at: Timestamp::from_micros(self.created_at),
             tokens: self.tokens,

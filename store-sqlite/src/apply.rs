@@ -204,10 +204,7 @@ impl Transaction<'_> {
             }
             Write::PutFact(fact) => {
                 let (scope, facts) = (&mut self.scope, &mut self.facts);
-                mapped(
-                    facts::put(self.connection, scope.id, fact, &mut scope.counters, facts),
-                    "apply",
-                )?;
+                facts::put(self.connection, scope.id, fact, &mut scope.counters, facts)?;
                 applied.facts.push(fact.id);
                 Ok(())
             }

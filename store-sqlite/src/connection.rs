@@ -14,6 +14,7 @@ use throughline_core::{Error, ErrorKind, Result};
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_extracted_by.sql"),
+    include_str!("../migrations/0003_actors.sql"),
 ];
 
 /// Marks a file as ours ("thru"), so that no other program's database is migrated by mistake.

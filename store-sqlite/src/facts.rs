@@ -15,7 +15,7 @@ use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
 use crate::apply::IndexWriter;
-use crate::records::{At, Bits, Id, bounded, parsed, stored_wrongly};
+use crate::records::{At, Bits, Id, bounded, mapped, parsed, stored_wrongly};
 use crate::store::SqliteStore;
 
 /// Between tags; a tag has no control character.
@@ -76,7 +76,7 @@ fn insert_new(
     index: &mut IndexWriter,
 ) -> rusqlite::Result<()> {
     if let Some(held) = held.filter(|_| added.supersedes) {
-        supersede(connection, source.scope_id, held, fact.id)?;
+        supersede(connection, source.scope_id, held, fact)?;
     }
     let number = counters.next_fact();
     let row = FactRow {
@@ -86,7 +86,6 @@ fn insert_new(
         weight: 1.0,
         observed_at: added.observed_at,
         superseded_by: added.superseded_by.map(|id| Id(id.as_uuid())),
-        rejected: added.rejected,
     };
     insert(connection, &row, fact)?;
     index.add(connection, UnitKey::fact(number), &fact.unit)?;
@@ -119,13 +118,16 @@ pub(crate) fn put(
     fact: &NewFact,
     counters: &mut ScopeCounters,
     index: &mut IndexWriter,
-) -> rusqlite::Result<()> {
-    let held = active(connection, scope_id, fact.place())?;
-    let added = fact.replace(held.as_ref().map(|(_, held)| held));
+) -> Result<()> {
+    let held = mapped(active(connection, scope_id, fact.place()), "apply")?;
+    let added = fact.replace(held.as_ref().map(|(_, held)| held))?;
     let (session_number, message) = (0, Id(fact.id.as_uuid()));
     let source = Source { scope_id, session_number, message, message_seq: counters.last_seq };
     let held = held.map(|(number, _)| number);
-    insert_new(connection, &source, (fact, added), held, counters, index)
+    if fact.kind != FactKind::Retraction {
+        mapped(hold_again(connection, scope_id, fact), "apply")?;
+    }
+    mapped(insert_new(connection, &source, (fact, added), held, counters, index), "apply")
 }
 
 /// Keeps keys of rejected values.
@@ -176,11 +178,30 @@ fn supersede(
     connection: &Connection,
     scope_id: i64,
     number: u32,
-    by: FactId,
+    by: &NewFact,
 ) -> rusqlite::Result<()> {
     connection
-        .prepare_cached("UPDATE fact SET superseded_by = ?3 WHERE scope_id = ?1 AND number = ?2")?
-        .execute(params![scope_id, number, Id(by.as_uuid())])
+        .prepare_cached(
+            "UPDATE fact SET superseded_by = ?3, rejected = max(rejected, ?4)
+             WHERE scope_id = ?1 AND number = ?2",
+        )?
+        .execute(params![scope_id, number, Id(by.id.as_uuid()), by.rejects])
+        .map(|_| ())
+}
+
+/// What is told again is rejected no longer.
+fn hold_again(connection: &Connection, scope_id: i64, fact: &NewFact) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE fact SET rejected = 0
+             WHERE scope_id = ?1 AND superseded_by IS NOT NULL AND rejected = 1
+               AND slot IS ?2 AND statement = ?3",
+        )?
+        .execute(params![
+            scope_id,
+            fact.slot().map(|slot| Bits(slot.to_bits())),
+            Bits(fact.statement().to_bits())
+        ])
         .map(|_| ())
 }
 
@@ -192,7 +213,6 @@ pub(crate) struct FactRow {
     pub(crate) weight: f64,
     pub(crate) observed_at: Timestamp,
     pub(crate) superseded_by: Option<Id>,
-    pub(crate) rejected: bool,
 }
 
 /// Adds the row of a fact.
@@ -205,8 +225,8 @@ pub(crate) fn insert(
         .prepare_cached(
             "INSERT INTO fact (scope_id, number, id, session_number, kind, text, subject,
                attribute, value, tags, slot, statement, weight, superseded_by, observed_at,
-               rejected, extracted_by)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+               extracted_by, actor, rejected)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, 0)",
         )?
         .execute(params![
             row.scope_id,
@@ -224,10 +244,18 @@ pub(crate) fn insert(
             row.weight,
             row.superseded_by,
             At(row.observed_at),
-            row.rejected,
-            fact.extracted_by
+            fact.extracted_by,
+            fact.actor.as_str()
         ])
         .map(|_| ())
+}
+
+/// What is read of the active fact of a place.
+macro_rules! active_columns {
+    () => {
+        "number, id, statement, kind, observed_at, actor, value,
+         EXISTS (SELECT 1 FROM fact o WHERE o.scope_id = f.scope_id AND o.superseded_by = f.id)"
+    };
 }
 
 /// The active fact of a place, with its number.
@@ -242,21 +270,27 @@ fn active(
             statement: StatementKey::from_bits(row.get::<_, Bits>(2)?.0),
             kind: parsed(row.get_ref(3)?.as_str()?)?,
             observed_at: row.get::<_, At>(4)?.0,
+            actor: parsed(row.get_ref(5)?.as_str()?)?,
+            value: row.get(6)?,
+            corrects: row.get(7)?,
         };
         Ok((row.get(0)?, held))
     };
     let found = match place {
         Place::Slot(slot) => connection
-            .prepare_cached(
-                "SELECT number, id, statement, kind, observed_at FROM fact
-                 WHERE scope_id = ?1 AND slot = ?2 AND superseded_by IS NULL",
-            )?
+            .prepare_cached(concat!(
+                "SELECT ",
+                active_columns!(),
+                " FROM fact f WHERE scope_id = ?1 AND slot = ?2 AND superseded_by IS NULL"
+            ))?
             .query_row(params![scope_id, Bits(slot.to_bits())], read),
         Place::Statement(statement) => connection
-            .prepare_cached(
-                "SELECT number, id, statement, kind, observed_at FROM fact
-                 WHERE scope_id = ?1 AND statement = ?2 AND slot IS NULL AND superseded_by IS NULL",
-            )?
+            .prepare_cached(concat!(
+                "SELECT ",
+                active_columns!(),
+                " FROM fact f WHERE scope_id = ?1 AND statement = ?2 AND slot IS NULL
+                      AND superseded_by IS NULL"
+            ))?
             .query_row(params![scope_id, Bits(statement.to_bits())], read),
     };
     found.optional()
@@ -289,7 +323,7 @@ fn said_in(connection: &Connection, scope_id: i64, number: u32) -> rusqlite::Res
 }
 
 const FACT_COLUMNS: &str = "f.number, f.id, s.id, f.kind, f.text, f.subject, f.attribute, \
-    f.value, f.tags, f.weight, f.superseded_by, f.observed_at, f.extracted_by";
+    f.value, f.tags, f.weight, f.superseded_by, f.observed_at, f.extracted_by, f.actor, f.rejected";
 
 fn read_fact(connection: &Connection, scope_id: i64, row: &Row<'_>) -> rusqlite::Result<Fact> {
     let number = row.get(0)?;
@@ -329,6 +363,8 @@ fn read_fact(connection: &Connection, scope_id: i64, row: &Row<'_>) -> rusqlite:
         status,
         observed_at: row.get::<_, At>(11)?.0,
         extracted_by: row.get(12)?,
+        actor: parsed(row.get_ref(13)?.as_str()?)?,
+        rejected: row.get(14)?,
     })
 }
 

@@ -6,10 +6,10 @@ use throughline_core::document::document_passages;
 use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{OutboxRepo, OutboxText, ScopeTotals};
-use throughline_core::text::{PassageSizes, passages};
+use throughline_core::session::Cuts;
 use throughline_core::{Result, Scope};
 
-use crate::records::{bounded, mapped};
+use crate::records::{bounded, mapped, stored_wrongly};
 use crate::store::{SqliteStore, read_scope_columns};
 
 fn messages_after(
@@ -19,7 +19,7 @@ fn messages_after(
     limit: usize,
 ) -> rusqlite::Result<Vec<OutboxText>> {
     let mut statement = connection.prepare_cached(
-        "SELECT seq, session_number, position, content FROM message
+        "SELECT seq, session_number, position, content, cuts FROM message
          WHERE scope_id = ?1 AND seq > ?2 ORDER BY seq",
     )?;
     let mut rows = statement.query(params![scope_id, bounded(after)])?;
@@ -28,13 +28,12 @@ fn messages_after(
         let Some(row) = rows.next()? else { break };
         let (seq, session, position) = (row.get(0)?, row.get(1)?, row.get::<_, u32>(2)?);
         let content = row.get_ref(3)?.as_str()?;
-        texts.extend(passages(content, PassageSizes::MESSAGE).into_iter().zip(position..).map(
-            |(range, position)| OutboxText {
-                key: UnitKey::message(session, position),
-                seq,
-                text: content[range].to_owned(),
-            },
-        ));
+        let cuts = Cuts::decode(row.get_ref(4)?.as_blob()?).map_err(stored_wrongly)?;
+        texts.extend(cuts.texts(content).zip(position..).map(|(text, position)| OutboxText {
+            key: UnitKey::message(session, position),
+            seq,
+            text: text.to_owned(),
+        }));
     }
     Ok(texts)
 }

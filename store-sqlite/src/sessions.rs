@@ -129,8 +129,9 @@ pub(crate) fn insert_message(
         .prepare_cached(
             "INSERT INTO message (scope_id, session_number, position, id, seq, role, name,
                content, content_hash, external_id, created_at, tokens, parts, attachments, units,
-               cuts)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+               cuts, actor, original)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+               ?18)",
         )?
         .execute(params![
             scope_id,
@@ -148,13 +149,16 @@ pub(crate) fn insert_message(
             message.parts,
             message.attachments,
             message.units.len(),
-            message.cuts.encode()
+            message.cuts.encode(),
+            message.actor.as_str(),
+            message.original
         ])
         .map(|_| ())
 }
 
 const MESSAGE_COLUMNS: &str = "m.id, m.session_number, m.seq, m.position, m.role, m.name, \
-    m.content, m.external_id, m.created_at, m.tokens, m.parts, m.attachments, m.units, m.cuts";
+    m.content, m.external_id, m.created_at, m.tokens, m.parts, m.attachments, m.units, m.cuts, \
+    m.actor, m.original";
 
 fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message> {
     let external_id: Option<String> = row.get(7)?;
@@ -174,6 +178,8 @@ fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message>
         attachments: row.get(11)?,
         units: row.get(12)?,
         cuts: Cuts::decode(row.get_ref(13)?.as_blob()?).map_err(stored_wrongly)?,
+        actor: parsed(row.get_ref(14)?.as_str()?)?,
+        original: row.get(15)?,
     })
 }
 

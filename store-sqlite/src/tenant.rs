@@ -281,8 +281,8 @@ fn put_entry(
 ) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "INSERT INTO audit (tenant, at, key_id, action, target, outcome)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO audit (tenant, at, key_id, action, target, outcome, actor)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .execute(params![
             tenant.as_str(),
@@ -290,7 +290,8 @@ fn put_entry(
             entry.key.map(|key| Bits(key.to_bits())),
             entry.action,
             entry.target,
-            entry.outcome
+            entry.outcome,
+            entry.actor.as_str()
         ])
         .map(|_| ())
 }
@@ -302,6 +303,7 @@ fn read_entry(row: &Row<'_>) -> rusqlite::Result<(u64, AuditEntry)> {
         action: row.get(3)?,
         target: row.get(4)?,
         outcome: row.get(5)?,
+        actor: parsed(row.get_ref(6)?.as_str()?)?,
     };
     Ok((row.get(0)?, entry))
 }
@@ -449,7 +451,7 @@ impl TenantRepo for SqliteStore {
         let rows = self.read_tenant(tenant, move |connection, tenant| {
             connection
                 .prepare_cached(
-                    "SELECT number, at, key_id, action, target, outcome FROM audit
+                    "SELECT number, at, key_id, action, target, outcome, actor FROM audit
                      WHERE tenant = ?1 AND number > ?2 ORDER BY number LIMIT ?3",
                 )?
                 .query_map(

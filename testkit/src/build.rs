@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use throughline_core::Scope;
-use throughline_core::append::prepare;
+use throughline_core::access::Actor;
+use throughline_core::append::{Intake, prepare};
 use throughline_core::document::{NewSnapshot, index_document};
 use throughline_core::entity::{EntityKind, NewEntity};
 use throughline_core::fact::{FactKind, Forms, NewFact};
@@ -75,6 +76,7 @@ pub fn say(text: &str) -> MessageBuilder {
         facts: Vec::new(),
         entities: Vec::new(),
         extracted: false,
+        intake: Intake::default(),
     }
 }
 
@@ -86,6 +88,7 @@ pub struct MessageBuilder {
     facts: Vec<NewFact>,
     entities: Vec<NewEntity>,
     extracted: bool,
+    intake: Intake,
 }
 
 impl MessageBuilder {
@@ -125,6 +128,13 @@ impl MessageBuilder {
         self
     }
 
+    /// On whose word it is.
+    #[must_use]
+    pub fn by(mut self, actor: Actor) -> Self {
+        self.intake.actor = actor;
+        self
+    }
+
     /// A fact that it states, at the time that the fact says.
     #[must_use]
     pub fn fact(mut self, fact: NewFact) -> Self {
@@ -156,7 +166,8 @@ impl MessageBuilder {
     /// When core refuses it.
     #[must_use]
     pub fn build(self) -> PreparedMessage {
-        let prepared = prepare(self.message, self.at, &WordTokenizer::exact(), &Forms, &IDS);
+        let (at, tokenizer) = (self.at, WordTokenizer::exact());
+        let prepared = prepare(self.message, self.intake, at, &tokenizer, &Forms, &IDS);
         let prepared = prepared.expect("a valid message");
         if self.extracted {
             return prepared;
@@ -180,8 +191,10 @@ pub fn fact(text: &str, observed_at: Timestamp) -> NewFact {
         unit: analyze(text, &[]),
         refers: None,
         extracted_by: Some("forms/1".to_owned()),
+        actor: Actor::User,
         stated_in: None,
         rejection: Vec::new(),
+        rejects: false,
     }
 }
 

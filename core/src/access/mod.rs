@@ -1,6 +1,7 @@
 //! Who may call: API keys bound to an identity, what they permit, and the record of what was changed and
 //! refused. A scope comes from the credential; a caller only chooses within what it is bound to.
 
+mod actor;
 mod key;
 mod rate;
 
@@ -9,6 +10,7 @@ use crate::ids::{KeyId, TenantId, UserId, WorkspaceId};
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
+pub use actor::Actor;
 pub use key::{ApiKey, KeyUser, NewKey, Presented, Secret, Usable};
 pub use rate::Rate;
 
@@ -178,13 +180,41 @@ pub struct AuditEntry {
     pub target: Option<String>,
     /// How it ended: `done`, or the code of the error that refused it.
     pub outcome: String,
+    /// Whether the caller itself did it, or a model for it.
+    pub actor: Actor,
+}
+
+/// By whom something is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct By {
+    /// The key; `None` is the operator, by command line or as the local user.
+    pub key: Option<KeyId>,
+    /// Whether the caller itself does it, or a model for it.
+    pub actor: Actor,
+}
+
+impl By {
+    /// The operator, by command line or as the local user.
+    pub const OPERATOR: Self = Self { key: None, actor: Actor::Api };
 }
 
 impl AuditEntry {
     /// The entry of what was done.
     #[must_use]
-    pub fn done(at: Timestamp, key: Option<KeyId>, action: &str, target: Option<String>) -> Self {
-        let (action, outcome) = (action.to_owned(), "done".to_owned());
-        Self { at, key, action, target, outcome }
+    pub fn done(at: Timestamp, by: By, action: &str, target: Option<String>) -> Self {
+        Self::ended(at, by, action, target, "done")
+    }
+
+    /// The entry of what ended so: `done`, or the code of the error that refused it.
+    #[must_use]
+    pub fn ended(
+        at: Timestamp,
+        by: By,
+        action: &str,
+        target: Option<String>,
+        outcome: &str,
+    ) -> Self {
+        let (action, outcome) = (action.to_owned(), outcome.to_owned());
+        Self { at, key: by.key, action, target, outcome, actor: by.actor }
     }
 }

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::source::Source;
 use crate::chat::ContextMessage;
-use crate::ids::ExternalId;
+use crate::ids::{ExternalId, SessionId};
+use crate::time::Timestamp;
+use crate::turn::Intent;
 use crate::usage::UsageCounters;
 
 /// A part of the payload.
@@ -186,6 +188,10 @@ pub struct Item {
     pub source: Source,
     /// The caller's id of the message, where it has one.
     pub external_id: Option<ExternalId>,
+    /// The session of a message, and in which a fact was first stated.
+    pub session: Option<SessionId>,
+    /// When it was said, last stated or put: of messages, facts and documents.
+    pub at: Option<Timestamp>,
     /// Tokens that it takes, or would have taken.
     pub tokens: u32,
     /// Relevance, where recall ranked it; comparable within one context only.
@@ -228,6 +234,8 @@ pub struct AssembledContext {
     pub header: Vec<ContextMessage>,
     /// Everything else, in order; the last message is the user's turn.
     pub working_set: Vec<ContextMessage>,
+    /// The intent of the turn, given or detected.
+    pub intent: Intent,
     /// Hash of the header's bytes: equal hashes, equal prefix.
     pub header_hash: String,
     /// The use of the budget.
@@ -259,6 +267,20 @@ impl AssembledContext {
     /// Header and working set, in the order in which they are sent.
     pub fn payload(&self) -> impl Iterator<Item = &ContextMessage> {
         self.header.iter().chain(&self.working_set)
+    }
+
+    /// What the payload quotes of what is stored (history, summaries, recall), in its order, each beside its text.
+    #[must_use]
+    pub fn recalled(&self) -> Vec<(&Item, &str)> {
+        let sections = [Section::Recall, Section::History, Section::Summaries];
+        let mut found: Vec<_> = self
+            .items
+            .iter()
+            .filter(|item| item.outcome != Outcome::Dropped && sections.contains(&item.section))
+            .filter_map(|item| Some((item.span.as_ref()?, item, self.rendered(item)?)))
+            .collect();
+        found.sort_by_key(|(span, ..)| (span.message, span.range.start));
+        found.into_iter().map(|(_, item, text)| (item, text)).collect()
     }
 
     /// The text of an item as the payload shows it.

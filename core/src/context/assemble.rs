@@ -20,6 +20,7 @@ use crate::fact::Fact;
 use crate::ids::MessageId;
 use crate::ports::Ledger;
 use crate::scope::Profile;
+use crate::secret::masks;
 use crate::session::{Message, Role};
 use crate::summary::Summary;
 use crate::text::guarded;
@@ -206,6 +207,8 @@ impl<'a> Assembly<'a> {
             kind: ItemKind::Summary,
             source: Source::Summary(summary.id),
             external_id: None,
+            session: None,
+            at: None,
             tokens: summary.tokens,
             score: None,
             outcome: Outcome::Dropped,
@@ -248,6 +251,8 @@ impl<'a> Assembly<'a> {
             kind: ItemKind::Message,
             source: Source::Message(line.message.id),
             external_id: line.message.external_id.clone(),
+            session: Some(line.message.session.clone()),
+            at: Some(line.message.created_at),
             tokens: line.tokens,
             score: None,
             outcome: line.outcome,
@@ -290,6 +295,8 @@ impl<'a> Assembly<'a> {
             kind: ItemKind::Fact,
             source: Source::Fact(found.fact.id),
             external_id: None,
+            session: found.fact.session.clone(),
+            at: Some(found.fact.observed_at),
             tokens: self.tokenizer.count(&found.fact.text),
             score: Some(found.score),
             outcome: Outcome::Dropped,
@@ -307,10 +314,10 @@ impl<'a> Assembly<'a> {
             item.span = range.map(|range| Span { message, range });
             self.items.push(item);
         }
-        let told = |value: &str| {
-            self.turn.text.contains(value)
-                || self.header.message.content.contains(value)
-                || self.working_set.iter().any(|shown| shown.content.contains(value))
+        let told = |entity: &Entity| {
+            entity.is_in(self.turn.text)
+                || entity.is_in(&self.header.message.content)
+                || self.working_set.iter().any(|shown| entity.is_in(&shown.content))
         };
         let room = room.saturating_sub(PER_MESSAGE);
         let (old, entities): (Vec<_>, Vec<_>) = self
@@ -363,6 +370,14 @@ impl<'a> Assembly<'a> {
                 "a context of {used} tokens was assembled for {limit}"
             )));
         }
+        let shown = self.working_set.iter().map(|message| message.content.as_str());
+        let masked: usize = shown.chain([self.header.message.content.as_str()]).map(masks).sum();
+        if masked > 0 {
+            self.warnings.push(format!(
+                "{masked} secrets are masked: `secrets = \"keep\"` shows those that are stored from \
+                 then on"
+            ));
+        }
         let last = self.working_set.len();
         let signature = signature(std::iter::once(&self.header.message).chain(&self.working_set));
         self.items.push(Item {
@@ -370,6 +385,8 @@ impl<'a> Assembly<'a> {
             kind: ItemKind::Turn,
             source: Source::Turn,
             external_id: None,
+            session: None,
+            at: None,
             tokens: self.turn_tokens,
             score: None,
             outcome: Outcome::Included,
@@ -382,6 +399,7 @@ impl<'a> Assembly<'a> {
         items.extend(self.items);
         let cache_key = hash(&[&signature, self.turn.text]);
         Ok(AssembledContext {
+            intent: self.turn.intent,
             header_hash: hash(&[&self.header.message.content]),
             header: vec![self.header.message],
             working_set: self.working_set,
@@ -418,6 +436,8 @@ fn superseded_value(entity: &Entity) -> Item {
         kind: ItemKind::Entity,
         source: Source::Entity(entity.id),
         external_id: None,
+        session: None,
+        at: None,
         tokens: 0,
         score: None,
         outcome: Outcome::Dropped,

@@ -1,10 +1,12 @@
 //! Passages of documents as candidates of recall.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::source::Source;
 use crate::document::{DocumentPassage, Snapshot};
 use crate::index::UnitKey;
+use crate::secret::SecretPolicy;
 use crate::text::guarded;
 
 /// A passage of a document that recall found.
@@ -18,13 +20,16 @@ pub struct DocumentCandidate {
     pub passage: DocumentPassage,
     /// Its score among documents.
     pub score: f32,
+    /// Whether its secrets are masked or shown.
+    pub secrets: SecretPolicy,
 }
 
 impl DocumentCandidate {
-    /// The passage as it is stored.
+    /// The passage, as a model may read it.
     #[must_use]
-    pub fn text(&self) -> &str {
-        self.snapshot.text.get(self.passage.range.clone()).unwrap_or_default().trim()
+    pub fn text(&self) -> Cow<'_, str> {
+        let stored = self.snapshot.text.get(self.passage.range.clone()).unwrap_or_default();
+        self.secrets.shown(stored.trim())
     }
 
     /// The line of the recalled block that shows it: whose document it is, then the passage, with the heading
@@ -37,7 +42,7 @@ impl DocumentCandidate {
             false => format!(", {}", self.passage.title),
         };
         let of = format!("{}/{}{section}", info.vault, info.memory);
-        format!("- {}: {}\n", guarded(&of), guarded(self.text()))
+        format!("- {}: {}\n", guarded(&of), guarded(&self.text()))
     }
 
     /// Where it comes from.

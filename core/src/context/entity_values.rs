@@ -13,12 +13,12 @@ const MAX_TOKENS: u32 = 100;
 
 /// Adds a block of values behind `text`, which with it takes at most `room` tokens. Returns the
 /// text, its tokens, and the account of every value. `told` says whether the rest of the payload
-/// holds a text.
+/// holds a value.
 pub(super) fn add_values(
     entities: &[Entity],
     text: String,
     room: u32,
-    told: impl Fn(&str) -> bool,
+    told: impl Fn(&Entity) -> bool,
     tokenizer: &dyn Tokenizer,
 ) -> (String, u32, Vec<Item>) {
     let mut values: Vec<(usize, String)> = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn add_values(
     for entity in entities {
         let value = format!("{} {}", entity.kind, guarded(&entity.value));
         let tokens = tokenizer.count(&value) + 1;
-        let reason = if text.contains(&entity.value) || told(&entity.value) {
+        let reason = if entity.is_in(&text) || told(entity) {
             Reason::Repeats
         } else if tokens > left || values.len() >= MAX_VALUES {
             Reason::OverShare
@@ -68,6 +68,8 @@ fn item(entity: &Entity, tokens: u32, reason: Reason) -> Item {
         kind: ItemKind::Entity,
         source: Source::Entity(entity.id),
         external_id: None,
+        session: None,
+        at: None,
         tokens,
         score: None,
         outcome: if shown { Outcome::Included } else { Outcome::Dropped },

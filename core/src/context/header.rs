@@ -141,6 +141,8 @@ fn standing(kind: ItemKind, source: Source, tokens: u32) -> Item {
         kind,
         source,
         external_id: None,
+        session: None,
+        at: None,
         tokens,
         score: None,
         outcome: Outcome::Included,

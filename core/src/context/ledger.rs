@@ -62,6 +62,8 @@ pub(super) fn add_facts(
             kind: ItemKind::Fact,
             source: Source::Fact(fact.id),
             external_id: None,
+            session: fact.session.clone(),
+            at: Some(fact.observed_at),
             tokens,
             score: None,
             outcome: if shown { Outcome::Included } else { Outcome::Dropped },

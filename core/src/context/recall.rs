@@ -13,6 +13,7 @@ use super::DocumentCandidate;
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::rank::Ranked;
 use super::source::Source;
+use crate::access::Actor;
 use crate::fact::Fact;
 use crate::ids::{MessageId, SessionId};
 use crate::index::UnitKey;
@@ -194,6 +195,7 @@ pub(crate) fn select(
 ) -> Recalled {
     let mut selection = Selection {
         left: room.saturating_sub(tokenizer.count(OPEN) + tokenizer.count(CLOSE)),
+        most: options.max_items,
         days: BTreeSet::new(),
         lines: Vec::new(),
         dropped: Vec::new(),
@@ -221,9 +223,16 @@ pub(crate) fn select(
     // Documents were written to be read again: they may take a fifth.
     let kept_for_documents = if candidates.documents.is_empty() { 0 } else { selection.left / 5 };
     selection.left -= kept_for_documents;
+    // Of a bounded number of lines they keep as much.
+    let most = selection.most;
+    let of_facts = candidates.facts.len().min(most.div_ceil(8)).min(most - 1);
+    let of_documents = candidates.documents.len().min(most / 5);
+    selection.most = most.saturating_sub(of_facts + of_documents).max(1);
     let rest = selection.take_messages(pending, tokenizer);
+    selection.most = most - of_facts;
     selection.left += kept_for_documents;
     selection.take_documents(&candidates.documents, tokenizer);
+    selection.most = most;
     selection.left += kept_for_facts;
     selection.take_facts(&candidates.facts, shown, tokenizer);
     let rest = selection.take_messages(rest, tokenizer);
@@ -237,6 +246,8 @@ pub(crate) fn select(
 
 struct Selection {
     left: u32,
+    /// Most lines.
+    most: usize,
     days: BTreeSet<String>,
     lines: Vec<Line>,
     dropped: Vec<Item>,
@@ -273,6 +284,10 @@ impl PartialEq for Waiting<'_> {
 impl Eq for Waiting<'_> {}
 
 impl Selection {
+    fn is_full(&self) -> bool {
+        self.lines.len() >= self.most
+    }
+
     /// Takes what fits, best first; what does not is returned. A message that is quoted already has
     /// less to add by another of its passages.
     fn take_messages<'c>(
@@ -293,7 +308,7 @@ impl Selection {
                 continue;
             }
             // Rendering a line that cannot fit would be wasted work.
-            if self.left < CRUMBS || candidate.tokens > self.left {
+            if self.left < CRUMBS || candidate.tokens > self.left || self.is_full() {
                 over.push(candidate);
                 continue;
             }
@@ -351,7 +366,7 @@ impl Selection {
                 Some(Reason::BelowRelevance)
             } else if self.said.contains(&said) {
                 Some(Reason::Repeats)
-            } else if taken >= MAX_DOCUMENTS || tokens > self.left {
+            } else if taken >= MAX_DOCUMENTS || tokens > self.left || self.is_full() {
                 Some(Reason::OverShare)
             } else {
                 None
@@ -361,6 +376,8 @@ impl Selection {
                 kind: ItemKind::Document,
                 source: candidate.source(),
                 external_id: None,
+                session: None,
+                at: Some(candidate.snapshot.info.created_at),
                 tokens,
                 score: Some(candidate.score),
                 outcome: outcome.map_or(Outcome::Included, |_| Outcome::Dropped),
@@ -392,13 +409,19 @@ impl Selection {
         for candidate in candidates {
             let fact = &candidate.fact;
             let day = fact.observed_at.day_in_words();
-            let text = format!("- {} ({day})\n", guarded(&fold_spaces(&fact.text)));
+            let on_whose_word = match fact.actor {
+                Actor::Model => "told by a tool, ",
+                Actor::Extractor => "inferred, ",
+                Actor::User | Actor::Api | Actor::Import => "",
+            };
+            let text = guarded(&fold_spaces(&fact.text)).into_owned();
+            let text = format!("- {text} ({on_whose_word}{day})\n");
             let tokens = tokenizer.count(&text);
             let outcome = if self.holds(fact, shown) {
                 Some(Reason::HeldBySource)
             } else if candidate.score < best * FACT_FLOOR {
                 Some(Reason::BelowRelevance)
-            } else if taken >= MAX_FACTS || tokens > self.left {
+            } else if taken >= MAX_FACTS || tokens > self.left || self.is_full() {
                 Some(Reason::OverShare)
             } else {
                 None
@@ -408,6 +431,8 @@ impl Selection {
                 kind: ItemKind::Fact,
                 source: Source::Fact(fact.id),
                 external_id: None,
+                session: fact.session.clone(),
+                at: Some(fact.observed_at),
                 tokens,
                 score: Some(candidate.score),
                 outcome: outcome.map_or(Outcome::Included, |_| Outcome::Dropped),
@@ -498,6 +523,8 @@ fn message_item(candidate: &MessageCandidate, tokens: u32) -> Item {
         kind: if candidate.is_whole() { ItemKind::Message } else { ItemKind::Passage },
         source: Source::Message(message.id),
         external_id: message.external_id.clone(),
+        session: Some(message.session.clone()),
+        at: Some(message.created_at),
         tokens,
         score: Some(candidate.score),
         outcome: Outcome::Included,

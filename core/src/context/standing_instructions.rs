@@ -25,8 +25,10 @@ pub(super) fn block(
     superseded: &[SupersededFact],
     tokenizer: &dyn Tokenizer,
 ) -> (String, Vec<Item>) {
-    let mut newest: Vec<&Fact> =
-        facts.iter().filter(|fact| fact.kind == FactKind::Instruction).collect();
+    // Whatever a model tells is recalled as its word, and instructs nobody.
+    let stands =
+        |fact: &&Fact| fact.kind == FactKind::Instruction && fact.actor.speaks_for_the_user();
+    let mut newest: Vec<&Fact> = facts.iter().filter(stands).collect();
     newest.sort_by_key(|fact| std::cmp::Reverse((fact.observed_at, fact.id)));
     let mut left = MAX_TOKENS.saturating_sub(tokenizer.count(TITLE));
     let mut said: HashSet<String> = HashSet::new();
@@ -50,6 +52,8 @@ pub(super) fn block(
             kind: ItemKind::Fact,
             source: Source::Fact(fact.id),
             external_id: None,
+            session: fact.session.clone(),
+            at: Some(fact.observed_at),
             tokens,
             score: None,
             outcome,
@@ -80,6 +84,7 @@ fn line(fact: &Fact, superseded: &[SupersededFact]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Actor;
     use crate::fact::FactStatus;
     use crate::ids::{FactId, SessionId};
     use crate::time::Timestamp;
@@ -115,6 +120,8 @@ mod tests {
             status: FactStatus::Active,
             observed_at: Timestamp::from_micros(number.into()),
             extracted_by: None,
+            actor: Actor::User,
+            rejected: false,
         }
     }
 
@@ -147,6 +154,19 @@ mod tests {
         let dropped = items.iter().filter(|item| item.reason == Reason::OverShare).count();
         assert_eq!(dropped, 4);
         assert!(Words.count(&text) <= MAX_TOKENS);
+    }
+
+    #[test]
+    fn only_the_users_own_word_instructs() {
+        let instruction = |n: u32, actor| Fact {
+            actor,
+            ..fact(n, FactKind::Instruction, &format!("rule of {actor}"))
+        };
+        let facts: Vec<Fact> =
+            (1..).zip(Actor::ALL).map(|(n, actor)| instruction(n, actor)).collect();
+        let (text, items) = block(&facts, &[], &Words);
+        assert!(text.ends_with(":\n- rule of user\n- rule of api\n- rule of import"), "{text}");
+        assert_eq!(items.len(), 3);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Superseded values in what is recalled. A sentence that states one stays, with what replaced it beside the value:
 //! `7:40 (corrected on 3 March: 8:15)`. It is left out where the value is all that it says, and where the value was
-//! taken back or rejected; a question about the past gets it then, too.
+//! taken back; a question about the past gets it then, too. What was rejected directly is left out of everything,
+//! whenever and by whom it is said again.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -11,11 +12,11 @@ use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::recall::{Candidates, FactCandidate, Mark, MessageCandidate};
 use super::source::Source;
 use crate::entity::Entity;
-use crate::fact::{Fact, FactKind, SlotKey, SupersededFact, place};
+use crate::fact::{Fact, FactKind, SlotKey, SupersededFact, looks, place};
 use crate::ids::MessageId;
 use crate::session::{Message, Role};
 use crate::summary::SummaryLine;
-use crate::text::{clip, fold_spaces, query_terms, sentences};
+use crate::text::{clip, fold_spaces, query_terms, sentence_ranges, sentences};
 use crate::time::Timestamp;
 
 /// Superseded facts read for one turn: those of the newest changes.
@@ -24,6 +25,8 @@ pub(crate) const SUPERSEDED_READ: usize = 96;
 const ECHO: u64 = 2;
 /// A rest of a passage that is shorter is not worth a line.
 const LEAST_REST: usize = 12;
+/// A shorter value is found in other words by chance, where nothing but its letters is compared.
+const LEAST_DISGUISED: usize = 8;
 /// Longest new value that is shown beside an old one.
 const MAX_NEW_CHARS: usize = 80;
 
@@ -39,6 +42,11 @@ const PAST: &[&str] = &[
     "before", "previously", "originally", "original", "formerly", "former", "earlier", "initially",
     "initial", "history", "past", "old", "changed", "change", "used", "first", "was", "were",
     "did", "previous", "ago", "once", "had", "back", "until",
+];
+
+const MONTHS: [&str; 12] = [
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
 ];
 
 /// What a turn must not be told as if it held.
@@ -57,6 +65,12 @@ struct Row<'a> {
     new: Option<String>,
     /// Whether what states it is left out: it was taken back, or rejected directly.
     hides: bool,
+    /// Whether it was rejected directly: nobody but its user brings it back, and only directly.
+    rejected: bool,
+    /// What the rejected value looks like, where that is long enough to be compared by.
+    looks: String,
+    /// Words of what holds instead.
+    new_words: HashSet<String>,
     /// Words of the old value that the new one does not have.
     words: HashSet<String>,
     /// The longest of them: what does not have it does not state the value in other words.
@@ -72,11 +86,20 @@ struct Row<'a> {
 struct Sentence<'s> {
     text: &'s str,
     terms: OnceCell<HashSet<String>>,
+    looks: OnceCell<String>,
 }
 
-impl Sentence<'_> {
+impl<'s> Sentence<'s> {
+    fn of(text: &'s str) -> Self {
+        Self { text, terms: OnceCell::new(), looks: OnceCell::new() }
+    }
+
     fn terms(&self) -> &HashSet<String> {
         self.terms.get_or_init(|| terms(self.text))
+    }
+
+    fn looks(&self) -> &str {
+        self.looks.get_or_init(|| looks(self.text))
     }
 }
 
@@ -133,8 +156,9 @@ impl<'a> Superseded<'a> {
         // Words are taken apart only of passages that a row may concern: there are many of both.
         let hides = self.rows.iter().any(|row| row.hides);
         let lower = if hides { passage.to_lowercase() } else { String::new() };
+        let whole = Sentence::of(passage);
         let concerns =
-            |row: &&Row<'_>| row.precedes(message) && row.may_concern(message, passage, &lower);
+            |row: &&Row<'_>| row.applies(message) && row.may_concern(message, &whole, &lower);
         let rows: Vec<&Row<'_>> = self.rows.iter().filter(concerns).collect();
         if rows.is_empty() {
             return None;
@@ -142,12 +166,8 @@ impl<'a> Superseded<'a> {
         let mut rest: Vec<Range<usize>> = Vec::new();
         let mut marks: Vec<Mark> = Vec::new();
         let mut left_out = false;
-        let mut at = 0;
-        for sentence in sentences(passage) {
-            let Some(offset) = passage[at..].find(sentence) else { continue };
-            let (start, end) = (at + offset, at + offset + sentence.len());
-            at = end;
-            let sentence = Sentence { text: sentence, terms: OnceCell::new() };
+        for Range { start, end } in sentence_ranges(passage) {
+            let sentence = Sentence::of(&passage[start..end]);
             let mut fate = Fate::Stays;
             for row in &rows {
                 match row.fate(message, &sentence, &rows, self.of_the_past) {
@@ -193,8 +213,12 @@ impl<'a> Superseded<'a> {
     /// A fact whose sentence may also state what does not hold any more: marked, or `None` where it is left out.
     pub(super) fn marked_fact<'f>(&self, fact: &'f Fact) -> Option<Cow<'f, Fact>> {
         let mut marked = Cow::Borrowed(fact);
-        for row in self.rows.iter().filter(|row| row.old.fact.text == fact.text) {
-            if row.hides && !self.of_the_past {
+        let sentence = Sentence::of(&fact.text);
+        let restates = |row: &&Row<'_>| {
+            row.old.fact.text == fact.text || row.rejected && row.is_rejected_in(&sentence)
+        };
+        for row in self.rows.iter().filter(restates) {
+            if row.rejected || row.hides && !self.of_the_past {
                 return None;
             }
             if let Some(at) = place(&marked.text, &row.value) {
@@ -221,7 +245,7 @@ impl<'a> Superseded<'a> {
             if !own && !echo && !row.states(&words) {
                 continue;
             }
-            if !self.of_the_past && (row.hides || row.is_all_of(&words)) {
+            if row.rejected || !self.of_the_past && (row.hides || row.is_all_of(&words)) {
                 return None;
             }
             if let Some(at) = place(&text, &row.value) {
@@ -252,35 +276,57 @@ impl<'a> Row<'a> {
         let new = by.value.as_deref().unwrap_or(&by.text);
         let new = (!retracted).then(|| clip(&fold_spaces(new), MAX_NEW_CHARS));
         let value = old.fact.value.clone().unwrap_or_else(|| old.fact.text.clone());
-        let mut words = terms(&value);
-        if let Some(new) = &new {
-            let new = terms(new);
-            words.retain(|term| !new.contains(term));
-        }
         let fact = &old.fact;
+        let rejected = fact.rejected;
+        let hides = retracted || by.is_told_directly();
+        let new_words = new.as_deref().map(terms).unwrap_or_default();
+        let looks = if rejected { looks(&value) } else { String::new() };
+        let looks = if looks.len() < LEAST_DISGUISED { String::new() } else { looks };
+        let mut words = terms(&value);
+        words.retain(|term| !new_words.contains(term));
+        if fact.value.is_none() {
+            // Of a whole statement, what it is told with says nothing.
+            words.retain(|term| !IDLE.contains(&term.as_str()));
+        }
         let subject = fact.subject.as_deref().filter(|subject| *subject != "user");
         let mut about = terms(&fact.text);
         about.extend(terms(fact.attribute.as_deref().unwrap_or_default()));
         about.extend(terms(subject.unwrap_or_default()));
         about.retain(|term| !words.contains(term) && !IDLE.contains(&term.as_str()));
-        let hides = retracted || by.is_told_directly();
         let longest = words.iter().max_by_key(|word| (word.len(), word.as_str()));
         let longest = longest.cloned().unwrap_or_default();
         let attribute = fact.attribute.as_deref().filter(|attribute| !attribute.contains('…'));
         let mut idle = terms(&value);
         idle.extend(terms(attribute.unwrap_or_default()));
-        Self { old, value, new, hides, words, longest, about, idle, slot: OnceCell::new() }
+        let slot = OnceCell::new();
+        Self {
+            old,
+            value,
+            new,
+            hides,
+            rejected,
+            looks,
+            new_words,
+            words,
+            longest,
+            about,
+            idle,
+            slot,
+        }
     }
 
     fn slot(&self) -> Option<SlotKey> {
         *self.slot.get_or_init(|| self.old.fact.slot())
     }
 
-    /// Whether a message is older than what holds now, which it does not say itself.
-    fn precedes(&self, message: &Message) -> bool {
+    /// Whether what a message states of it is not so: it is older than what holds now, or no word of the user, and does
+    /// not say itself what holds. What was rejected directly is not so whoever says it.
+    fn applies(&self, message: &Message) -> bool {
         let by = &self.old.by;
-        (message.created_at, message.seq) < (by.observed_at, self.old.by_said)
-            && !by.sources.contains(&message.id)
+        let older = (message.created_at, message.seq) < (by.observed_at, self.old.by_said);
+        let outranked = by.actor.decides() && !message.actor.decides();
+        let repeated = outranked || self.hides && message.role != Role::User;
+        (older || repeated || self.rejected) && !by.sources.contains(&message.id)
     }
 
     /// The same by ids, which are made in order of time, where a message is not at hand.
@@ -290,11 +336,27 @@ impl<'a> Row<'a> {
 
     /// Whether a passage can state the old value at all; `lower` is the passage in small letters, where a row
     /// hides.
-    fn may_concern(&self, message: &Message, passage: &str, lower: &str) -> bool {
+    fn may_concern(&self, message: &Message, passage: &Sentence<'_>, lower: &str) -> bool {
         self.old.fact.sources.contains(&message.id)
             || self.is_answered_by(message)
-            || place(passage, &self.value).is_some()
+            || place(passage.text, &self.value).is_some()
             || self.hides && !self.longest.is_empty() && lower.contains(&self.longest)
+            || self.is_disguised_in(passage)
+    }
+
+    /// Whether the rejected value stands there in other case, spacing, punctuation or look-alike letters.
+    fn is_disguised_in(&self, passage: &Sentence<'_>) -> bool {
+        !self.looks.is_empty() && passage.looks().contains(&self.looks)
+    }
+
+    /// Whether a text states the rejected value, and does not also say what holds instead.
+    fn is_rejected_in(&self, sentence: &Sentence<'_>) -> bool {
+        let stated = self.states(sentence.terms()) || self.is_disguised_in(sentence);
+        stated && !self.says_new(sentence.terms())
+    }
+
+    fn says_new(&self, said: &HashSet<String>) -> bool {
+        !self.new_words.is_empty() && self.new_words.is_subset(said)
     }
 
     /// Whether a message is the assistant's, right after the statement.
@@ -327,14 +389,19 @@ impl<'a> Row<'a> {
                     && row.slot().is_some()
                     && row.old.fact.sources.contains(&message.id)
             });
-            !corrects && (self.states(said) || self.is_answered_by(message) && self.echoes(said))
+            !corrects
+                && (self.states(said)
+                    || self.is_disguised_in(sentence)
+                    || self.is_answered_by(message) && self.echoes(said))
         };
         if !states {
             return Fate::Stays;
         }
         let hides = self.hides || stated.is_none() || self.is_all_of(said);
         match stated {
-            _ if hides && !of_the_past => Fate::LeftOut,
+            // Who says both says which of them holds.
+            Some(_) if self.hides && !own && self.says_new(said) => Fate::Stays,
+            _ if hides && (self.rejected || !of_the_past) => Fate::LeftOut,
             Some(at) => {
                 let text = self.mark(message.created_at);
                 Fate::Marked(Mark { at: at + self.value.len(), text })
@@ -368,9 +435,10 @@ impl<'a> Row<'a> {
     fn states(&self, said: &HashSet<String>) -> bool {
         let telling = self.words.len() > 1
             || self.words.iter().any(|term| term.contains(|c: char| c.is_ascii_digit()));
+        let standing = self.old.fact.kind.is_standing() || self.old.fact.value.is_none();
         !self.words.is_empty()
             && self.words.is_subset(said)
-            && (self.old.fact.kind.is_standing() && telling || !self.about.is_disjoint(said))
+            && (standing && telling || !self.about.is_disjoint(said))
     }
 
     /// Whether a sentence says nothing but the value.
@@ -403,6 +471,16 @@ fn asks_about_the_past(turn: &str) -> bool {
         .collect();
     words.iter().enumerate().any(|(at, word)| match *word {
         "used" => words.get(at + 1) == Some(&"to"),
+        "use" => words.get(at + 1) == Some(&"to") && words.contains(&"did"),
+        // "Did I ever live in Oslo?", "where was I in January?"
+        "ever" => words[..at].iter().any(|word| matches!(*word, "did" | "have" | "had")),
+        "in" => {
+            let of_then = |word: &&str| {
+                MONTHS.contains(word) || word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit())
+            };
+            words.get(at + 1).is_some_and(of_then)
+                && words.iter().any(|word| matches!(*word, "did" | "was" | "were" | "had"))
+        }
         // "What was the deadline first?", "what did I say?": of what the user said or had.
         "was" | "were" | "did" | "had" => {
             words[at + 1..].iter().take(3).any(|word| matches!(*word, "i" | "we" | "my" | "our"))
@@ -420,12 +498,34 @@ fn asks_about_the_past(turn: &str) -> bool {
     .any(|phrase| lower.contains(phrase))
 }
 
+/// What a text states of which the user rejected it, and which does not hold again.
+pub(crate) fn states_rejected<'s>(
+    text: &str,
+    superseded: &'s [SupersededFact],
+) -> Option<&'s Fact> {
+    let of_user = |old: &&SupersededFact| {
+        old.fact.rejected || old.by.actor.decides() && old.by.kind == FactKind::Retraction
+    };
+    let rows: Vec<Row<'s>> = superseded.iter().filter(of_user).map(Row::of).collect();
+    sentences(text).into_iter().find_map(|sentence| {
+        let sentence = Sentence::of(sentence);
+        let stated = rows.iter().find(|row| {
+            let exact = row.old.fact.value.is_some() && place(sentence.text, &row.value).is_some();
+            let about = !row.about.is_disjoint(sentence.terms());
+            row.is_rejected_in(&sentence) || exact && about && !row.says_new(sentence.terms())
+        });
+        stated.map(|row| &row.old.fact)
+    })
+}
+
 fn item(kind: ItemKind, source: Source, tokens: u32, score: f32) -> Item {
     Item {
         section: Section::Recall,
         kind,
         source,
         external_id: None,
+        session: None,
+        at: None,
         tokens,
         score: Some(score),
         outcome: Outcome::Dropped,
@@ -440,11 +540,16 @@ fn message_item(candidate: &MessageCandidate) -> Item {
     let kind = if whole { ItemKind::Message } else { ItemKind::Passage };
     let mut item = item(kind, Source::Message(message.id), message.tokens, candidate.score);
     item.external_id.clone_from(&message.external_id);
+    item.at = Some(message.created_at);
+    item.session = Some(message.session.clone());
     item
 }
 
 fn fact_item(candidate: &FactCandidate) -> Item {
-    item(ItemKind::Fact, Source::Fact(candidate.fact.id), 0, candidate.score)
+    let mut item = item(ItemKind::Fact, Source::Fact(candidate.fact.id), 0, candidate.score);
+    item.at = Some(candidate.fact.observed_at);
+    item.session.clone_from(&candidate.fact.session);
+    item
 }
 
 #[cfg(test)]
@@ -460,6 +565,11 @@ mod tests {
             ("Where did I live previously?", true),
             ("Where did we use to meet? I used to know.", true),
             ("What is the history of the deadline?", true),
+            ("Where did I use to live?", true),
+            ("Where did we live in January?", true),
+            ("Did I ever work at Orbit?", true),
+            ("What is due in January?", false),
+            ("How do I use to-do lists?", false),
             ("When is the deadline?", false),
             ("How did they build the pyramids?", false),
             ("Write a note before lunch", true),

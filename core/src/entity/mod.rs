@@ -16,7 +16,7 @@ pub use extract::extract;
 pub enum EntityKind {
     /// A postal address.
     Address,
-    /// A person's or organisation's name.
+    /// A person's name.
     Name,
     /// A calendar date or a time.
     Date,
@@ -89,7 +89,7 @@ pub struct NewEntity {
     pub id: EntityId,
     /// Its type.
     pub kind: EntityKind,
-    /// The value as it was written, white space folded.
+    /// The value as it was written, white space folded; e-mail addresses in lower case.
     pub value: String,
 }
 
@@ -102,10 +102,48 @@ pub struct Entity {
     pub session: SessionId,
     /// Its type.
     pub kind: EntityKind,
-    /// The value as it was first written.
+    /// The value as it was first written; e-mail addresses in lower case.
     pub value: String,
     /// The messages that have it, in order of their commits: its provenance.
     pub sources: Vec<MessageId>,
     /// When it was last seen.
     pub last_at: Timestamp,
+}
+
+impl Entity {
+    /// Whether a text holds the value. E-mail addresses are the same in capitals.
+    #[must_use]
+    pub fn is_in(&self, text: &str) -> bool {
+        if self.kind != EntityKind::Email {
+            return text.contains(&self.value);
+        }
+        let value = self.value.as_bytes();
+        text.as_bytes().windows(value.len().max(1)).any(|part| part.eq_ignore_ascii_case(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn email_addresses_are_found_in_any_case() {
+        let holds = |kind, value: &str, text: &str| {
+            let entity = Entity {
+                id: EntityId::from_uuid(Uuid::nil()),
+                session: SessionId::new("s").unwrap(),
+                kind,
+                value: value.to_owned(),
+                sources: Vec::new(),
+                last_at: Timestamp::default(),
+            };
+            entity.is_in(text)
+        };
+        assert!(holds(EntityKind::Email, "a@b.org", "Write to A@B.org, é"));
+        assert!(!holds(EntityKind::Email, "a@b.org", "a@b.com"));
+        assert!(holds(EntityKind::Name, "Rosa", "ask Rosa"));
+        assert!(!holds(EntityKind::Name, "Rosa", "the rosa"));
+    }
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::MessageId;
+use crate::ids::{KeyId, MessageId, ShareId};
 use crate::ports::{LedgerEntry, ScopeEnd};
 
 impl LedgerEntry {
@@ -18,6 +18,11 @@ impl LedgerEntry {
             Self::Rejected { .. } => 4,
             Self::AllowedAgain { .. } => 5,
             Self::Document { .. } => 6,
+            Self::Grant { .. } => 7,
+            Self::RevokedKey { .. } => 8,
+            Self::RotatedKey { .. } => 9,
+            Self::Preset { .. } => 10,
+            Self::Gone { .. } => 11,
         };
         bytes.push(kind);
         match self {
@@ -46,6 +51,30 @@ impl LedgerEntry {
             Self::Rejected { scope, keys } | Self::AllowedAgain { scope, keys } => {
                 bytes.extend(scope);
                 bytes.extend(keys.iter().flatten());
+            }
+            Self::Grant { tenant, share } => {
+                bytes.extend(tenant);
+                bytes.extend(share.as_uuid().into_bytes());
+            }
+            Self::RevokedKey { tenant, key } => {
+                bytes.extend(tenant);
+                bytes.extend(key.to_bits().to_le_bytes());
+            }
+            Self::RotatedKey { tenant, key, hash } => {
+                bytes.extend(tenant);
+                bytes.extend(key.to_bits().to_le_bytes());
+                bytes.extend(hash);
+            }
+            Self::Preset { scope, preset } => {
+                bytes.extend(scope);
+                bytes.extend(preset);
+            }
+            Self::Gone { scope, messages, external } => {
+                bytes.extend(scope);
+                let count = u64::try_from(messages.len()).unwrap_or(u64::MAX);
+                bytes.extend(count.to_le_bytes());
+                bytes.extend(messages.iter().flat_map(|id| id.as_uuid().into_bytes()));
+                bytes.extend(external.iter().flatten());
             }
         }
         bytes
@@ -85,6 +114,31 @@ impl LedgerEntry {
                     Self::Document { scope: first, document, through }
                 }
                 5 => Self::AllowedAgain { scope: first, keys: hashes(rest)?.collect() },
+                7 => {
+                    let share = Uuid::from_bytes(rest.try_into().ok()?);
+                    Self::Grant { tenant: first, share: ShareId::from_uuid(share) }
+                }
+                8 => {
+                    let key = KeyId::from_bits(u64::from_le_bytes(rest.try_into().ok()?));
+                    Self::RevokedKey { tenant: first, key }
+                }
+                9 => {
+                    let (key, hash) = rest.split_first_chunk::<8>()?;
+                    let key = KeyId::from_bits(u64::from_le_bytes(*key));
+                    Self::RotatedKey { tenant: first, key, hash: hash.try_into().ok()? }
+                }
+                11 => {
+                    let (count, rest) = rest.split_first_chunk::<8>()?;
+                    let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+                    let (messages, external) = rest.split_at_checked(count.checked_mul(16)?)?;
+                    let id = |id| MessageId::from_uuid(Uuid::from_bytes(id));
+                    Self::Gone {
+                        scope: first,
+                        messages: hashes(messages)?.map(id).collect(),
+                        external: hashes(external)?.collect(),
+                    }
+                }
+                10 => Self::Preset { scope: first, preset: rest.try_into().ok()? },
                 _ => return None,
             };
             Some(entry)
@@ -130,6 +184,14 @@ mod tests {
             LedgerEntry::User { user: [4; 16], scopes: Vec::new() },
             LedgerEntry::Rejected { scope: [7; 16], keys: vec![[8; 16]] },
             LedgerEntry::AllowedAgain { scope: [7; 16], keys: vec![[8; 16], [9; 16]] },
+            LedgerEntry::Grant {
+                tenant: [1; 16],
+                share: ShareId::from_uuid(Uuid::from_u128(u128::MAX - 1)),
+            },
+            LedgerEntry::RevokedKey { tenant: [1; 16], key: KeyId::from_bits(u64::MAX - 1) },
+            LedgerEntry::RotatedKey { tenant: [1; 16], key: KeyId::from_bits(7), hash: [9; 32] },
+            LedgerEntry::Preset { scope: [2; 16], preset: [3; 16] },
+            LedgerEntry::Gone { scope: [2; 16], messages: vec![id(7)], external: vec![[9; 16]] },
         ];
         for entry in entries {
             let bytes = entry.encode();

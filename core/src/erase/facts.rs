@@ -9,7 +9,10 @@ use std::collections::HashSet;
 
 use uuid::Uuid;
 
-use crate::fact::{FactExtractor, FactKind, Forms, NewFact, SlotKey, StatementKey};
+use crate::access::Actor;
+use crate::fact::{
+    ActiveFact, FactExtractor, FactKind, Forms, NewFact, Precedence, SlotKey, StatementKey,
+};
 use crate::ids::{FactId, MessageId};
 use crate::time::Timestamp;
 
@@ -26,6 +29,8 @@ pub struct FactSource {
     pub created_at: Timestamp,
     /// Its content.
     pub content: String,
+    /// On whose word.
+    pub actor: Actor,
 }
 
 /// A fact as a store holds it, with all of its sources in order of their commits.
@@ -47,8 +52,10 @@ pub struct HeldFact {
     pub weight: f64,
     /// What holds instead.
     pub superseded_by: Option<FactId>,
-    /// Whether its value had been rejected when it was stated: such a fact never holds.
-    pub rejected: bool,
+    /// On whose word it was stated first.
+    pub actor: Actor,
+    /// Its value; of a retraction what it takes back.
+    pub value: Option<String>,
     /// Where it was stated. The source of one that was told directly bears its own id.
     pub sources: Vec<FactSource>,
 }
@@ -135,12 +142,24 @@ impl Said<'_> {
         if self.is_first { self.fact.id.as_uuid() } else { self.source.message.as_uuid() }
     }
 
+    /// As the holder of its place.
+    fn active(&self, observed_at: Timestamp, corrects: bool) -> ActiveFact {
+        ActiveFact {
+            id: FactId::from_uuid(self.tie()),
+            kind: self.fact.kind,
+            statement: self.fact.statement,
+            observed_at,
+            actor: self.source.actor,
+            value: self.fact.value.clone(),
+            corrects,
+        }
+    }
+
     fn restates(&self, other: &Self) -> bool {
         let retracts = |said: &Self| said.fact.kind == FactKind::Retraction;
         self.fact.statement == other.fact.statement
             && retracts(self) == retracts(other)
             && !self.is_direct()
-            && !self.fact.rejected
     }
 
     /// Whether it was told directly, not in a message: then it is a fact of its own.
@@ -151,7 +170,8 @@ impl Said<'_> {
     /// The fact as its own message gives it.
     fn extracted(&self, id: FactId) -> Option<NewFact> {
         let found = Forms.extract(&self.source.content).into_iter();
-        let mut facts = found.map(|found| NewFact::of(found, Forms.name(), self.observed_at, id));
+        let by = (self.source.actor, self.observed_at);
+        let mut facts = found.map(|found| NewFact::of(found, &Forms, by, id));
         facts.find(|fact| {
             fact.slot() == self.fact.slot && fact.restates(self.fact.kind, self.fact.statement)
         })
@@ -169,6 +189,8 @@ struct Group<'f> {
     said: Vec<Said<'f>>,
     observed_at: Timestamp,
     superseded_by: Option<usize>,
+    /// Whether it took the place of another one.
+    corrects: bool,
 }
 
 /// What becomes of all facts of one slot, or of one statement outside any slot.
@@ -246,22 +268,20 @@ fn group<'f>(said: &[Said<'f>]) -> Vec<Group<'f>> {
                 held.said.push(*said);
                 continue;
             }
-            if !said.fact.rejected
-                && (said.observed_at, said.tie()) >= (held.observed_at, first.tie())
-            {
-                held.superseded_by = Some(new);
-            } else {
-                superseded_by = Some(at);
+            let holder = first.active(held.observed_at, held.corrects);
+            let in_slot = said.fact.slot.is_some();
+            match said.active(said.observed_at, false).against(&holder, in_slot) {
+                Precedence::Supersedes => held.superseded_by = Some(new),
+                Precedence::Superseded => superseded_by = Some(at),
+                Precedence::Ignored => continue,
             }
         }
+        let corrects = active.is_some() && superseded_by.is_none();
         if superseded_by.is_none() {
-            if said.fact.rejected {
-                // Nothing that holds is left to stand against it.
-                continue;
-            }
             active = Some(new);
         }
-        groups.push(Group { said: vec![*said], observed_at: said.observed_at, superseded_by });
+        let observed_at = said.observed_at;
+        groups.push(Group { said: vec![*said], observed_at, superseded_by, corrects });
     }
     groups
 }

@@ -7,7 +7,9 @@
 
 mod binding;
 mod entry;
+mod erased_before;
 mod facts;
 
 pub use binding::check;
+pub use erased_before::ErasedBefore;
 pub use facts::{DerivedFact, DerivedIds, FactChanges, FactSource, HeldFact, KeptFact, heal};

@@ -12,6 +12,12 @@ pub trait FactExtractor: Send + Sync {
     /// changes whenever the same message may give other facts.
     fn name(&self) -> &str;
 
+    /// Whether the texts of its facts are sentences of the message. Facts that an extractor words itself are not the
+    /// user's word: they are recalled, and never stand in the header.
+    fn quotes(&self) -> bool {
+        true
+    }
+
     /// What the user states in `content` in their own words, in the order in which it stands there: at most 20
     /// facts. The same content always gives the same facts. Empty where nothing is stated, or where it is unclear
     /// who states it: a quotation, pasted text, code and reported speech give none. A fact with a subject and an

@@ -3,7 +3,10 @@
 //! same state.
 
 use super::{FactKind, NewFact, SlotKey, StatementKey};
+use crate::access::Actor;
+use crate::error::{Error, Result};
 use crate::ids::FactId;
+use crate::text::value_key;
 use crate::time::Timestamp;
 
 /// Where at most one fact is active at a time.
@@ -24,7 +27,7 @@ impl Place {
 }
 
 /// What a new fact has to know of the active fact of its place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActiveFact {
     /// Its id.
     pub id: FactId,
@@ -34,12 +37,18 @@ pub struct ActiveFact {
     pub statement: StatementKey,
     /// When it was last stated.
     pub observed_at: Timestamp,
+    /// On whose word it was stated first.
+    pub actor: Actor,
+    /// Its value; of a retraction what it takes back.
+    pub value: Option<String>,
+    /// Whether it took the place of another one.
+    pub corrects: bool,
 }
 
 /// What a store writes for a fact that a message states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meeting {
-    /// Nothing: its value was rejected, and no other fact holds its place.
+    /// Nothing: its value was rejected or taken back.
     Ignored,
     /// The holder was stated once more: its weight grows by 1, this message becomes a source of it,
     /// and it was last stated at this time.
@@ -60,8 +69,49 @@ pub struct Added {
     pub supersedes: bool,
     /// The holder, where that one stays active.
     pub superseded_by: Option<FactId>,
-    /// Whether its value had been rejected.
-    pub rejected: bool,
+}
+
+impl ActiveFact {
+    /// Whether only who decides for the user may replace it: what they told, corrected or took back.
+    fn is_settled(&self) -> bool {
+        let told = self.actor == Actor::Api;
+        self.actor.decides() && (told || self.corrects || self.kind == FactKind::Retraction)
+    }
+
+    /// Whether the user takes back by it what the other states on the word of somebody else.
+    fn takes_back(&self, other: &Self, in_slot: bool) -> bool {
+        let retracts = |fact: &Self| fact.kind == FactKind::Retraction;
+        let value = |fact: &Self| fact.value.as_deref().map(value_key);
+        // Of statements without a slot, one place is one statement.
+        let same = !in_slot || value(self) == value(other);
+        let by_user = self.actor.decides() && !other.actor.decides();
+        retracts(self) && !retracts(other) && by_user && same
+    }
+
+    /// Which of two that say different things of one place holds, where this is the new one.
+    pub(crate) fn against(&self, holder: &Self, in_slot: bool) -> Precedence {
+        if holder.takes_back(self, in_slot) {
+            return Precedence::Ignored;
+        }
+        let settled = holder.is_settled() && self.actor == Actor::Model;
+        let later = (self.observed_at, self.id) >= (holder.observed_at, holder.id);
+        if !settled && later || self.takes_back(holder, in_slot) {
+            Precedence::Supersedes
+        } else {
+            Precedence::Superseded
+        }
+    }
+}
+
+/// What becomes of a new fact beside the holder of its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Precedence {
+    /// It holds, and the holder does no more.
+    Supersedes,
+    /// It was so once: the holder holds.
+    Superseded,
+    /// It is not kept.
+    Ignored,
 }
 
 impl NewFact {
@@ -73,43 +123,71 @@ impl NewFact {
 
     /// Decides about a fact that a message states. Of two with different values, the one that was
     /// observed later holds; of two at the same time, the one with the later id. A `rejected` one
-    /// never holds.
+    /// never holds, and what the user took back holds again only on the user's own word.
     #[must_use]
     pub fn meet(&self, holder: Option<&ActiveFact>, rejected: bool) -> Meeting {
-        let added = Added {
-            observed_at: self.observed_at,
-            supersedes: false,
-            superseded_by: None,
-            rejected,
-        };
-        match holder {
-            None if rejected => Meeting::Ignored,
-            None => Meeting::Added(added),
-            Some(holder) if rejected => {
+        if rejected {
+            return Meeting::Ignored;
+        }
+        let observed_at = self.observed_at;
+        let added = Added { observed_at, supersedes: false, superseded_by: None };
+        let Some(holder) = holder else { return Meeting::Added(added) };
+        if self.restates(holder.kind, holder.statement) {
+            return Meeting::Restated { observed_at: holder.observed_at.max(observed_at) };
+        }
+        match self.active().against(holder, self.slot().is_some()) {
+            Precedence::Supersedes => Meeting::Added(Added { supersedes: true, ..added }),
+            Precedence::Superseded => {
                 Meeting::Added(Added { superseded_by: Some(holder.id), ..added })
             }
-            Some(holder) if self.restates(holder.kind, holder.statement) => {
-                Meeting::Restated { observed_at: holder.observed_at.max(self.observed_at) }
-            }
-            Some(holder) if (self.observed_at, self.id) >= (holder.observed_at, holder.id) => {
-                Meeting::Added(Added { supersedes: true, ..added })
-            }
-            Some(holder) => Meeting::Added(Added { superseded_by: Some(holder.id), ..added }),
+            Precedence::Ignored => Meeting::Ignored,
+        }
+    }
+
+    /// Itself as a holder of its place.
+    fn active(&self) -> ActiveFact {
+        ActiveFact {
+            id: self.id,
+            kind: self.kind,
+            statement: self.statement(),
+            observed_at: self.observed_at,
+            actor: self.actor,
+            value: self.value.clone(),
+            corrects: false,
         }
     }
 
     /// Decides about a fact that is told directly: it takes the place of the holder, and counts as
     /// observed no earlier than that.
-    #[must_use]
-    pub fn replace(&self, holder: Option<&ActiveFact>) -> Added {
+    ///
+    /// # Errors
+    /// `Conflict` for a model, where the holder is what the user told, corrected or took back.
+    pub fn replace(&self, holder: Option<&ActiveFact>) -> Result<Added> {
+        let settled = holder.filter(|holder| {
+            // To forget what was settled is the user's decision, whoever carries it out.
+            self.kind != FactKind::Retraction
+                && holder.is_settled()
+                && !self.restates(holder.kind, holder.statement)
+        });
+        if let Some(holder) = settled.filter(|_| self.actor == Actor::Model) {
+            return Err(overruled(holder));
+        }
         let held_at = holder.map_or(self.observed_at, |holder| holder.observed_at);
-        Added {
+        Ok(Added {
             observed_at: self.observed_at.max(held_at),
             supersedes: holder.is_some(),
             superseded_by: None,
-            rejected: false,
-        }
+        })
     }
+}
+
+/// The error for a model that tells what its user has settled otherwise.
+fn overruled(holder: &ActiveFact) -> Error {
+    let what = if holder.kind == FactKind::Retraction { "took this back" } else { "settled this" };
+    Error::conflict(format!(
+        "the user {what} (fact {}), and a tool cannot override that: ask the user to correct it",
+        holder.id
+    ))
 }
 
 #[cfg(test)]
@@ -117,7 +195,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::fact::Extracted;
+    use crate::fact::{Extracted, Forms};
 
     fn fact(id: u128, value: &str, at: i64) -> NewFact {
         let found = Extracted {
@@ -130,58 +208,86 @@ mod tests {
             refers: None,
         };
         let id = FactId::from_uuid(Uuid::from_u128(id));
-        NewFact::of(found, "test/1", Timestamp::from_micros(at), id)
-    }
-
-    fn holder(of: &NewFact) -> ActiveFact {
-        let (id, kind) = (of.id, of.kind);
-        ActiveFact { id, kind, statement: of.statement(), observed_at: of.observed_at }
+        NewFact::of(found, &Forms, (Actor::User, Timestamp::from_micros(at)), id)
     }
 
     #[test]
     fn later_statement_holds_whatever_the_order_of_arrival() {
         let (old, new) = (fact(1, "80", 10), fact(2, "81", 20));
         let added = |supersedes, superseded_by, at: &NewFact| {
-            let rejected = false;
-            Meeting::Added(Added {
-                observed_at: at.observed_at,
-                supersedes,
-                superseded_by,
-                rejected,
-            })
+            Meeting::Added(Added { observed_at: at.observed_at, supersedes, superseded_by })
         };
         assert_eq!(old.meet(None, false), added(false, None, &old));
-        assert_eq!(new.meet(Some(&holder(&old)), false), added(true, None, &new));
-        assert_eq!(old.meet(Some(&holder(&new)), false), added(false, Some(new.id), &old));
+        assert_eq!(new.meet(Some(&old.active()), false), added(true, None, &new));
+        assert_eq!(old.meet(Some(&new.active()), false), added(false, Some(new.id), &old));
         // At the same time, the later id holds.
         let same = fact(3, "82", 20);
-        assert_eq!(same.meet(Some(&holder(&new)), false), added(true, None, &same));
-        assert_eq!(new.meet(Some(&holder(&same)), false), added(false, Some(same.id), &new));
+        assert_eq!(same.meet(Some(&new.active()), false), added(true, None, &same));
+        assert_eq!(new.meet(Some(&same.active()), false), added(false, Some(same.id), &new));
     }
 
     #[test]
     fn restatement_keeps_the_later_time() {
         let (first, again) = (fact(1, "80", 10), fact(2, "80", 20));
         let later = Meeting::Restated { observed_at: Timestamp::from_micros(20) };
-        assert_eq!(again.meet(Some(&holder(&first)), false), later);
-        assert_eq!(first.meet(Some(&holder(&again)), false), later);
+        assert_eq!(again.meet(Some(&first.active()), false), later);
+        assert_eq!(first.meet(Some(&again.active()), false), later);
     }
 
     #[test]
     fn rejected_value_never_holds() {
         let (held, rejected) = (fact(1, "80", 10), fact(2, "81", 20));
         assert_eq!(rejected.meet(None, true), Meeting::Ignored);
-        let Meeting::Added(added) = rejected.meet(Some(&holder(&held)), true) else { panic!() };
-        assert_eq!((added.supersedes, added.superseded_by), (false, Some(held.id)));
-        assert!(added.rejected);
+        assert_eq!(rejected.meet(Some(&held.active()), true), Meeting::Ignored);
+    }
+
+    #[test]
+    fn value_that_was_taken_back_holds_again_only_on_the_users_word() {
+        let mut retraction = fact(1, "80", 10).active();
+        retraction.kind = FactKind::Retraction;
+        let said = |actor, value| NewFact { actor, ..fact(2, value, 20) };
+        for actor in [Actor::Import, Actor::Model, Actor::Extractor] {
+            let again = said(actor, "80").meet(Some(&retraction), false);
+            assert_eq!(again, Meeting::Ignored, "{actor}");
+        }
+        for (actor, value) in [(Actor::User, "80"), (Actor::Import, "81")] {
+            let other = said(actor, value).meet(Some(&retraction), false);
+            assert!(matches!(other, Meeting::Added(Added { supersedes: true, .. })), "{actor}");
+        }
+        // A retraction that arrives late.
+        let imported = said(Actor::Import, "80").active();
+        let late = NewFact { kind: FactKind::Retraction, ..fact(3, "80", 10) };
+        let met = late.meet(Some(&imported), false);
+        assert!(matches!(met, Meeting::Added(Added { supersedes: true, .. })), "{met:?}");
+    }
+
+    #[test]
+    fn model_overrides_no_decision_of_its_user() {
+        let said = fact(1, "80", 10).active();
+        let told = ActiveFact { actor: Actor::Api, ..said.clone() };
+        let corrected = ActiveFact { corrects: true, ..said.clone() };
+        let retracted = ActiveFact { kind: FactKind::Retraction, ..said.clone() };
+        let by_model = NewFact { actor: Actor::Model, ..fact(2, "81", 20) };
+        for holder in [&told, &corrected, &retracted] {
+            let error = by_model.replace(Some(holder)).unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::Conflict);
+            let met = by_model.meet(Some(holder), false);
+            let Meeting::Added(added) = met else { panic!("{met:?}") };
+            assert_eq!((added.supersedes, added.superseded_by), (false, Some(holder.id)));
+        }
+        let free = [said, ActiveFact { actor: Actor::Model, ..corrected }];
+        assert!(free.iter().all(|holder| by_model.replace(Some(holder)).is_ok()));
+        // To say the same is no override.
+        let same = NewFact { actor: Actor::Model, ..fact(3, "80", 20) };
+        assert!(same.replace(Some(&told)).is_ok());
     }
 
     #[test]
     fn told_fact_replaces_a_later_holder() {
         let (held, told) = (fact(1, "80", 30), fact(2, "81", 20));
-        let added = told.replace(Some(&holder(&held)));
+        let added = told.replace(Some(&held.active())).unwrap();
         assert!(added.supersedes && added.superseded_by.is_none());
         assert_eq!(added.observed_at, held.observed_at);
-        assert!(!told.replace(None).supersedes);
+        assert!(!told.replace(None).unwrap().supersedes);
     }
 }

@@ -15,6 +15,7 @@ mod values;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::access::Actor;
 use crate::error::{Error, Result};
 use crate::ids::{FactId, MessageId, SessionId};
 use crate::index::IndexUnit;
@@ -23,10 +24,15 @@ use crate::time::Timestamp;
 
 pub use extractor::FactExtractor;
 pub use forms::{Extracted, Forms};
+pub(crate) use meeting::Precedence;
 pub use meeting::{ActiveFact, Added, Meeting, Place};
+pub(crate) use reject::looks;
 pub use reject::{RejectionKey, Rejections};
 pub(crate) use resolve::place;
 pub use resolve::{Known, Said, resolve};
+
+/// The tag of a fact that its user told for all workspaces: such facts of the scope without one are recalled in each.
+pub const EVERYWHERE: &str = "everywhere";
 
 /// Longest fact, in characters: a sentence. What is longer is recalled as the message that it is.
 pub const MAX_FACT_CHARS: usize = 500;
@@ -153,6 +159,9 @@ impl StatementKey {
 /// The statement of every retraction within a slot; no text has this key but by chance.
 const RETRACTED: u64 = 0x7265_7472_6163_7464;
 
+/// What a retraction speaks of where it is a preference and nothing else.
+const PREFERRED: &str = "preference";
+
 /// What a correction or a retraction says of what it speaks of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reference {
@@ -187,11 +196,15 @@ pub struct NewFact {
     pub refers: Option<Reference>,
     /// Name and version of the extractor that found it; `None` for what was told directly.
     pub extracted_by: Option<String>,
+    /// On whose word.
+    pub actor: Actor,
     /// The earlier message that states it, where it is not the one that it is stored with: what a correction
     /// replaces gets its own words and source. Where that message is gone, the fact is not stored.
     pub stated_in: Option<MessageId>,
     /// Under which it may have been rejected: a fact with a rejected key never holds.
     pub rejection: Vec<RejectionKey>,
+    /// Whether what it supersedes is rejected: nobody brings it back but the user, directly.
+    pub rejects: bool,
 }
 
 /// What is indexed of a fact; the same fact gives the same unit, by which erasure finds its postings.
@@ -201,9 +214,14 @@ pub fn index_unit(text: &str, tags: &[String]) -> IndexUnit {
 }
 
 impl NewFact {
-    /// A fact as an extractor of that name found it in a message of that time.
+    /// A fact as an extractor found it in a message of `actor`, of that time.
     #[must_use]
-    pub fn of(found: Extracted, extracted_by: &str, observed_at: Timestamp, id: FactId) -> Self {
+    pub fn of(
+        found: Extracted,
+        extractor: &dyn FactExtractor,
+        (actor, observed_at): (Actor, Timestamp),
+        id: FactId,
+    ) -> Self {
         Self {
             id,
             unit: index_unit(&found.text, &found.tags),
@@ -215,9 +233,11 @@ impl NewFact {
             tags: found.tags,
             observed_at,
             refers: found.refers,
-            extracted_by: Some(extracted_by.to_owned()),
+            extracted_by: Some(extractor.name().to_owned()),
+            actor: if extractor.quotes() { actor } else { Actor::Extractor },
             stated_in: None,
             rejection: Vec::new(),
+            rejects: false,
         }
     }
 
@@ -231,14 +251,7 @@ impl NewFact {
     /// as any other; one without a slot bears the key of the text that it takes back, its value.
     #[must_use]
     pub fn statement(&self) -> StatementKey {
-        let slotted = self.subject.is_some() && self.attribute.is_some();
-        match &self.value {
-            _ if slotted && self.kind == FactKind::Retraction => StatementKey(RETRACTED),
-            Some(value) if slotted || self.kind == FactKind::Retraction => {
-                StatementKey(value_key(value))
-            }
-            _ => StatementKey(value_key(&self.text)),
-        }
+        statement(self.kind, &self.text, self.slot().is_some(), self.value.as_deref())
     }
 
     /// Whether this fact and one that is held under the same key say the same.
@@ -246,6 +259,15 @@ impl NewFact {
     pub fn restates(&self, kind: FactKind, statement: StatementKey) -> bool {
         self.statement() == statement
             && (self.kind == FactKind::Retraction) == (kind == FactKind::Retraction)
+    }
+}
+
+fn statement(kind: FactKind, text: &str, slotted: bool, value: Option<&str>) -> StatementKey {
+    let retracts = kind == FactKind::Retraction;
+    match value {
+        _ if slotted && retracts => StatementKey(RETRACTED),
+        Some(value) if slotted || retracts => StatementKey(value_key(value)),
+        _ => StatementKey(value_key(text)),
     }
 }
 
@@ -290,6 +312,10 @@ pub struct Fact {
     /// Name and version of the extractor that found it first, such as `forms/1`; `None` for a fact that was
     /// told directly.
     pub extracted_by: Option<String>,
+    /// On whose word it was stated first.
+    pub actor: Actor,
+    /// Whether its value was rejected, and not allowed again.
+    pub rejected: bool,
 }
 
 impl Fact {
@@ -299,10 +325,22 @@ impl Fact {
         Some(SlotKey::of(self.subject.as_deref()?, self.attribute.as_deref()?))
     }
 
+    /// What makes a later fact a restatement of this one; see [`NewFact::statement`].
+    #[must_use]
+    pub fn statement(&self) -> StatementKey {
+        statement(self.kind, &self.text, self.slot().is_some(), self.value.as_deref())
+    }
+
     /// Whether it was told directly, and not in a message.
     #[must_use]
     pub fn is_told_directly(&self) -> bool {
         self.session.is_none() && self.sources.is_empty()
+    }
+
+    /// Whether it was told for all workspaces.
+    #[must_use]
+    pub fn holds_everywhere(&self) -> bool {
+        self.tags.iter().any(|tag| tag == EVERYWHERE)
     }
 
     /// Whether it is about the user, what they work on, or nobody in particular.

@@ -82,7 +82,11 @@ impl Rejections {
 
 /// What a text looks like: equal for two that differ in case, spacing, punctuation, compatibility forms or
 /// look-alike characters (Unicode TR 39, skeletons). A capital `I` passes for an `l`, so both are one.
-fn looks(text: &str) -> String {
+pub(crate) fn looks(text: &str) -> String {
+    if text.is_ascii() {
+        let small = text.bytes().filter(u8::is_ascii_alphanumeric).map(|b| b.to_ascii_lowercase());
+        return small.map(|b| if b == b'i' { 'l' } else { b.into() }).collect();
+    }
     let like: String = text.nfkc().flat_map(letters).collect();
     let like: String = skeleton(&like).collect();
     like.chars().filter(|c| c.is_alphanumeric()).map(|c| if c == 'i' { 'l' } else { c }).collect()

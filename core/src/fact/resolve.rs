@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::forms::{own_sentences, topic};
 use super::values::{TypedValue, ValueType, alike, typed_values};
-use super::{Fact, FactKind, MAX_FACT_CHARS, NewFact, Reference, SlotKey, index_unit};
+use super::{Fact, FactKind, MAX_FACT_CHARS, NewFact, PREFERRED, Reference, SlotKey, index_unit};
 use crate::ids::{FactId, MessageId};
 use crate::text::{clip, fold_spaces, query_terms, value_key};
 use crate::time::Timestamp;
@@ -99,7 +99,7 @@ pub fn resolve(
     for mut fact in std::mem::take(facts) {
         if let Some(reference) = fact.refers.take() {
             let replaced = if fact.kind == FactKind::Retraction {
-                take_back(&mut fact, known, said, &mut id)
+                take_back(&mut fact, &reference, known, said, &mut id)
             } else {
                 correct(&mut fact, &reference, known, said, &mut id)
             };
@@ -266,13 +266,18 @@ pub(crate) fn place(text: &str, value: &str) -> Option<usize> {
 /// Gives a retraction what it takes back; what has to be stored before it, or `None` where nothing is found.
 fn take_back(
     fact: &mut NewFact,
+    reference: &Reference,
     known: &[Known],
     said: &[Said<'_>],
     id: &mut impl FnMut() -> FactId,
 ) -> Option<Option<NewFact>> {
     let value = fact.value.clone().unwrap_or_default();
     let bare = value == "that";
-    let before = |held: &Known| held.observed_at <= fact.observed_at && held.text != fact.text;
+    let preferred = reference.noun.as_deref() == Some(PREFERRED);
+    let before = |held: &Known| {
+        let fits = !preferred || held.kind == FactKind::Preference;
+        fits && held.observed_at <= fact.observed_at && held.text != fact.text
+    };
     let mut wanted: Vec<String> = query_terms(&value);
     wanted.retain(|term| !IDLE.contains(&term.as_str()));
     let about = topic(&value.to_lowercase());
@@ -291,6 +296,9 @@ fn take_back(
             fact.value = Some(held.text.clone());
         }
         return Some(None);
+    }
+    if preferred {
+        return None;
     }
     // A statement that no extractor found.
     let mut ordered: Vec<&Said<'_>> =

@@ -30,6 +30,8 @@ fn said(roles: &str, tokens: u32) -> Vec<Message> {
         tokens: tokens - PER_MESSAGE,
         parts: None,
         attachments: None,
+        actor: crate::access::Actor::User,
+        original: None,
     };
     (0..).zip(roles.chars()).map(message).collect()
 }

@@ -83,6 +83,9 @@ pub struct Persona {
     pub version: u64,
 }
 
+/// What names of personas' sessions begin with.
+const SESSION: &str = "context-";
+
 impl Persona {
     /// Whether it was not deleted. An expired persona stays active until it is cleaned up.
     #[must_use]
@@ -95,7 +98,13 @@ impl Persona {
     /// # Errors
     /// None: an id is a good name.
     pub fn session_of(id: PersonaId) -> Result<SessionId> {
-        SessionId::new(format!("context-{id}"))
+        SessionId::new(format!("{SESSION}{id}"))
+    }
+
+    /// The persona whose session has this name, if it is one of a persona.
+    #[must_use]
+    pub fn of_session(session: &SessionId) -> Option<PersonaId> {
+        session.as_str().strip_prefix(SESSION)?.parse().ok()
     }
 }
 

@@ -35,7 +35,7 @@ impl NewPersona {
             system_prompt: system_prompt.into(),
             personality: String::new(),
             settings: Overrides::default(),
-            memory: true,
+            memory: false,
             tags: Vec::new(),
         }
     }

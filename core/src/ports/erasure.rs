@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::ids::{MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
+use crate::ids::{ExternalId, MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
 use crate::index::{Namespace, UnitKey};
 use crate::ports::ScopeTotals;
 use crate::scope::Scope;
@@ -65,6 +65,8 @@ pub struct Erased {
     pub units: Vec<(Namespace, UnitKey)>,
     /// Sessions of which nothing that was read before may be shown.
     pub touched: Vec<SessionId>,
+    /// The messages that were erased by their ids. No store says so.
+    pub by_id: Vec<MessageId>,
     /// Whether nothing of the scope is left.
     pub whole_scope: bool,
     /// Whether something beside the store is away and still has to be told, by a job. No store says so.
@@ -84,6 +86,7 @@ impl Erased {
         self.documents += other.documents;
         self.units.extend(other.units);
         self.touched.extend(other.touched);
+        self.by_id.extend(other.by_id);
         self.touched.sort();
         self.touched.dedup();
         self.whole_scope |= other.whole_scope;
@@ -133,13 +136,13 @@ pub trait ErasureRepo: Send + Sync {
         user: &UserId,
     ) -> Result<Vec<(Scope, ScopeTotals)>>;
 
-    /// Those of these ids that are messages of this session.
+    /// Those of these ids that are messages of this session, each with its caller's id.
     async fn held_messages(
         &self,
         scope: &Scope,
         session: &SessionId,
         ids: &[MessageId],
-    ) -> Result<Vec<MessageId>>;
+    ) -> Result<Vec<(MessageId, Option<ExternalId>)>>;
 
     /// Overwrites what free space, logs and caches of the backend still hold of what was erased, as far
     /// as the backend can. It changes nothing that is held.

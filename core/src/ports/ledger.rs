@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::error::Result;
-use crate::ids::{MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
+use crate::ids::{
+    ExternalId, KeyId, MemoryId, MessageId, PresetId, SessionId, ShareId, TenantId, UserId, VaultId,
+};
 use crate::scope::Scope;
 use crate::time::Timestamp;
 
@@ -53,6 +55,28 @@ impl LedgerIdentity {
         let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
         let (tenant, user) = (scope.tenant.as_str(), scope.user.as_str());
         self.hash("document", &[tenant, user, workspace, vault.as_str(), memory.as_str()])
+    }
+
+    /// The hash of a caller's id of a message.
+    #[must_use]
+    pub fn external(&self, scope: &Scope, session: &SessionId, id: &ExternalId) -> NameHash {
+        let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
+        let (tenant, user) = (scope.tenant.as_str(), scope.user.as_str());
+        self.hash("external", &[tenant, user, workspace, session.as_str(), id.as_str()])
+    }
+
+    /// The hash of a preset of a scope.
+    #[must_use]
+    pub fn preset(&self, scope: &Scope, preset: &PresetId) -> NameHash {
+        let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
+        let names = [scope.tenant.as_str(), scope.user.as_str(), workspace, preset.as_str()];
+        self.hash("preset", &names)
+    }
+
+    /// The hash of a tenant.
+    #[must_use]
+    pub fn tenant(&self, tenant: &TenantId) -> NameHash {
+        self.hash("tenant", &[tenant.as_str()])
     }
 
     /// The hash of a user of a tenant.
@@ -126,6 +150,45 @@ pub enum LedgerEntry {
         scope: NameHash,
         /// Keyed hashes of what was rejected.
         keys: Vec<[u8; 16]>,
+    },
+    /// Messages that the entry after it erases, by the ids under which they could come back in a file.
+    Gone {
+        /// Their scope.
+        scope: NameHash,
+        /// Our ids: those of messages of a session that others can read, or that are erased by id.
+        messages: Vec<MessageId>,
+        /// Their callers' ids.
+        external: Vec<NameHash>,
+    },
+    /// The grant of a session that was taken back.
+    Grant {
+        /// Its tenant.
+        tenant: NameHash,
+        /// Which.
+        share: ShareId,
+    },
+    /// A key that was revoked.
+    RevokedKey {
+        /// Its tenant.
+        tenant: NameHash,
+        /// Which.
+        key: KeyId,
+    },
+    /// A key whose secret was replaced: the one before opens nothing any more.
+    RotatedKey {
+        /// Its tenant.
+        tenant: NameHash,
+        /// Which.
+        key: KeyId,
+        /// Hash of its secret from then on.
+        hash: [u8; 32],
+    },
+    /// A preset that was removed.
+    Preset {
+        /// Its scope.
+        scope: NameHash,
+        /// Its id.
+        preset: NameHash,
     },
     /// Statements that may be extracted again.
     AllowedAgain {

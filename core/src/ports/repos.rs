@@ -130,8 +130,8 @@ pub struct OutboxText {
 #[async_trait]
 pub trait OutboxRepo: Send + Sync {
     /// The texts of a namespace above `after`, in order; about `limit` of them, but never a part of a
-    /// message's or document's passages alone; of a document, those of the latest snapshot. Empty when
-    /// nothing waits.
+    /// message's or document's passages alone; of a document, those of the latest snapshot. The
+    /// passages of a message are those of its stored cuts. Empty when nothing waits.
     async fn texts_after(
         &self,
         scope: &Scope,

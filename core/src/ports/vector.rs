@@ -60,7 +60,8 @@ pub trait VectorIndex: Send + Sync {
     /// in one call the last counts), and moves
     /// the watermark up to `through`: every change of the store up to that sequence number is in.
     /// A vector of other dimensions than the space's is `InvalidInput`, and nothing is kept. One of
-    /// zeros means nothing: it is not found, and takes the place of what was there.
+    /// zeros, or with a value that is no finite number, means nothing: it is not found, and takes the place of what was
+    /// there.
     async fn upsert(
         &self,
         scope: &Scope,
@@ -104,7 +105,7 @@ pub trait VectorIndex: Send + Sync {
 
     /// Up to `limit` nearest keys, and those of `also` that the index holds, the closest first, ties
     /// by key. A query of other dimensions
-    /// than the space's is `InvalidInput`; one of zeros finds nothing.
+    /// than the space's is `InvalidInput`; one of zeros, or with a value that is no finite number, finds nothing.
     async fn search(
         &self,
         scope: &Scope,

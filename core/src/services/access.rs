@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::access::{ApiKey, AuditEntry, NewKey, Presented, Principal, Secret, Usable};
+use crate::access::{Actor, ApiKey, AuditEntry, By, NewKey, Presented, Principal, Secret, Usable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{KeyId, TenantId, UserId, WorkspaceId};
 use crate::page::{Page, PageRequest};
-use crate::ports::{Clock, SecretGen, Store, TenantBatch, TenantPrecondition, TenantWrite};
+use crate::ports::{
+    Clock, LedgerEntry, SecretGen, Store, TenantBatch, TenantPrecondition, TenantWrite,
+};
+use crate::services::removals::Removals;
 use crate::time::Timestamp;
 
 /// How often a change is rebuilt when another writer came first.
@@ -67,14 +70,20 @@ pub struct AccessService {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     secrets: Arc<dyn SecretGen>,
+    removals: Removals,
     noted: Arc<Mutex<Noted>>,
 }
 
 impl AccessService {
     /// A service over its ports.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, secrets: Arc<dyn SecretGen>) -> Self {
-        Self { store, clock, secrets, noted: Arc::default() }
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        secrets: Arc<dyn SecretGen>,
+        removals: Removals,
+    ) -> Self {
+        Self { store, clock, secrets, removals, noted: Arc::default() }
     }
 
     /// Makes a key. `repeat`, a hash of the caller's `Idempotency-Key`, makes its id the same each
@@ -85,7 +94,7 @@ impl AccessService {
     /// secret cannot be shown again; those of the store.
     pub async fn create(
         &self,
-        by: Option<KeyId>,
+        by: By,
         tenant: &TenantId,
         new: NewKey,
         repeat: Option<[u8; 16]>,
@@ -145,7 +154,7 @@ impl AccessService {
     /// the store.
     pub async fn rotate(
         &self,
-        by: Option<KeyId>,
+        by: By,
         tenant: &TenantId,
         id: KeyId,
         grace: Duration,
@@ -159,20 +168,30 @@ impl AccessService {
             None => Ok(key.rotated(&secret, grace, now)),
         };
         let record = self.change(by, tenant, id, "key.rotate", change).await?;
+        // Recorded afterwards: a secret that nobody was told must not take the place of one that works.
+        let tenant = self.removals.names().tenant(tenant);
+        let entry = LedgerEntry::RotatedKey { tenant, key: id, hash: record.hash };
+        self.removals.record(&entry).await?;
         Ok(CreatedKey { key: secret.key(id), record })
     }
 
-    /// Revokes a key: from now on it is refused by every server. Doing it again changes nothing.
+    /// Revokes a key: from now on it is refused by every server, whatever backup is restored. Doing it again changes
+    /// nothing.
     ///
     /// # Errors
-    /// `NotFound`; those of the store.
-    pub async fn revoke(&self, by: Option<KeyId>, tenant: &TenantId, id: KeyId) -> Result<ApiKey> {
-        self.change(by, tenant, id, "key.revoke", |key, now| Ok(key.revoked(now))).await
+    /// `NotFound`; those of ledger and store.
+    pub async fn revoke(&self, by: By, tenant: &TenantId, id: KeyId) -> Result<ApiKey> {
+        let held = self.store.key(id).await?.filter(|key| key.tenant == *tenant);
+        held.ok_or_else(no_key)?;
+        let entry =
+            LedgerEntry::RevokedKey { tenant: self.removals.names().tenant(tenant), key: id };
+        let revoke = self.change(by, tenant, id, "key.revoke", |key, now| Ok(key.revoked(now)));
+        self.removals.remove(entry, revoke).await
     }
 
     async fn change(
         &self,
-        by: Option<KeyId>,
+        by: By,
         tenant: &TenantId,
         id: KeyId,
         action: &str,
@@ -183,7 +202,7 @@ impl AccessService {
             attempt += 1;
             let now = self.clock.now();
             let held = self.store.key(id).await?.filter(|key| key.tenant == *tenant);
-            let held = held.ok_or_else(|| Error::not_found("there is no key with this id"))?;
+            let held = held.ok_or_else(no_key)?;
             let changed = change(&held, now)?;
             let batch = TenantBatch::new(tenant.clone())
                 .with_precondition(TenantPrecondition::KeyVersion(id, held.version))
@@ -221,7 +240,8 @@ impl AccessService {
                 self.note_use(&key, now).await;
                 let principal = key.principal(user, workspace);
                 if let Err(error) = &principal {
-                    self.note_refusal(&key, "authenticate", error.kind().code()).await;
+                    let by = By { key: Some(key.id), actor: Actor::Api };
+                    self.note_refused(&key.tenant, by, "authenticate", error.kind()).await;
                 }
                 return Ok(Ok((principal?, key)));
             }
@@ -229,7 +249,8 @@ impl AccessService {
             Usable::Revoked => Refusal::Revoked,
             Usable::Expired => Refusal::Expired,
         };
-        self.note_refusal(&key, "authenticate", refusal.as_str()).await;
+        let by = By { key: Some(key.id), actor: Actor::Api };
+        self.note_refusal(&key.tenant, by, "authenticate", refusal.as_str()).await;
         Ok(Err(refusal))
     }
 
@@ -241,20 +262,19 @@ impl AccessService {
         }
     }
 
-    /// Adds a refusal to the audit log of the key's tenant, an equal one at most once a minute.
-    pub async fn note_refusal(&self, key: &ApiKey, action: &str, outcome: &str) {
+    /// Adds a refusal to the audit log of a tenant, an equal one at most once a minute.
+    pub async fn note_refused(&self, tenant: &TenantId, by: By, action: &str, why: ErrorKind) {
+        self.note_refusal(tenant, by, action, why.code()).await;
+    }
+
+    async fn note_refusal(&self, tenant: &TenantId, by: By, action: &str, outcome: &str) {
         let now = self.clock.now();
-        if !self.is_news(key.id, &format!("{action} {outcome}"), now) {
+        let key = by.key.unwrap_or(KeyId::from_bits(0));
+        if !self.is_news(key, &format!("{tenant} {action} {outcome}"), now) {
             return;
         }
-        let entry = AuditEntry {
-            at: now,
-            key: Some(key.id),
-            action: action.to_owned(),
-            target: None,
-            outcome: outcome.to_owned(),
-        };
-        let batch = TenantBatch::new(key.tenant.clone()).with(TenantWrite::Audit(entry));
+        let entry = AuditEntry::ended(now, by, action, None, outcome);
+        let batch = TenantBatch::new(tenant.clone()).with(TenantWrite::Audit(entry));
         // A refusal stands even if the log entry fails.
         let _ = self.store.apply_tenant(batch).await;
     }
@@ -272,7 +292,11 @@ impl AccessService {
     }
 }
 
-fn done(at: Timestamp, by: Option<KeyId>, action: &str, id: KeyId) -> AuditEntry {
+fn no_key() -> Error {
+    Error::not_found("there is no key with this id")
+}
+
+fn done(at: Timestamp, by: By, action: &str, id: KeyId) -> AuditEntry {
     AuditEntry::done(at, by, action, Some(id.to_string()))
 }
 

@@ -9,6 +9,7 @@ pub mod erasure;
 pub mod facts;
 pub mod personas;
 pub mod profiles;
+pub mod removals;
 pub mod sessions;
 pub mod settings;
 pub mod shares;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::access::AuditEntry;
+use crate::access::{AuditEntry, By};
 use crate::error::Result;
-use crate::ids::{KeyId, TenantId};
+use crate::ids::TenantId;
 use crate::ports::{Clock, Store, TenantBatch, TenantPrecondition, TenantWrite};
 use crate::settings::{SettingsChange, TenantSettings};
 
@@ -39,7 +39,7 @@ impl SettingsService {
     /// `InvalidInput` that names the field; those of the store.
     pub async fn change(
         &self,
-        by: Option<KeyId>,
+        by: By,
         tenant: &TenantId,
         change: SettingsChange,
     ) -> Result<TenantSettings> {

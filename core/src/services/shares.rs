@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::access::AuditEntry;
+use crate::access::{AuditEntry, By};
 use crate::error::{Error, Result};
-use crate::ids::{KeyId, SessionId, ShareId, TenantId, UserId};
+use crate::ids::{SessionId, ShareId, TenantId, UserId};
 use crate::page::{Page, PageRequest};
-use crate::ports::{Clock, IdGen, Store, TenantBatch, TenantWrite};
+use crate::ports::{Clock, IdGen, LedgerEntry, Store, TenantBatch, TenantWrite};
 use crate::scope::Scope;
+use crate::services::removals::Removals;
 use crate::session::Share;
 
 /// Grants of sessions.
@@ -17,13 +18,19 @@ pub struct ShareService {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdGen>,
+    removals: Removals,
 }
 
 impl ShareService {
     /// A service over its ports.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdGen>) -> Self {
-        Self { store, clock, ids }
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdGen>,
+        removals: Removals,
+    ) -> Self {
+        Self { store, clock, ids, removals }
     }
 
     /// Shares a session with exactly these users of its tenant. One that is shared already keeps its
@@ -33,7 +40,7 @@ impl ShareService {
     /// `NotFound` when the session is not there; `InvalidInput` for the members; those of the store.
     pub async fn share(
         &self,
-        by: Option<KeyId>,
+        by: By,
         owner: &Scope,
         session: &SessionId,
         members: BTreeSet<UserId>,
@@ -63,16 +70,12 @@ impl ShareService {
         Ok(kept.unwrap_or(share))
     }
 
-    /// Takes the grant of a session back: at once, for every member. It is in the audit log.
+    /// Takes the grant of a session back: at once, for every member, and for good, whatever backup is restored. It is
+    /// in the audit log.
     ///
     /// # Errors
-    /// `NotFound` when the session is not shared; those of the store.
-    pub async fn unshare(
-        &self,
-        by: Option<KeyId>,
-        owner: &Scope,
-        session: &SessionId,
-    ) -> Result<()> {
+    /// `NotFound` when the session is not shared; those of ledger and store.
+    pub async fn unshare(&self, by: By, owner: &Scope, session: &SessionId) -> Result<()> {
         let held = self.of(owner, session).await?;
         let held = held.ok_or_else(|| Error::not_found("this session is not shared"))?;
         let target = Some(held.id.to_string());
@@ -80,7 +83,9 @@ impl ShareService {
         let batch = TenantBatch::new(owner.tenant.clone())
             .with(TenantWrite::RemoveShare(held.id))
             .with(TenantWrite::Audit(audit));
-        self.store.apply_tenant(batch).await
+        let tenant = self.removals.names().tenant(&owner.tenant);
+        let entry = LedgerEntry::Grant { tenant, share: held.id };
+        self.removals.remove(entry, self.store.apply_tenant(batch)).await
     }
 
     /// The grant of a session, if it is shared.

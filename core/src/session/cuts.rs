@@ -70,6 +70,14 @@ impl Cuts {
         (range.start <= range.end).then_some(Passage { range, tokens: cut.tokens })
     }
 
+    /// The passages of the content that was cut.
+    pub fn texts<'c>(&self, content: &'c str) -> impl Iterator<Item = &'c str> {
+        let passage = |at| self.passage(at, content.len(), 0);
+        (0..self.len())
+            .filter_map(passage)
+            .map(|passage| content.get(passage.range).unwrap_or_default())
+    }
+
     /// For a store to keep: of each passage its bytes and its tokens, as LEB128 numbers.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::access::Actor;
 use crate::entity::NewEntity;
 use crate::error::{Error, Result};
 use crate::fact::NewFact;
@@ -22,7 +23,7 @@ pub use file::{FileKind, FileRef, MAX_METADATA_BYTES, NewFileRef};
 pub use new_message::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, NewMessage};
 pub use share::{MAX_MEMBERS, Share};
 pub(crate) use units::index_passages;
-pub use units::index_units;
+pub use units::stored_units;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,8 +125,12 @@ pub struct Message {
     pub role: Role,
     /// The speaker's name, where the caller gave one.
     pub name: Option<String>,
-    /// The text.
+    /// The text, with its secrets masked.
     pub content: String,
+    /// The text as it was said, where secrets of it are masked.
+    pub original: Option<String>,
+    /// On whose word.
+    pub actor: Actor,
     /// The caller's id.
     pub external_id: Option<ExternalId>,
     /// When it was said.
@@ -139,6 +144,12 @@ pub struct Message {
 }
 
 impl Message {
+    /// The text as it was said.
+    #[must_use]
+    pub fn said(&self) -> &str {
+        self.original.as_deref().unwrap_or(&self.content)
+    }
+
     /// Whether the passage under `key` is one of this message's.
     #[must_use]
     pub fn holds(&self, key: UnitKey) -> bool {
@@ -153,10 +164,15 @@ impl Message {
         self.cuts.passage(usize::try_from(ordinal).ok()?, self.content.len(), self.tokens)
     }
 
-    /// Who speaks, as a payload names it: the name, with the role where it is not a person's.
+    /// Who speaks, as a payload names it: the name, with the role where it is not a person's. What a tool says in the
+    /// name of the user is told as such.
     #[must_use]
     pub fn speaker(&self) -> Cow<'_, str> {
-        speaker(self.role, self.name.as_deref())
+        let speaker = speaker(self.role, self.name.as_deref());
+        match (self.role, self.actor) {
+            (Role::User, Actor::Model) => format!("{speaker} (by a tool)").into(),
+            _ => speaker,
+        }
     }
 }
 
@@ -180,8 +196,12 @@ pub struct PreparedMessage {
     pub role: Role,
     /// The speaker's name.
     pub name: Option<String>,
-    /// The text.
+    /// The text, with its secrets masked.
     pub content: String,
+    /// The text as it was said, where secrets of it are masked.
+    pub original: Option<String>,
+    /// On whose word.
+    pub actor: Actor,
     /// Hash of role, name, content, parts and attachments: tells a repeat from a conflict.
     pub content_hash: [u8; 16],
     /// The caller's id.
@@ -207,7 +227,6 @@ pub struct PreparedMessage {
 impl PreparedMessage {
     /// The texts of its passages, in the order of its units.
     pub(crate) fn passages(&self) -> impl Iterator<Item = &str> {
-        let passage = |at| self.cuts.passage(at, self.content.len(), self.tokens);
-        (0..self.cuts.len()).filter_map(passage).map(|passage| &self.content[passage.range])
+        self.cuts.texts(&self.content)
     }
 }

@@ -1,6 +1,6 @@
 //! A message to append, and the limits of one.
 
-use crate::ids::{ExternalId, MAX_NAME_BYTES, is_forbidden};
+use crate::ids::{ExternalId, MAX_NAME_BYTES, MessageId, is_forbidden};
 use crate::session::Role;
 use crate::time::Timestamp;
 
@@ -24,6 +24,8 @@ pub struct NewMessage {
     pub external_id: Option<ExternalId>,
     /// When it was said; `None` is now.
     pub created_at: Option<Timestamp>,
+    /// Our id of the message that it is a copy of, where it comes from an export of ours.
+    pub origin: Option<MessageId>,
     /// JSON text, kept and not interpreted.
     pub parts: Option<String>,
     /// JSON text, kept and not interpreted.
@@ -39,6 +41,7 @@ impl NewMessage {
             content: content.into(),
             external_id: None,
             created_at: None,
+            origin: None,
             parts: None,
             attachments: None,
         }

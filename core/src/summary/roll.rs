@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use crate::ids::{MessageId, SessionId, SummaryId};
 use crate::session::{Message, PreparedMessage, Role, speaker};
 use crate::summary::{Summary, SummaryLine, join_lines};
-use crate::text::{fold_spaces, is_question, protected_spans, query_terms, sentences};
+use crate::text::{
+    clip, fold_spaces, is_question, protected_spans, query_terms, reports_problem, sentences,
+};
 use crate::time::Timestamp;
 use crate::tokens::Tokenizer;
 
@@ -14,6 +16,12 @@ pub const MAX_SUMMARY_TOKENS: u32 = 300;
 
 /// Sentences outside these bounds (in characters) say too little, or too much for one line.
 const SENTENCE_CHARS: std::ops::RangeInclusive<usize> = 24..=240;
+
+/// Longest line that is searched for a report of an error, in bytes.
+const MAX_REPORT_BYTES: usize = 4 << 10;
+
+/// Most sentences of a message that are read, and most lines of one of them.
+const MAX_LINES: usize = 64;
 
 /// A message that a summary is rolled over.
 #[derive(Debug, Clone, Copy)]
@@ -170,29 +178,91 @@ fn message_candidates(message: &RolledFrom<'_>) -> impl Iterator<Item = Candidat
         Role::System | Role::Tool => 0.5,
     };
     let source = message.id;
-    // A megabyte of log is not what a summary is for: its beginning stands for it.
-    sentences(message.content).take(64).filter_map(move |sentence| {
-        if !SENTENCE_CHARS.contains(&sentence.chars().count()) {
-            return None;
-        }
-        let terms = query_terms(sentence);
+    // A summary is not for a megabyte of log: its beginning stands for it.
+    sentences(message.content).take(MAX_LINES).flat_map(lines).filter_map(move |sentence| {
+        let terms = query_terms(&sentence);
         if terms.len() < 3 {
             return None;
         }
-        let asked = if is_question(sentence) { 0.3 } else { 1.0 };
+        let asked = if is_question(&sentence) { 0.3 } else { 1.0 };
         Some(Candidate {
-            line: SummaryLine { source, text: format!("{speaker}: {}", fold_spaces(sentence)) },
+            line: SummaryLine { source, text: format!("{speaker}: {sentence}") },
+            weight: of_role * asked * (1.0 + value_bonus(&sentence)),
             terms,
-            weight: of_role * asked * (1.0 + value_bonus(sentence)),
         })
     })
 }
 
+/// The lines that a sentence adds to a summary, white space folded. Of one that is too long, such as a log in a
+/// block of code, only lines that report an error, each clipped.
+fn lines(sentence: &str) -> Vec<String> {
+    let chars = sentence.chars().count();
+    if SENTENCE_CHARS.contains(&chars) {
+        return vec![fold_spaces(sentence)];
+    }
+    let is_report = |line: &&str| line.len() <= MAX_REPORT_BYTES && reports_problem(line);
+    let reports = sentence.lines().take(MAX_LINES).filter(is_report);
+    let clipped = reports.map(|line| clip(&fold_spaces(line), *SENTENCE_CHARS.end()));
+    clipped.filter(|line| SENTENCE_CHARS.contains(&line.chars().count())).collect()
+}
+
 fn value_bonus(sentence: &str) -> f32 {
-    0.2 * protected_spans(sentence).len().min(3) as f32
+    let values = if reports_problem(sentence) { 3 } else { protected_spans(sentence).len().min(3) };
+    0.2 * values as f32
 }
 
 fn overlap(a: &[String], b: &[String]) -> f32 {
     let shared = a.iter().filter(|term| b.contains(term)).count();
     shared as f32 / a.len().min(b.len()).max(1) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_of(content: &str) -> Vec<String> {
+        let message = RolledFrom {
+            id: MessageId::from_uuid(uuid::Uuid::from_u128(1)),
+            position: 0,
+            created_at: Timestamp::default(),
+            role: Role::Tool,
+            name: None,
+            content,
+        };
+        message_candidates(&message).map(|candidate| candidate.line.text).collect()
+    }
+
+    #[test]
+    fn reports_are_kept_whole_or_clipped_between_units() {
+        let report = "ERROR: connection to https://db.example.com:5432/x?y=1 refused (code E4711) after 3 retries";
+        assert_eq!(lines_of(report), [format!("tool: {report}")]);
+        let said = format!("It began well enough for us. {report}. Then the job ended for good.");
+        let found = lines_of(&said);
+        assert!(found.contains(&format!("tool: {report}.")), "{found:?}");
+        // Too long for a line: the words between values go.
+        let filler =
+            "while all of the other workers went on with what they had been told to do ".repeat(4);
+        let long = format!("{report}, {filler} and see /var/log/app/db.log for more");
+        let found = lines_of(&long);
+        assert_eq!(found.len(), 1, "{found:?}");
+        for unit in [report, "/var/log/app/db.log"] {
+            assert!(found[0].contains(unit), "{found:?}");
+        }
+        assert!(found[0].chars().count() <= "tool: ".len() + SENTENCE_CHARS.end(), "{found:?}");
+        // Of a log in a block of code, the lines that report.
+        let log = format!(
+            "```\n{}{report}\n{}```\n",
+            "all is well so far\n".repeat(20),
+            "more\n".repeat(9)
+        );
+        assert_eq!(lines_of(&log), [format!("tool: {report}")]);
+        // A long sentence without a report says too much for one line.
+        assert!(lines_of(&filler).is_empty());
+    }
+
+    #[test]
+    fn a_report_weighs_more_than_filler() {
+        assert!(value_bonus("the disk failed again") > value_bonus("the disk turned again"));
+        assert!(value_bonus("it is port 8443") > value_bonus("it is that port"));
+    }
 }

@@ -1,7 +1,8 @@
 //! Deterministic compression that keeps every protected span.
 
-use super::passages::sentences;
 use super::protect::protected_spans;
+use super::sentences::sentences;
+use super::units::Units;
 
 /// How hard to compress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,15 +29,25 @@ pub fn squeeze(text: &str, how: Squeeze) -> Option<String> {
         return None;
     }
     let mut keep = protected_spans(text);
+    let units = Units::of(text);
+    let head = |chars| {
+        let end = word_boundary(text, chars);
+        0..units.around(end).map_or(end, |unit| unit.start)
+    };
     match how {
         Squeeze::MiddleCut => {
-            keep.push(0..word_boundary(text, 150));
-            keep.push(tail_boundary(text, 150)..text.len());
+            keep.push(head(150));
+            let start = tail_boundary(text, 150);
+            keep.push(units.around(start).map_or(start, |unit| unit.end)..text.len());
         }
         Squeeze::OneLine => {
             let first = sentences(text).next().unwrap_or_default();
-            keep.push(0..word_boundary(text, 120.min(first.chars().count())));
+            keep.push(head(120.min(first.chars().count())));
         }
+    }
+    keep.retain(|range| !range.is_empty());
+    if keep.is_empty() {
+        return None;
     }
     keep.sort_by_key(|range| (range.start, range.end));
     let mut squeezed = String::with_capacity(text.len() / 2);
@@ -50,7 +61,7 @@ pub fn squeeze(text: &str, how: Squeeze) -> Option<String> {
                 squeezed.push_str(&text[end..range.start]);
             } else {
                 squeezed.truncate(squeezed.trim_end().len());
-                squeezed.push_str(GAP);
+                squeezed.push_str(if squeezed.is_empty() { GAP.trim_start() } else { GAP });
             }
         }
         squeezed.push_str(&text[range.start.max(end)..range.end]);
@@ -143,7 +154,46 @@ mod tests {
     }
 
     #[test]
+    fn no_cut_is_inside_a_unit() {
+        let filler = "and then we went on to talk about something else for quite a while ";
+        let report = "ERROR: connection to https://db.example.com:5432/x?y=1 refused (code E4711) after 3 \
+                      retries";
+        let units = [
+            (report, true),
+            ("https://db.example.com:5432/x?y=1&z=2.5", true),
+            (r"C:\a\b.txt", true),
+            ("./run.sh", true),
+            ("\"He said. Then left.\"", true),
+            ("`git reset. Now`", true),
+            ("1,000.50 USD", true),
+            ("(as was said. Before that)", false),
+        ];
+        let fence = format!("```\n{}```", "let a = b? C. D;\n".repeat(12));
+        let units = units.into_iter().chain([(fence.as_str(), false)]);
+        for (unit, is_protected) in units {
+            // At every place around the cuts, counted from the beginning and from the end.
+            for before in (0..200).step_by(3) {
+                let head = &filler.repeat(4)[..before];
+                let text = format!("{head}\n{unit}\n{}", filler.repeat(9));
+                let mirrored = format!("{}\n{unit}\n{head}", filler.repeat(9));
+                for text in [text, mirrored] {
+                    for how in [Squeeze::MiddleCut, Squeeze::OneLine] {
+                        let Some(short) = squeeze(&text, how) else { continue };
+                        let flat = |text: &str| text.replace('\n', " ");
+                        let whole = flat(&short).contains(&flat(unit));
+                        let words: Vec<&str> = unit.split_whitespace().collect();
+                        let begun = flat(&short).contains(&words[..2.min(words.len())].join(" "));
+                        assert!(whole || !is_protected && !begun, "{how:?} {before}: {short}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_cannot_shrink_stays_whole() {
+        let code = format!("```\n{}```", "let a = b;\n".repeat(60));
+        assert_eq!(squeeze(&code, Squeeze::OneLine), None);
         for text in ["", "short", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22"] {
             assert_eq!(squeeze(text, Squeeze::OneLine), None, "{text:?}");
         }

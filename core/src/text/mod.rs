@@ -1,26 +1,33 @@
 //! Text as the domain sees it: terms, sentences, passages, and what compression must not touch.
 //! Everything here is pure and runs in time linear in its input.
 
+mod abbreviations;
 mod analyze;
+mod clip;
 mod compress;
+mod enclosures;
 mod fences;
 mod passages;
 mod postings;
 mod protect;
+mod sentences;
+mod units;
 mod words;
 
 pub use analyze::{
     QUESTION_TERM, USER_TERM, analyze, asked_dates, date_terms, fold_key, query_terms,
     speaker_terms, terms, value_key,
 };
+pub use clip::clip;
 pub use compress::{Squeeze, squeeze};
 pub use fences::{guarded, guarded_whole, without_fenced};
-pub use passages::{PassageSizes, is_question, passages, sentences};
+pub use passages::{PassageSizes, passages};
 pub use postings::{
     FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, Thinned, decode_postings,
     encode_postings, extend_postings, remove_postings,
 };
-pub use protect::{holds_all, protected_spans};
+pub use protect::{holds_all, protected_spans, reports_problem};
+pub use sentences::{is_question, sentence_ranges, sentences};
 
 /// White space folded to single spaces, none at the ends.
 #[must_use]
@@ -33,18 +40,6 @@ pub fn fold_spaces(text: &str) -> String {
         folded.push_str(word);
     }
     folded
-}
-
-/// At most `max` characters of `text`, cut at a word where one is near, with `…` where cut.
-#[must_use]
-pub fn clip(text: &str, max: usize) -> String {
-    let Some((end, _)) = text.char_indices().nth(max) else {
-        return text.to_owned();
-    };
-    let keep = text.char_indices().nth(max.saturating_sub(1)).map_or(end, |(at, _)| at);
-    let head = &text[..keep];
-    let cut = head.rfind(char::is_whitespace).filter(|at| *at * 4 > keep * 3).unwrap_or(keep);
-    format!("{}…", head[..cut].trim_end())
 }
 
 /// Whether the scripts of `text` write words without spaces, so that its characters are its terms.

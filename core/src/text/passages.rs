@@ -1,9 +1,9 @@
-//! Cutting a text into sentences and a long message into passages.
+//! Cutting a long text into passages.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
-use unicode_segmentation::UnicodeSegmentation;
+use super::sentences::split_sentences;
+use super::units::Units;
 
 /// How a text is cut, in bytes: passages are what is indexed, scored and quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +30,6 @@ impl PassageSizes {
 /// belongs to the passage before it.
 const LEAST_BYTES: usize = 160;
 
-/// Longest stretch that sentence boundaries are looked for in at once: one of the rules of UAX #29
-/// looks ahead without bound, and a hostile text would make that quadratic.
-const STRETCH_BYTES: usize = 2_048;
-
 /// The passages of a text: ranges that follow each other and together hold all of it. At least one,
 /// also of an empty text. Cuts are made at headings and code fences first, then between list items,
 /// lines and sentences, and inside a sentence only where it is too long by itself.
@@ -45,7 +41,7 @@ pub fn passages(content: &str, sizes: PassageSizes) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
     let (mut fenced, mut after_fence) = (false, false);
-    for sentence in sentence_ranges(content) {
+    for sentence in split_sentences(content).flat_map(|range| parts(content, range)) {
         let line = content[sentence.clone()].trim_start();
         let begins_line = sentence.start == 0 || content[..sentence.start].ends_with('\n');
         let is_fence = begins_line && line.starts_with("```");
@@ -62,16 +58,8 @@ pub fn passages(content: &str, sizes: PassageSizes) -> Vec<Range<usize>> {
             ranges.push(start..sentence.start);
             start = sentence.start;
         }
-        // One endless sentence (a log, a blob) is cut at the last space that fits, else anywhere.
-        while sentence.end - start > sizes.most {
-            let limit = content.floor_char_boundary(start + sizes.most);
-            let window = &content[start..limit];
-            let cut = window
-                .rfind(char::is_whitespace)
-                .filter(|at| *at > LEAST_BYTES)
-                .map_or(limit, |at| content.ceil_char_boundary(start + at + 1));
-            ranges.push(start..cut);
-            start = cut;
+        if sentence.end - start > sizes.most {
+            start = cut_sentence(content, start, sentence.end, sizes.most, &mut ranges);
         }
     }
     match ranges.last_mut() {
@@ -81,44 +69,52 @@ pub fn passages(content: &str, sizes: PassageSizes) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The sentences of a text, trimmed, empty ones left out. A line break ends a sentence.
-pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    sentence_ranges(text).map(|range| text[range].trim()).filter(|sentence| !sentence.is_empty())
-}
-
-/// Sentences with the white space that follows them; together they are the whole text. A sentence
-/// that is longer than a stretch is cut at white space where there is any.
-fn sentence_ranges(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let mut start = 0;
-    let mut found: VecDeque<Range<usize>> = VecDeque::new();
-    std::iter::from_fn(move || {
-        if found.is_empty() {
-            let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
-            let limit = rest.floor_char_boundary(STRETCH_BYTES);
-            let bounds = rest[..limit].split_sentence_bound_indices();
-            found.extend(bounds.map(|(at, part)| start + at..start + at + part.len()));
-            if limit < rest.len() {
-                match found.pop_back() {
-                    // The last one may go on: it begins the next stretch.
-                    Some(_) if !found.is_empty() => {}
-                    _ => {
-                        let cut = rest[..limit].rfind(char::is_whitespace).unwrap_or(0);
-                        let cut = if cut == 0 { limit } else { rest.ceil_char_boundary(cut + 1) };
-                        found.push_back(start..start + cut.min(limit));
-                    }
-                }
-            }
-            start = found.back().map_or(text.len(), |last| last.end);
+/// Where a passage may end within a sentence: between the lines of a fenced block of code, which is one sentence,
+/// and between the sentences of a long line of it, which is prose.
+fn parts(content: &str, sentence: Range<usize>) -> Vec<Range<usize>> {
+    let block = &content[sentence.clone()];
+    if !block.trim_end().contains('\n') {
+        return vec![sentence];
+    }
+    let mut parts = Vec::new();
+    let mut start = sentence.start;
+    for line in block.split_inclusive('\n') {
+        if line.len() > LEAST_BYTES {
+            let own = split_sentences(line);
+            parts.extend(own.map(|range| start + range.start..start + range.end));
+        } else {
+            parts.push(start..start + line.len());
         }
-        found.pop_front()
-    })
+        start += line.len();
+    }
+    parts
 }
 
-/// Whether a text ends in a question.
-#[must_use]
-pub fn is_question(text: &str) -> bool {
-    text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | ')' | '”'))
-        .ends_with(['?', '？', '؟'])
+/// Cuts a sentence that is too long (a log, a blob) at the last space that fits and is not inside a unit, else at
+/// the last space, else anywhere. Returns where the rest begins.
+fn cut_sentence(
+    content: &str,
+    mut start: usize,
+    end: usize,
+    most: usize,
+    ranges: &mut Vec<Range<usize>>,
+) -> usize {
+    let first = start;
+    let units = Units::of(&content[first..end]);
+    while end - start > most {
+        let limit = content.floor_char_boundary(start + most);
+        let spaces = || {
+            let spaces = content[start..limit].rmatch_indices(char::is_whitespace);
+            spaces.map(|(at, _)| start + at).take_while(|at| at - start > LEAST_BYTES)
+        };
+        let outside = spaces().find(|at| units.around(at - first).is_none());
+        let cut = outside
+            .or_else(|| spaces().next())
+            .map_or(limit, |at| content.ceil_char_boundary(at + 1));
+        ranges.push(start..cut);
+        start = cut;
+    }
+    start
 }
 
 #[cfg(test)]
@@ -152,6 +148,38 @@ mod tests {
             if text.len() > sizes.whole {
                 assert!(ranges.iter().all(|range| range.len() >= LEAST_BYTES), "{ranges:?}");
             }
+        }
+    }
+
+    #[test]
+    fn keeps_units_in_one_passage() {
+        let words = "and then some more words without any end ".repeat(5);
+        let url = "https://db.example.com:5432/x?Y=1&z=2";
+        let fence = format!("```\n{}```\n", "let a = b? C. D;\n".repeat(4));
+        for unit in
+            [url, "\"He said. Then he left.\"", "`git reset. Now`", "250 ms", fence.as_str()]
+        {
+            for shift in 0..120 {
+                let text = format!("{} {words} {unit} {words}", "x".repeat(shift + 180));
+                let found = passages(&text, PassageSizes::MESSAGE);
+                let whole = found.iter().any(|range| text[range.clone()].contains(unit));
+                assert!(whole || unit == fence, "{unit:?} {shift}: {found:?}");
+                let ends = found.iter().map(|range| &text[..range.end]);
+                let broken = ends.filter(|before| before.ends_with(['?', '.'])).count();
+                assert_eq!(broken, 0, "{unit:?} {shift}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn prose_in_a_fence_is_cut_between_sentences() {
+        let letter =
+            "We met in Porto last year. It was a long day, and all of us liked it. ".repeat(9);
+        let text = format!("```text\nDear Ana,\n{letter}\nBest regards\n```\n");
+        let found = passages(&text, PassageSizes::MESSAGE);
+        assert!(found.len() > 1, "{found:?}");
+        for range in &found[..found.len() - 1] {
+            assert!(text[range.clone()].ends_with(". "), "{:?}", &text[range.clone()]);
         }
     }
 

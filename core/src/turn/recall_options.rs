@@ -15,6 +15,8 @@ pub struct RecallOptions {
     pub facts: bool,
     /// Add passages of documents.
     pub documents: bool,
+    /// Most items that are added.
+    pub max_items: usize,
     /// Adding stops below this share of the best score.
     pub relevance_floor: f32,
     /// How passages are judged.
@@ -30,6 +32,7 @@ impl Default for RecallOptions {
             meaning: true,
             facts: true,
             documents: true,
+            max_items: usize::MAX,
             relevance_floor: 0.08,
             weights: Weights::SHIPPED,
         }

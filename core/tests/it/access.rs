@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_core::access::{ApiKey, KeyUser, NewKey, Permissions, Principal, Rate};
+use throughline_core::access::{Actor, ApiKey, By, KeyUser, NewKey, Permissions, Principal, Rate};
 use throughline_core::ids::{KeyId, TenantId, UserId, WorkspaceId};
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{Clock, TenantRepo};
 use throughline_core::services::access::{AccessService, CreatedKey, Refusal, unauthenticated};
+use throughline_core::services::removals::Removals;
 use throughline_core::{Error, ErrorKind, Result};
-use throughline_testkit::memory::MemoryStore;
+use throughline_testkit::memory::{MemoryLedger, MemoryStore};
 use throughline_testkit::{FakeClock, SequentialSecrets};
 
 struct Setup {
@@ -22,7 +23,10 @@ struct Setup {
 fn setup() -> Setup {
     let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(FakeClock::default()));
     let secrets = Arc::new(SequentialSecrets::new());
-    Setup { access: AccessService::new(store.clone(), clock.clone(), secrets), store, clock }
+    let ledger = Arc::new(MemoryLedger::new());
+    let removals = Removals::new(ledger.clone(), ledger.names(), store.clone(), clock.clone());
+    let access = AccessService::new(store.clone(), clock.clone(), secrets, removals);
+    Setup { access, store, clock }
 }
 
 fn tenant(name: &str) -> TenantId {
@@ -51,7 +55,7 @@ fn new() -> NewKey {
 
 impl Setup {
     async fn create(&self, new: NewKey) -> CreatedKey {
-        self.access.create(None, &tenant("acme"), new, None).await.unwrap()
+        self.access.create(By::OPERATOR, &tenant("acme"), new, None).await.unwrap()
     }
 
     async fn present(&self, key: &str) -> Result<(Principal, ApiKey), Refusal> {
@@ -101,7 +105,7 @@ async fn what_no_key_can_be_is_refused_by_field() {
         (NewKey { rate: Some(Rate { most: 0, per: Rate::LONGEST }), ..new() }, "a rate of 0"),
     ];
     for (new, field) in table {
-        let error = set.access.create(None, &tenant("acme"), new, None).await.unwrap_err();
+        let error = set.access.create(By::OPERATOR, &tenant("acme"), new, None).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         assert!(error.message().starts_with(field), "{error}");
     }
@@ -112,9 +116,10 @@ async fn what_no_key_can_be_is_refused_by_field() {
 async fn the_same_call_makes_one_key() {
     let set = setup();
     let repeat = Some([9; 16]);
-    let first = set.access.create(None, &tenant("acme"), new(), repeat).await.unwrap();
+    let first = set.access.create(By::OPERATOR, &tenant("acme"), new(), repeat).await.unwrap();
     for again in ["acme", "globex"] {
-        let error = set.access.create(None, &tenant(again), new(), repeat).await.unwrap_err();
+        let error =
+            set.access.create(By::OPERATOR, &tenant(again), new(), repeat).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert!(error.message().contains(&first.record.id.to_string()), "{error}");
         assert!(!error.is_lost_race(), "to be told, not to be tried again");
@@ -139,7 +144,7 @@ async fn each_refusal_is_told_apart_and_audited_where_there_is_a_key() {
     assert_eq!(set.refusal(&wrong).await, Refusal::WrongSecret);
     set.clock.advance(hour);
     assert_eq!(set.refusal(&made.key).await, Refusal::Expired);
-    set.access.revoke(None, &tenant("acme"), other.record.id).await.unwrap();
+    set.access.revoke(By::OPERATOR, &tenant("acme"), other.record.id).await.unwrap();
     assert_eq!(set.refusal(&other.key).await, Refusal::Revoked);
     let log = set.log().await;
     let refused: Vec<&str> = log
@@ -169,18 +174,18 @@ async fn a_rotated_key_has_two_secrets_until_its_grace_ends() {
     let made = set.create(new()).await;
     let (id, acme) = (made.record.id, tenant("acme"));
     let grace = Duration::from_secs(60);
-    let rotated = set.access.rotate(None, &acme, id, grace).await.unwrap();
+    let rotated = set.access.rotate(By::OPERATOR, &acme, id, grace).await.unwrap();
     assert_ne!(rotated.key, made.key);
     assert_eq!((rotated.record.id, rotated.record.version), (id, 2));
     assert!(set.present(&made.key).await.is_ok() && set.present(&rotated.key).await.is_ok());
     set.clock.advance(grace);
     assert_eq!(set.refusal(&made.key).await, Refusal::WrongSecret);
     assert!(set.present(&rotated.key).await.is_ok());
-    let at_once = set.access.rotate(None, &acme, id, Duration::ZERO).await.unwrap();
+    let at_once = set.access.rotate(By::OPERATOR, &acme, id, Duration::ZERO).await.unwrap();
     assert_eq!(set.refusal(&rotated.key).await, Refusal::WrongSecret);
     assert!(set.present(&at_once.key).await.is_ok());
     let week = Duration::from_secs(7 * 24 * 3_600 + 1);
-    let error = set.access.rotate(None, &acme, id, week).await.unwrap_err();
+    let error = set.access.rotate(By::OPERATOR, &acme, id, week).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     let log = set.log().await;
     assert_eq!(log.iter().filter(|(action, ..)| action == "key.rotate").count(), 2);
@@ -191,17 +196,17 @@ async fn a_revoked_key_stays_revoked() {
     let set = setup();
     let made = set.create(new()).await;
     let (id, acme) = (made.record.id, tenant("acme"));
-    let by = Some(KeyId::from_bits(5));
+    let by = By { actor: Actor::Api, key: Some(KeyId::from_bits(5)) };
     let first = set.access.revoke(by, &acme, id).await.unwrap();
     set.clock.advance(Duration::from_secs(9));
     let again = set.access.revoke(by, &acme, id).await.unwrap();
     assert_eq!(again.revoked_at, first.revoked_at);
     assert_eq!(set.refusal(&made.key).await, Refusal::Revoked);
-    let error = set.access.rotate(None, &acme, id, Duration::ZERO).await.unwrap_err();
+    let error = set.access.rotate(By::OPERATOR, &acme, id, Duration::ZERO).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let page = PageRequest::first(10).unwrap();
     let log = set.store.audit(&acme, &page).await.unwrap().items;
-    assert_eq!((log[1].key, log[1].action.as_str()), (by, "key.revoke"));
+    assert_eq!((log[1].key, log[1].action.as_str()), (by.key, "key.revoke"));
 }
 
 #[tokio::test]
@@ -210,8 +215,8 @@ async fn a_key_of_another_tenant_is_not_there() {
     let made = set.create(new()).await;
     let (id, other) = (made.record.id, tenant("globex"));
     let not_found = |error: Error| assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
-    not_found(set.access.revoke(None, &other, id).await.unwrap_err());
-    not_found(set.access.rotate(None, &other, id, Duration::ZERO).await.unwrap_err());
+    not_found(set.access.revoke(By::OPERATOR, &other, id).await.unwrap_err());
+    not_found(set.access.rotate(By::OPERATOR, &other, id, Duration::ZERO).await.unwrap_err());
     assert!(set.present(&made.key).await.is_ok());
 }
 

@@ -7,6 +7,7 @@ mod documents;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use throughline_core::access::Actor;
 use throughline_core::context::{
     AssembledContext, Candidates, DocumentCandidate, FactCandidate, Gathered, Item, ItemKind,
     MessageCandidate, Outcome, Reason, Section, Source, ToolLine, assemble,
@@ -139,6 +140,8 @@ fn thread(number: u32, spoken: Vec<(Role, Option<String>, String)>) -> Vec<Messa
             created_at: at(i64::try_from(ordinal).unwrap() * 3_600 * 5),
             parts: None,
             attachments: None,
+            actor: Actor::User,
+            original: None,
         });
         position += units;
     }
@@ -201,6 +204,8 @@ fn facts(told: Vec<Told>, messages: &[Message]) -> Vec<FactCandidate> {
                 status: FactStatus::Active,
                 observed_at: at(i64::from(number) * 100_000),
                 extracted_by: Some("forms/1".to_owned()),
+                actor: Actor::User,
+                rejected: false,
             },
         })
         .collect();
@@ -587,7 +592,7 @@ fn shows(case: &Case, item: &Item, shown: &str) -> Result<(), &'static str> {
         Section::Recall if item.kind == ItemKind::Document => {
             let found = case.gathered.candidates.documents.iter();
             let mut of_item = found.filter(|c| item.source == c.source());
-            check(of_item.any(|c| holds(c.text())), "not the passage of the document")
+            check(of_item.any(|c| holds(&c.text())), "not the passage of the document")
         }
         Section::Recall => {
             let found = case.gathered.candidates.messages.iter();

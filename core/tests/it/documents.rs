@@ -120,7 +120,7 @@ impl World {
 
     async fn found(&self, question: &str) -> Vec<String> {
         let found = self.documents.search(&scope("a"), None, question, 9).await.unwrap();
-        found.iter().map(|hit| hit.text().to_owned()).collect()
+        found.iter().map(|hit| hit.text().into_owned()).collect()
     }
 }
 

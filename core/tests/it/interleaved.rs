@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
+use throughline_core::access::Actor;
 use throughline_core::fact::Rejections;
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{
@@ -234,9 +235,9 @@ async fn a_fact_is_not_corrected_or_taken_back_in_words_that_were_erased() {
                 text: "It is green.".to_owned(),
                 value: fact.value.as_ref().map(|_| "green".to_owned()),
             };
-            world.facts.correct(&world.of, fact.id, correction).await
+            world.facts.correct(&world.of, fact.id, correction, Actor::Api).await
         } else {
-            world.facts.retract(&world.of, fact.id).await
+            world.facts.retract(&world.of, fact.id, Actor::Api).await
         };
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound);
         world.lost("walnut");
@@ -256,7 +257,7 @@ async fn a_fact_is_taken_back_though_another_was_erased() {
     let page = PageRequest::first(9).unwrap();
     let fact = world.store.facts(&world.of, &page).await.unwrap().items.pop().unwrap();
     world.erase_during(During::Id, vec![erase]);
-    assert!(!world.facts.retract(&world.of, fact.id).await.unwrap().holds());
+    assert!(!world.facts.retract(&world.of, fact.id, Actor::Api).await.unwrap().holds());
     world.lost("Bergen");
     let state = world.store.erasure_state().await.unwrap();
     assert_eq!((state.applied, world.ledger.last().await.unwrap()), (1, 1));

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use throughline_core::access::{Actor, By};
 use throughline_core::ids::{KeyId, ShareId, TenantId, UserId};
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{Clock, IdGen, Idempotency, TenantRepo};
+use throughline_core::services::removals::Removals;
 use throughline_core::services::sessions::SessionService;
 use throughline_core::services::settings::SettingsService;
 use throughline_core::services::shares::ShareService;
@@ -15,7 +17,7 @@ use throughline_core::session::{FileKind, MAX_MEMBERS, NewFileRef};
 use throughline_core::settings::{Flag, SettingsChange, TenantSettings};
 use throughline_core::{ErrorKind, Scope};
 use throughline_testkit::build::{scope, session};
-use throughline_testkit::memory::MemoryStore;
+use throughline_testkit::memory::{MemoryLedger, MemoryStore};
 use throughline_testkit::{FakeClock, SequentialIds, WordTokenizer};
 
 struct Setup {
@@ -30,9 +32,11 @@ fn setup() -> Setup {
     let (store, clock) = (Arc::new(MemoryStore::new()), Arc::new(FakeClock::default()));
     let ids = Arc::new(SequentialIds::new());
     let tokenizer = Arc::new(WordTokenizer::exact());
+    let ledger = Arc::new(MemoryLedger::new());
+    let removals = Removals::new(ledger.clone(), ledger.names(), store.clone(), clock.clone());
     Setup {
         settings: SettingsService::new(store.clone(), clock.clone()),
-        shares: ShareService::new(store.clone(), clock.clone(), ids.clone()),
+        shares: ShareService::new(store.clone(), clock.clone(), ids.clone(), removals),
         sessions: SessionService::new(store.clone(), clock.clone(), ids, tokenizer, None),
         store,
         clock,
@@ -61,7 +65,7 @@ impl Setup {
 #[tokio::test]
 async fn settings_are_changed_part_by_part_and_audited() {
     let set = setup();
-    let by = Some(KeyId::from_bits(3));
+    let by = By { actor: Actor::Api, key: Some(KeyId::from_bits(3)) };
     assert_eq!(set.settings.get(&acme()).await.unwrap(), TenantSettings::default());
     let budget = SettingsChange { token_budget: Some(Some(900)), ..SettingsChange::default() };
     let first = set.settings.change(by, &acme(), budget).await.unwrap();
@@ -72,7 +76,7 @@ async fn settings_are_changed_part_by_part_and_audited() {
     assert_eq!((second.version, second.token_budget), (2, Some(900)));
     assert!(!second.is_on(Flag::Recall) && !second.recall().enabled);
     assert_eq!(set.settings.get(&acme()).await.unwrap(), second);
-    let changed = (by, "settings.change".to_owned(), None);
+    let changed = (by.key, "settings.change".to_owned(), None);
     assert_eq!(set.log().await, [changed.clone(), changed]);
     let none = SettingsChange { token_budget: Some(Some(0)), ..SettingsChange::default() };
     let error = set.settings.change(by, &acme(), none).await.unwrap_err();
@@ -90,7 +94,9 @@ async fn changes_of_settings_at_once_are_all_kept() {
                 models: [(format!("use {n}"), Some("a model".to_owned()))].into(),
                 ..SettingsChange::default()
             };
-            tokio::spawn(async move { settings.change(None, &acme(), change).await.unwrap() })
+            tokio::spawn(
+                async move { settings.change(By::OPERATOR, &acme(), change).await.unwrap() },
+            )
         })
         .collect();
     for task in tasks {
@@ -104,7 +110,8 @@ async fn a_session_is_shared_with_named_users_until_it_is_taken_back() {
     let set = setup();
     let (ana, s1) = (scope("ana"), session("s1"));
     set.sessions.open(&ana, &s1, None).await.unwrap();
-    let share = set.shares.share(None, &ana, &s1, users(&["bo", "cy"]), true).await.unwrap();
+    let share =
+        set.shares.share(By::OPERATOR, &ana, &s1, users(&["bo", "cy"]), true).await.unwrap();
     let bo = scope("bo");
     assert_eq!(set.shares.open(&bo, share.id).await.unwrap(), share);
     let in_workspace = Scope::new("acme", "bo", Some("w")).unwrap();
@@ -119,12 +126,12 @@ async fn a_session_is_shared_with_named_users_until_it_is_taken_back() {
     }
 
     set.clock.advance(Duration::from_secs(5));
-    let fewer = set.shares.share(None, &ana, &s1, users(&["cy"]), false).await.unwrap();
+    let fewer = set.shares.share(By::OPERATOR, &ana, &s1, users(&["cy"]), false).await.unwrap();
     assert_eq!((fewer.id, fewer.created_at), (share.id, share.created_at));
     assert!(set.shares.open(&bo, share.id).await.is_err(), "no member any more");
-    set.shares.unshare(None, &ana, &s1).await.unwrap();
+    set.shares.unshare(By::OPERATOR, &ana, &s1).await.unwrap();
     assert!(set.shares.open(&scope("cy"), share.id).await.is_err());
-    let error = set.shares.unshare(None, &ana, &s1).await.unwrap_err();
+    let error = set.shares.unshare(By::OPERATOR, &ana, &s1).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let target = Some(share.id.to_string());
     let entry = |action: &str| (None, action.to_owned(), target.clone());
@@ -136,13 +143,14 @@ async fn a_session_is_shared_with_named_users_until_it_is_taken_back() {
 async fn what_cannot_be_shared_is_told() {
     let set = setup();
     let (ana, s1) = (scope("ana"), session("s1"));
-    let error = set.shares.share(None, &ana, &s1, users(&["bo"]), true).await.unwrap_err();
+    let error = set.shares.share(By::OPERATOR, &ana, &s1, users(&["bo"]), true).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     set.sessions.open(&ana, &s1, None).await.unwrap();
     let many: Vec<String> = (0..=MAX_MEMBERS).map(|n| format!("user {n}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     for members in [&[][..], &["bo", "ana"], &many] {
-        let error = set.shares.share(None, &ana, &s1, users(members), true).await.unwrap_err();
+        let error =
+            set.shares.share(By::OPERATOR, &ana, &s1, users(members), true).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
     }
     let unknown = ShareId::from_uuid(SequentialIds::new().next());

@@ -227,7 +227,7 @@ measured!(ErasureRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn note_erasures(numbers: &[u64]) -> ();
     fn erasures(scope: &Scope) -> Option<u64>;
     fn scopes_of(tenant: &TenantId, user: &UserId) -> Vec<(Scope, ScopeTotals)>;
-    fn held_messages(scope: &Scope, session: &SessionId, ids: &[MessageId]) -> Vec<MessageId>;
+    fn held_messages(scope: &Scope, session: &SessionId, ids: &[MessageId]) -> Vec<(MessageId, Option<ExternalId>)>;
     fn purge() -> ();
 });
 

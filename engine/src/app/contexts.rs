@@ -25,8 +25,23 @@ pub struct Turn {
     pub token_budget: Option<u32>,
     /// Topics to find facts by.
     pub topic_tags: Vec<String>,
+    /// Most recalled items.
+    pub max_items: Option<usize>,
     /// Whether nothing is taken from a cache.
     pub force_refresh: bool,
+}
+
+/// A question to what is remembered.
+#[derive(Debug, Clone, Default)]
+pub struct Recalling {
+    /// The session to prefer.
+    pub session: Option<String>,
+    /// The question.
+    pub query: String,
+    /// Tokens of the answer.
+    pub max_tokens: u32,
+    /// Most items.
+    pub max_items: Option<usize>,
 }
 
 /// The window of a session.
@@ -61,6 +76,7 @@ impl App {
                 .token_budget
                 .or(settings.token_budget.filter(|_| turn.tier.is_none())),
             topic_tags: turn.topic_tags,
+            max_items: turn.max_items,
             force_refresh: turn.force_refresh,
             ..AssembleRequest::new(thread.session.clone(), turn.user_turn)
         };
@@ -72,19 +88,15 @@ impl App {
     ///
     /// # Errors
     /// As [`Self::assemble`].
-    pub async fn recall(
-        &self,
-        caller: &Identity,
-        session: Option<&str>,
-        query: String,
-        max_tokens: u32,
-    ) -> Result<AssembledContext> {
-        let thread = Thread::to_read(&self.engine, caller, session.unwrap_or(NO_SESSION)).await?;
+    pub async fn recall(&self, caller: &Identity, asked: Recalling) -> Result<AssembledContext> {
+        let session = asked.session.as_deref().unwrap_or(NO_SESSION);
+        let thread = Thread::to_read(&self.engine, caller, session).await?;
         let settings = self.settings(caller).await?;
         let request = AssembleRequest {
             intent: Some(Intent::ContextLookup),
-            token_budget: Some(max_tokens),
-            ..AssembleRequest::new(thread.session.clone(), query)
+            token_budget: Some(asked.max_tokens),
+            max_items: asked.max_items,
+            ..AssembleRequest::new(thread.session.clone(), asked.query)
         };
         self.assemble_for(caller, thread, &settings, request).await
     }

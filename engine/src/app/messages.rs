@@ -41,7 +41,8 @@ impl App {
             let name = caller.scope()?.user.to_string();
             messages.iter_mut().for_each(|message| message.name = Some(name.clone()));
         }
-        let options = AppendOptions { idempotency, of_a_guest };
+        let actor = caller.actor.of_messages();
+        let options = AppendOptions { idempotency, of_a_guest, actor, secrets: None };
         let sessions = &self.engine.sessions;
         let appended =
             sessions.append_with(&thread.scope, &thread.session, messages, options).await?;
@@ -75,7 +76,14 @@ impl App {
         };
         let target = self.name_of_session(&scope, &session);
         caller.audit(&self.engine, "messages.erase", target).await;
+        self.audit_erased(caller, &erased).await;
         Ok(erased)
+    }
+
+    /// Adds each message that was erased by its id to the audit log.
+    pub(super) async fn audit_erased(&self, caller: &Identity, erased: &Erased) {
+        let targets = erased.by_id.iter().map(MessageId::to_string).collect();
+        caller.audit_all(&self.engine, "message.erase", targets).await;
     }
 
     /// Erases the caller's own session, with everything derived from it.

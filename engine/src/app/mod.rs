@@ -10,13 +10,19 @@ pub mod failure;
 mod measures;
 mod messages;
 mod personas;
+mod profiles;
+mod search;
+mod short_ids;
 mod thread;
 mod usage;
 
-pub use contexts::{SessionWindow, Turn};
+pub use contexts::{Recalling, SessionWindow, Turn};
 pub use cursors::{Cursors, invalid_cursor};
+pub use facts::{FactFilter, FactSearch, Place};
 pub use messages::WhichMessages;
 pub use personas::{DeletedPersona, WhichConversations};
+pub use search::{Hit, HitKind, Search};
+pub use short_ids::short_id;
 pub use thread::{Thread, is_reserved};
 
 use throughline_core::Result;

@@ -74,7 +74,8 @@ impl App {
             WhichConversations::All => personas.clear(&scope, id).await?,
         };
         caller.audit(&self.engine, "conversations.erase", id.to_string()).await;
-        Ok(erased)
+        self.audit_erased(caller, &erased).await;
+        Ok(erased.messages)
     }
 
     /// Deactivates a preset of the user, or removes one that is inactive; whether it is still held.

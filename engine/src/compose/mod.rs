@@ -26,6 +26,7 @@ use throughline_core::ports::{
     Cache, Clock, Embedder, ErasureLedger, Health, IdGen, LedgerIdentity, RateLimiter, SecretGen,
     SessionCache, Store, VectorIndex,
 };
+use throughline_core::secret::SecretPolicy;
 use throughline_core::services::access::AccessService;
 use throughline_core::services::archive::Moved;
 use throughline_core::services::contexts::ContextService;
@@ -35,6 +36,7 @@ use throughline_core::services::erasure::{EraseService, Replayed};
 use throughline_core::services::facts::{FactService, Rejecting};
 use throughline_core::services::personas::{PersonaPorts, PersonaService};
 use throughline_core::services::profiles::ProfileService;
+use throughline_core::services::removals::Removals;
 use throughline_core::services::sessions::SessionService;
 use throughline_core::services::settings::SettingsService;
 use throughline_core::services::shares::ShareService;
@@ -62,6 +64,8 @@ pub struct Engine {
     pub contexts: ContextService,
     /// The facts ledger.
     pub facts: FactService,
+    /// The half-life of facts in a search; zero where they do not fade.
+    pub fact_half_life: Duration,
     /// The documents of memories.
     pub documents: DocumentService,
     /// Rules and profile cards.
@@ -146,6 +150,8 @@ pub struct Ports {
     pub documents: DocumentLimits,
     /// How much there may be of personas.
     pub personas: PersonaLimits,
+    /// What happens to secrets in what is stored.
+    pub masking: SecretPolicy,
 }
 
 impl Engine {
@@ -153,7 +159,7 @@ impl Engine {
     #[must_use]
     pub fn new(ports: Ports, beside: OptionalBackends) -> Self {
         let Ports { store, ledger, names, meaning, clock, ids, .. } = ports;
-        let Ports { secrets, tokenizer, jobs, documents, personas, .. } = ports;
+        let Ports { secrets, tokenizer, jobs, documents, personas, masking, .. } = ports;
         let OptionalBackends { index, cache, heads, limiter } = beside.clone();
         let limiter =
             limiter.unwrap_or_else(|| Arc::new(InProcessLimiter::new(Arc::clone(&clock))));
@@ -177,13 +183,21 @@ impl Engine {
             embeddings.clone(),
         )
         .with_extractor(Arc::new(Forms))
-        .with_rejections(rejections.clone());
+        .with_rejections(rejections.clone())
+        .with_secrets(masking);
         let facts = FactService::new(
             Arc::clone(&store),
             Arc::clone(&clock),
             Arc::clone(&ids),
             embeddings.clone(),
             Rejecting { ledger: Arc::clone(&ledger), names: names.clone(), rejections },
+        )
+        .with_secrets(masking);
+        let removals = Removals::new(
+            Arc::clone(&ledger),
+            names.clone(),
+            Arc::clone(&store),
+            Arc::clone(&clock),
         );
         let erase = EraseService::new(
             Arc::clone(&store),
@@ -197,7 +211,8 @@ impl Engine {
         .with_facts(facts.clone());
         let contexts =
             ContextService::new(Arc::clone(&store), Arc::clone(&tokenizer), embeddings.clone())
-                .with_heads(heads);
+                .with_heads(heads)
+                .with_secrets(masking);
         Self {
             documents: DocumentService::new(
                 Arc::clone(&store),
@@ -215,6 +230,7 @@ impl Engine {
                 sessions: sessions.clone(),
                 contexts: contexts.clone(),
                 erase: erase.clone(),
+                removals: removals.clone(),
                 limits: personas,
             }),
             erase,
@@ -222,14 +238,20 @@ impl Engine {
             sessions,
             contexts,
             facts,
+            fact_half_life: Duration::ZERO,
             profiles: ProfileService::new(
                 Arc::clone(&store),
                 Arc::clone(&clock),
                 Arc::clone(&tokenizer),
             ),
             settings: SettingsService::new(Arc::clone(&store), Arc::clone(&clock)),
-            shares: ShareService::new(Arc::clone(&store), Arc::clone(&clock), Arc::clone(&ids)),
-            access: AccessService::new(Arc::clone(&store), Arc::clone(&clock), secrets),
+            shares: ShareService::new(
+                Arc::clone(&store),
+                Arc::clone(&clock),
+                Arc::clone(&ids),
+                removals.clone(),
+            ),
+            access: AccessService::new(Arc::clone(&store), Arc::clone(&clock), secrets, removals),
             limiter,
             embeddings,
             store,
@@ -364,11 +386,13 @@ impl Engine {
             },
             documents: config.document.limits(),
             personas: config.persona.limits(),
+            masking: config.secrets.into(),
         };
         let mut engine = Self::new(ports, beside);
         if how.new_ledger {
             engine.erase.accept_ledger().await?;
         }
+        engine.fact_half_life = config.facts.half_life();
         engine.replayed = engine.erase.replay().await?;
         Ok(engine)
     }
@@ -406,9 +430,14 @@ fn must_exist(config: &Config) -> Result<()> {
     if store.exists() {
         return Ok(());
     }
+    // Where earlier versions put it.
+    let beside = Path::new("data");
+    let or = match beside.join(STORE_FILE).exists() {
+        true => "use the one in this folder with `--data-dir data`",
+        false => "name another folder with --data-dir",
+    };
     Err(Error::not_found(format!(
-        "there is no store at {}: create one with `throughline import FILE`, or name another \
-         folder with --data-dir",
+        "there is no store at {}: create one with `throughline import FILE`, or {or}",
         store.display()
     )))
 }

@@ -1,6 +1,7 @@
 //! Limits of the HTTP interface and of background jobs.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,11 @@ pub struct HttpConfig {
     pub requests_per_minute: u32,
     /// Maximum number of requests that run at once; as many again wait, and further ones are refused.
     pub max_in_flight: usize,
+    /// Maximum number of connections; further ones wait to be accepted.
+    pub max_connections: usize,
+    /// How long a client may take to send a request's header, pause within its body, or keep an idle connection, in
+    /// milliseconds.
+    pub read_timeout_ms: u64,
     /// Timeout of a request, including the time that it waits, in milliseconds.
     pub timeout_ms: u64,
     /// Largest request body, in MiB.
@@ -42,6 +48,11 @@ pub struct JobsConfig {
 
 /// An address to listen on.
 pub(super) fn address(key: &str, value: &str) -> Result<SocketAddr> {
+    // The one name that means this machine everywhere.
+    let value = value
+        .strip_prefix("localhost:")
+        .map(|port| format!("127.0.0.1:{port}"))
+        .unwrap_or(value.to_owned());
     value.parse().map_err(|_| {
         Error::invalid(format!(
             "configuration key `{key}` must be an address with a port, such as 127.0.0.1:7447 or \
@@ -69,6 +80,12 @@ impl HttpConfig {
     pub fn max_body_bytes(&self) -> usize {
         self.max_body_mb << 20
     }
+
+    /// How long a client may be silent.
+    #[must_use]
+    pub fn read_timeout(&self) -> Duration {
+        Duration::from_millis(self.read_timeout_ms)
+    }
 }
 
 impl Default for HttpConfig {
@@ -76,6 +93,8 @@ impl Default for HttpConfig {
         Self {
             requests_per_minute: 6_000,
             max_in_flight: 256,
+            max_connections: 1_024,
+            read_timeout_ms: 10_000,
             timeout_ms: 30_000,
             max_body_mb: 20,
             drain_ms: 30_000,

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throughline_core::{Error, Result};
 
 /// Settings of the log, which goes to standard error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -11,6 +12,25 @@ pub struct LogConfig {
     pub level: String,
     /// `human` or `json`.
     pub format: LogFormat,
+}
+
+impl LogConfig {
+    /// Whether each directive is a level, or a target with one.
+    pub(super) fn check(&self) -> Result<()> {
+        let levels = ["off", "error", "warn", "info", "debug", "trace"];
+        let is_level = |text: &str| levels.iter().any(|level| level.eq_ignore_ascii_case(text));
+        for directive in self.level.split(',').map(str::trim).filter(|text| !text.is_empty()) {
+            let level = directive.rsplit_once('=').map_or(directive, |(_, level)| level);
+            if !is_level(level) {
+                return Err(Error::invalid(format!(
+                    "configuration key `log.level`: `{level}` is not a level: use {}, or a target with \
+                     one, such as `throughline_core=debug`",
+                    levels.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The form of log lines.

@@ -11,8 +11,12 @@ use throughline_core::{Error, Result};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ToolSet {
-    /// Messages, facts, assembled contexts and documents.
+    /// Facts: remember, recall, list, update, forget.
     Memory,
+    /// Sessions, their messages and the contexts of turns.
+    Sessions,
+    /// The documents of memories.
+    Documents,
     /// Personas, their presets and conversations.
     Persona,
     /// Files that a session refers to.

@@ -4,31 +4,37 @@
 //! from.
 
 mod document;
+mod facts;
 mod http;
 mod log;
 mod mcp;
 mod otel;
 mod persona;
+mod repository;
 mod schema;
 mod secret;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use etcetera::BaseStrategy;
 use figment::error::Kind;
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::{Dict, Value};
 use figment::{Figment, Source};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
+use throughline_core::secret::SecretPolicy;
 use throughline_core::{Error, Result, Scope};
 
 pub use document::DocumentConfig;
+pub use facts::FactsConfig;
 pub use http::{HttpConfig, JobsConfig};
 pub use log::{LogConfig, LogFormat};
 pub use mcp::{McpConfig, ToolSet};
 pub use otel::OtelConfig;
 pub use persona::PersonaConfig;
+pub use repository::{workspace_of, workspace_of_project};
 pub use schema::{reference, schema};
 pub use secret::Secret;
 
@@ -47,7 +53,8 @@ const MAX_CACHE_MB: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Folder of the embedded store and its files; created with mode 0700.
+    /// Folder of the embedded store and its files, created with mode 0700; empty for `throughline` in this user's data
+    /// directory, such as ~/.local/share/throughline.
     #[serde(deserialize_with = "path")]
     pub data_dir: PathBuf,
     /// The store.
@@ -59,12 +66,16 @@ pub struct Config {
     /// Address that `serve` listens on. An address that other machines can reach needs keys.
     #[serde(deserialize_with = "text")]
     pub listen: String,
+    /// What happens to keys, passwords, tokens and card numbers in what is stored.
+    pub secrets: SecretsKind,
     /// The HTTP interface.
     pub http: HttpConfig,
     /// MCP.
     pub mcp: McpConfig,
     /// Background work.
     pub jobs: JobsConfig,
+    /// The facts ledger.
+    pub facts: FactsConfig,
     /// The documents of memories.
     pub document: DocumentConfig,
     /// Contexts with a fixed character.
@@ -102,6 +113,30 @@ pub enum StoreKind {
     Sqlite,
     /// A Postgres database, which any number of processes can share.
     Postgres,
+}
+
+/// What can happen to secrets.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretsKind {
+    /// They are stored, and masked in contexts, summaries, facts and indexes.
+    Mask,
+    /// They are masked before anything is stored.
+    Drop,
+    /// They are stored and shown.
+    Keep,
+}
+
+impl From<SecretsKind> for SecretPolicy {
+    fn from(kind: SecretsKind) -> Self {
+        match kind {
+            SecretsKind::Mask => Self::Mask,
+            SecretsKind::Drop => Self::Drop,
+            SecretsKind::Keep => Self::Keep,
+        }
+    }
 }
 
 /// The vector indexes that can be named.
@@ -171,6 +206,9 @@ pub struct Identity {
     /// Workspace; empty for none.
     #[serde(deserialize_with = "text")]
     pub workspace: String,
+    /// Whether the command line and `throughline mcp` take the git repository of the current folder for the workspace,
+    /// if none is set.
+    pub git_workspace: bool,
 }
 
 /// Settings of the embedded store.
@@ -257,20 +295,23 @@ pub struct RedisConfig {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            data_dir: "./data".into(),
+            data_dir: PathBuf::new(),
             store: StoreKind::Sqlite,
             vector_index: VectorIndexKind::Store,
             cache: CacheKind::None,
             listen: "127.0.0.1:7447".into(),
+            secrets: SecretsKind::Mask,
             http: HttpConfig::default(),
             mcp: McpConfig::default(),
             jobs: JobsConfig { tenant_per_hour: 0, listen: String::new() },
+            facts: FactsConfig::default(),
             document: DocumentConfig::default(),
             persona: PersonaConfig::default(),
             identity: Identity {
                 tenant: "local".into(),
                 user: "local".into(),
                 workspace: String::new(),
+                git_workspace: true,
             },
             embedder: EmbedderKind::Static,
             table: StaticConfig { table: PathBuf::new() },
@@ -328,6 +369,19 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Strin
     })
 }
 
+/// Where this user's memory is kept unless something else is configured.
+///
+/// # Errors
+/// `InvalidInput` for a user without a home directory.
+pub fn user_data_dir() -> Result<PathBuf> {
+    let base = etcetera::choose_base_strategy().map_err(|_| {
+        Error::invalid(format!(
+            "this user has no home directory: set `data_dir`, or `{ENV_PREFIX}DATA_DIR`"
+        ))
+    })?;
+    Ok(base.data_dir().join("throughline"))
+}
+
 fn path<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<PathBuf, D::Error> {
     text(deserializer).map(PathBuf::from)
 }
@@ -351,6 +405,9 @@ fn require(key: &str, secret: &Secret, is_built: bool) -> Result<()> {
 impl Config {
     /// Limits that a type does not tell, and what secrets refer to.
     fn check(mut self) -> Result<Self> {
+        if self.data_dir.as_os_str().is_empty() {
+            self.data_dir = user_data_dir()?;
+        }
         let whole = |key: &str, value: u64, least: u64, most: u64| {
             if (least..=most).contains(&value) {
                 return Ok(());
@@ -366,12 +423,15 @@ impl Config {
         whole("jobs.tenant_per_hour", self.jobs.tenant_per_hour.into(), 0, 100_000)?;
         let most = throughline_core::document::MOST_BYTES as u64;
         whole("document.max_bytes", self.document.max_bytes as u64, 1, most)?;
+        whole("facts.half_life_days", self.facts.half_life_days.into(), 0, 36_500)?;
         whole("document.kept", self.document.kept.into(), 1, 10_000)?;
         whole("http.max_in_flight", self.http.max_in_flight as u64, 1, 65_536)?;
+        whole("http.max_connections", self.http.max_connections as u64, 1, 1 << 20)?;
         whole("http.max_body_mb", self.http.max_body_mb as u64, 1, 1_024)?;
         self.listen_address()?;
         self.jobs.address()?;
         for (key, value) in [
+            ("http.read_timeout_ms", self.http.read_timeout_ms),
             ("http.timeout_ms", self.http.timeout_ms),
             ("http.drain_ms", self.http.drain_ms),
             ("mcp.answer_timeout_ms", self.mcp.answer_timeout_ms),
@@ -393,6 +453,7 @@ impl Config {
         ] {
             secret.resolve(key)?;
         }
+        self.log.check()?;
         self.mcp.check()?;
         self.otel.check()?;
         self.persona.check()?;
@@ -431,12 +492,30 @@ impl Config {
         }
     }
 
+    /// With the workspace of the git repository that a folder is in, where none is set.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &Path) -> Self {
+        if self.identity.workspace.is_empty() && self.identity.git_workspace {
+            self.identity.workspace = workspace_of(folder).unwrap_or_default();
+        }
+        self
+    }
+
+    /// With the workspace of a project's folder, which need not be on this machine, where none is set.
+    #[must_use]
+    pub fn of_project(mut self, folder: &Path) -> Self {
+        if self.identity.workspace.is_empty() && self.identity.git_workspace {
+            self.identity.workspace = workspace_of_project(folder);
+        }
+        self
+    }
+
     /// The scope of the command line.
     ///
     /// # Errors
     /// `InvalidInput` that names the key.
     pub fn scope(&self) -> Result<Scope> {
-        let Identity { tenant, user, workspace } = &self.identity;
+        let Identity { tenant, user, workspace, .. } = &self.identity;
         let workspace = Some(workspace.as_str()).filter(|name| !name.is_empty());
         Scope::new(tenant, user, workspace)
             .map_err(|error| Error::invalid(format!("identity: {error}")))
@@ -577,6 +656,18 @@ fn explain_error(error: &figment::Error) -> Error {
                 path if path == field || path.ends_with(&format!(".{field}")) => path.to_owned(),
                 path => format!("{path}.{field}"),
             };
+            // A key of another section: `http.listen` is `listen`.
+            let all = Value::serialize(Config::default()).map(|all| leaf_keys("", &all));
+            let elsewhere = all
+                .unwrap_or_default()
+                .into_iter()
+                .filter(|key| key.rsplit('.').next() == Some(field.as_str()))
+                .min_by_key(|key| key.matches('.').count());
+            if let Some(elsewhere) = elsewhere {
+                return Error::invalid(format!(
+                    "unknown configuration key `{full}`{layer}: did you mean `{elsewhere}`?"
+                ));
+            }
             let nearest = known
                 .iter()
                 .max_by(|a, b| {
@@ -584,6 +675,13 @@ fn explain_error(error: &figment::Error) -> Error {
                 })
                 .map_or(String::new(), |nearest| format!(": did you mean `{nearest}`?"));
             format!("unknown configuration key `{full}`{layer}{nearest}")
+        }
+        Kind::Message(text) if path.is_empty() => {
+            // The reader of TOML says it over several lines: where, the line itself, and what.
+            let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+            let (first, last) = (lines.next().unwrap_or_default(), lines.next_back());
+            let what = last.map_or(String::new(), |last| format!(": {}", last.trim()));
+            format!("the configuration{layer} cannot be read: {first}{what}")
         }
         kind => format!("configuration key `{path}`{layer}: {kind}"),
     };

@@ -136,7 +136,8 @@ pub(super) fn samples(text: &str) -> Result<ImportFile, Problem> {
         samples.push(sample);
     }
     let sessions = samples.iter().flat_map(|sample| sample.sessions.clone()).collect();
-    Ok(ImportFile { sessions, samples, skipped: super::Skipped::default() })
+    let skipped = super::Skipped::default();
+    Ok(ImportFile { sessions, samples, skipped, ..ImportFile::default() })
 }
 
 fn read_sample(sample: FileSample) -> Result<Sample, (String, String)> {

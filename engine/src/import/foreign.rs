@@ -63,6 +63,7 @@ impl Foreign {
 
     pub(super) fn into_file(self) -> ImportFile {
         let Self { sessions, skipped } = self;
-        ImportFile { sessions: sessions.sessions(), samples: Vec::new(), skipped }
+        let sessions = sessions.sessions();
+        ImportFile { sessions, skipped, ..ImportFile::default() }
     }
 }

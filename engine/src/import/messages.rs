@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Deserializer, de};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use throughline_core::ids::{ExternalId, SessionId};
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
 
+use super::records::{Record, is_record};
 use super::{ImportFile, ImportSession, Problem, json};
 
 /// A message as files have it. `content` may be text or, as in OpenAI's format, parts of which the
@@ -31,7 +33,10 @@ struct FileMessage {
     #[serde(default)]
     attachments: Option<Box<RawValue>>,
     #[serde(default)]
-    tool_calls: Option<Vec<ToolCall>>,
+    tool_calls: Option<Vec<Value>>,
+    /// Our own id, in an export of ours; in any other file it is nothing.
+    #[serde(default)]
+    throughline_id: Option<String>,
 }
 
 #[derive(Debug)]
@@ -40,26 +45,45 @@ enum Content {
     Parts(String, String),
 }
 
-#[derive(Debug, Deserialize)]
-struct ToolCall {
-    function: ToolFunction,
+/// The text of a content in parts, as OpenAI and Anthropic write it. What has no text, such as a picture, is named by its
+/// type.
+#[must_use]
+pub fn text_of_parts(parts: &[Value]) -> String {
+    let text = |part: &Value| {
+        let part = match part {
+            Value::String(text) => return text.clone(),
+            part => part,
+        };
+        match (part.get("text").and_then(Value::as_str), part.get("type").and_then(Value::as_str)) {
+            (Some(text), _) => text.to_owned(),
+            (None, Some(kind)) => {
+                format!("[{}]", kind.trim_start_matches("input_").trim_end_matches("_url"))
+            }
+            (None, None) => String::new(),
+        }
+    };
+    let texts: Vec<String> = parts.iter().map(text).filter(|text| !text.is_empty()).collect();
+    texts.join("\n")
 }
 
-#[derive(Debug, Deserialize)]
-struct ToolFunction {
-    name: String,
-    #[serde(default)]
-    arguments: String,
+/// The calls of tools as lines such as `called lookup({"id":7})`.
+#[must_use]
+pub fn text_of_calls(calls: &[Value]) -> String {
+    let line = |call: &Value| {
+        let function = call.get("function")?;
+        let name = function.get("name")?.as_str()?;
+        let arguments = function.get("arguments").and_then(Value::as_str).unwrap_or_default();
+        Some(format!("called {name}({arguments})"))
+    };
+    calls.iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match serde_json::Value::deserialize(deserializer)? {
-            serde_json::Value::String(text) => Ok(Self::Text(text)),
-            serde_json::Value::Array(parts) => {
-                let texts: Vec<&str> =
-                    parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
-                let joined = texts.join("\n");
+        match Value::deserialize(deserializer)? {
+            Value::String(text) => Ok(Self::Text(text)),
+            Value::Array(parts) => {
+                let joined = text_of_parts(&parts);
                 let raw = serde_json::to_string(&parts).map_err(de::Error::custom)?;
                 Ok(Self::Parts(joined, raw))
             }
@@ -95,11 +119,9 @@ pub(super) fn session_id<'de, D: Deserializer<'de>>(
 pub(super) fn time<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Timestamp>, D::Error> {
-    match Option::<serde_json::Value>::deserialize(deserializer)? {
-        None | Some(serde_json::Value::Null) => Ok(None),
-        Some(serde_json::Value::String(text)) => {
-            Timestamp::parse(&text).map(Some).map_err(de::Error::custom)
-        }
+    match Option::<Value>::deserialize(deserializer)? {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Timestamp::parse(&text).map(Some).map_err(de::Error::custom),
         Some(value) => {
             let seconds = value.as_f64().filter(|seconds| seconds.abs() < 1e11);
             let seconds =
@@ -120,11 +142,7 @@ impl FileMessage {
         let content = if content.trim().is_empty()
             && let Some(calls) = &self.tool_calls
         {
-            let calls: Vec<String> = calls
-                .iter()
-                .map(|call| format!("called {}({})", call.function.name, call.function.arguments))
-                .collect();
-            calls.join("\n")
+            text_of_calls(calls)
         } else {
             content
         };
@@ -132,6 +150,7 @@ impl FileMessage {
             name: self.name,
             external_id: self.external_id,
             created_at: self.created_at,
+            origin: self.throughline_id.and_then(|id| id.parse().ok()),
             parts: self.parts.map(|raw| raw.get().to_owned()).or(raw_parts),
             attachments: self.attachments.map(|raw| raw.get().to_owned()),
             ..NewMessage::new(self.role, content)
@@ -143,15 +162,18 @@ impl FileMessage {
     }
 }
 
-/// JSON lines: one message a line, empty lines between them allowed.
+/// JSON lines: one message or record a line, empty lines between them allowed.
 pub(super) fn lines(text: &str, default: &SessionId) -> Result<ImportFile, Problem> {
     let mut sessions = Sessions::default();
+    let mut records = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        if !line.trim().is_empty() {
+        if is_record(line) {
+            records.push((index + 1, json(line, index)?));
+        } else if !line.trim().is_empty() {
             add(&mut sessions, line, default, index, "")?;
         }
     }
-    sessions.into_file()
+    sessions.into_file(records)
 }
 
 /// An array of messages, alone or under `messages`; all of them are of one session unless they name
@@ -175,7 +197,7 @@ pub(super) fn array(text: &str, default: &SessionId) -> Result<ImportFile, Probl
         let before = text[..offset].matches('\n').count();
         add(&mut sessions, message, default, before, &format!("[{index}]."))?;
     }
-    sessions.into_file()
+    sessions.into_file(Vec::new())
 }
 
 /// Adds one message, whose JSON begins after `before` lines.
@@ -271,11 +293,10 @@ impl Sessions {
         self.order
     }
 
-    fn into_file(self) -> Result<ImportFile, Problem> {
-        if self.order.is_empty() {
+    fn into_file(self, records: Vec<(usize, Record)>) -> Result<ImportFile, Problem> {
+        if self.order.is_empty() && records.is_empty() {
             return Err(Problem::new(None, "", "the file has no messages"));
         }
-        let skipped = super::Skipped::default();
-        Ok(ImportFile { sessions: self.order, samples: Vec::new(), skipped })
+        Ok(ImportFile { sessions: self.order, records, ..ImportFile::default() })
     }
 }

@@ -12,10 +12,11 @@ mod folder;
 mod foreign;
 mod form;
 mod messages;
+mod records;
 mod run;
 
 use std::io::{BufRead, BufReader, Cursor, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use throughline_core::ids::SessionId;
@@ -28,7 +29,9 @@ pub use evidence::{holds, shows};
 pub use folder::files_in;
 pub use foreign::Skipped;
 pub use form::Format;
-pub use run::{ImportReport, import};
+pub use messages::{text_of_calls, text_of_parts};
+pub use records::{DocumentLine, FactLine, ProfileLine, Record};
+pub use run::{ImportOptions, ImportReport, import, import_file};
 
 use form::Form;
 
@@ -42,14 +45,22 @@ pub struct ImportSession {
 }
 
 /// A file, read and checked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ImportFile {
+    /// What errors call it.
+    pub name: String,
     /// Its sessions, in the order of the file.
     pub sessions: Vec<ImportSession>,
+    /// What an export of ours has beside messages, each with its line.
+    pub records: Vec<(usize, Record)>,
     /// Its samples, where it is in the format of `eval`.
     pub samples: Vec<Sample>,
     /// Parts that are not messages, in files of other programs.
     pub skipped: Skipped,
+    /// The folder of the project that it is about, where it tells.
+    pub folder: Option<PathBuf>,
+    /// Whether it is the log of an agent: these are full of keys that nobody meant to keep.
+    pub is_agent_log: bool,
 }
 
 /// How a file is to be read; by default, as its content tells.
@@ -82,7 +93,11 @@ pub fn read_file(path: &Path, reading: &Reading) -> Result<ImportFile> {
         let bytes = std::fs::read(path).map_err(missing)?;
         parse(Cursor::new(bytes), reading, &default)
     };
-    read.map_err(|problem| problem.of(&path.display().to_string()))
+    let name = path.display().to_string();
+    match read {
+        Ok(file) => Ok(ImportFile { name, ..file }),
+        Err(problem) => Err(problem.of(&name)),
+    }
 }
 
 /// Reads bytes that are not a file of the user's; `name` stands for the file.
@@ -91,7 +106,10 @@ pub fn read_file(path: &Path, reading: &Reading) -> Result<ImportFile> {
 /// As [`read_file`].
 pub fn read_bytes(bytes: &[u8], name: &str) -> Result<ImportFile> {
     let default = SessionId::new("import")?;
-    parse(Cursor::new(bytes), &Reading::default(), &default).map_err(|problem| problem.of(name))
+    match parse(Cursor::new(bytes), &Reading::default(), &default) {
+        Ok(file) => Ok(ImportFile { name: name.to_owned(), ..file }),
+        Err(problem) => Err(problem.of(name)),
+    }
 }
 
 /// A problem of a file, and its place.
@@ -125,7 +143,10 @@ fn parse(
     match form {
         Form::ChatgptArchive => return chatgpt::archive(source),
         Form::Chatgpt => return chatgpt::conversations(source),
-        Form::ClaudeCode => return claude_code::log(source, default, reading.now),
+        Form::ClaudeCode => {
+            let file = claude_code::log(source, default, reading.now)?;
+            return Ok(ImportFile { is_agent_log: true, ..file });
+        }
         Form::Lines | Form::Array | Form::Samples => {}
     }
     let mut bytes = Vec::new();

@@ -24,7 +24,7 @@ fn three_forms_are_told_apart() {
     let file = read(array).unwrap();
     let contents: Vec<&str> =
         file.sessions[0].messages.iter().map(|message| message.content.as_str()).collect();
-    assert_eq!(contents, ["x", "see", "called f({})", "done"]);
+    assert_eq!(contents, ["x", "see\n[image]", "called f({})", "done"]);
     assert!(file.sessions[0].messages[1].parts.as_ref().unwrap().contains("image_url"));
     let samples = r#"[{"sample_id":"c","sessions":[{"started_at":"1:56 pm on 8 May, 2023",
         "messages":[{"id":"D1:1","role":"user","name":"Ana","content":"hi"}]}],

@@ -23,6 +23,9 @@ pub struct Options {
     /// Directory of the embedded store
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Workspace, such as a project; empty for what holds in all of them [default: the git repository of this folder]
+    #[arg(long, global = true, value_name = "NAME")]
+    workspace: Option<String>,
     /// Override any setting; can be repeated
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = key_value)]
     settings: Vec<(String, String)>,
@@ -39,6 +42,10 @@ impl Options {
         if let Some(data_dir) = &self.data_dir {
             flags.push(("data_dir".to_owned(), data_dir.display().to_string()));
         }
+        if let Some(workspace) = &self.workspace {
+            flags.push(("identity.workspace".to_owned(), format!("{workspace:?}")));
+            flags.push(("identity.git_workspace".to_owned(), "false".to_owned()));
+        }
         flags.extend(of_command);
         Layers { file: self.config.clone(), flags }
     }
@@ -51,6 +58,9 @@ impl Options {
             if let Some(path) = path {
                 arguments.extend([flag.into(), path.clone().into_os_string()]);
             }
+        }
+        if let Some(workspace) = &self.workspace {
+            arguments.extend(["--workspace".into(), workspace.into()]);
         }
         for (key, value) in &self.settings {
             arguments.extend(["--set".into(), format!("{key}={value}").into()]);

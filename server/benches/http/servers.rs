@@ -32,6 +32,7 @@ impl Plan {
                 command.env_remove(variable);
             }
         }
+        command.env("HOME", &self.folder).env("XDG_DATA_HOME", &self.folder);
         command.args(args).arg("--json").current_dir(&self.folder).stdin(Stdio::null());
         command.args(self.settings.iter().flat_map(|setting| ["--set", setting]));
         command

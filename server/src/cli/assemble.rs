@@ -51,17 +51,23 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         ..Turn::default()
     };
     let app = App::new(Engine::open(config).await?).await?;
+    catch_up(&app, &caller).await?;
+    let context = app.assemble(&caller, &args.session, turn).await?;
+    // The context is ready; that it cannot be counted (a writer holds the store, the user was erased) does
+    // not take it.
+    app.meter.write().await;
+    output.result(&AssembledContextJson::from(context.clone()), || human(&context))
+}
+
+/// Embeds what waits, where that is quick: what a process that was killed had stored is found, too.
+pub(super) async fn catch_up(app: &App, caller: &Identity) -> Result<()> {
     if let Some(embeddings) = &app.engine.embeddings {
         // Texts that cannot be indexed now are indexed later; until then words find them.
         if let Err(error) = embeddings.catch_up_if_instant(&caller.scope()?).await {
             tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
         }
     }
-    let context = app.assemble(&caller, &args.session, turn).await?;
-    // The context is ready; that it cannot be counted (a writer holds the store, the user was erased) does
-    // not take it.
-    app.meter.write().await;
-    output.result(&AssembledContextJson::from(context.clone()), || human(&context))
+    Ok(())
 }
 
 fn human(context: &AssembledContext) -> String {

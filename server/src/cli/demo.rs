@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use throughline_core::context::{AssembledContext, Section};
+use throughline_core::context::{AssembledContext, Item, Section};
 use throughline_core::ids::{ExternalId, SessionId};
 use throughline_core::services::contexts::AssembleRequest;
 use throughline_core::session::Role;
 use throughline_core::text::clip;
+use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result, Scope};
 use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
 use throughline_engine::import::{
-    ImportFile, ImportSession, Reading, Sample, import, read_bytes, read_file, shows,
+    ImportFile, ImportOptions, ImportSession, Reading, Sample, import, read_bytes, read_file, shows,
 };
 use throughline_engine::terminal::{Output, grouped, saved, table};
 
@@ -46,6 +47,8 @@ struct ShownTurn {
     sent: u32,
     by_section: std::collections::BTreeMap<&'static str, u32>,
     evidence_shown: Option<String>,
+    /// What the context quotes of the messages that contain the answer.
+    answered_by: Vec<String>,
     milliseconds: f64,
 }
 
@@ -67,7 +70,8 @@ pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
         let scope = Scope::new("demo", &user, None)?;
         let total = sessions.iter().map(|session| session.messages.len() as u64).sum();
         let bar = output.progress(total, "importing");
-        import(&engine, &scope, sessions, |done| bar.set_position(done)).await?;
+        import(&engine, &scope, sessions, ImportOptions::default(), |done| bar.set_position(done))
+            .await?;
         bar.finish_and_clear();
         counts.0 += total;
         counts.1 += sessions.len();
@@ -141,6 +145,14 @@ async fn show(
     let milliseconds = started.elapsed().as_secs_f64() * 1e3;
     let shown = |id: &&ExternalId| sample.is_some_and(|sample| shows(&context, sample, id));
     let found = turn.evidence.iter().filter(shown).count();
+    let is_evidence =
+        |item: &Item| item.external_id.as_ref().is_some_and(|id| turn.evidence.contains(id));
+    let quoted = context.recalled().into_iter().filter(|(item, _)| is_evidence(item));
+    let answered_by = quoted.map(|(item, text)| {
+        let day = item.at.map(Timestamp::day_in_words).unwrap_or_default();
+        format!("{day}  {}", clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), 300))
+    });
+    let answered_by = answered_by.collect();
     let line = ShownTurn {
         sample: sample.map(|sample| sample.id.clone()),
         turn: turn.text,
@@ -155,6 +167,7 @@ async fn show(
             .collect(),
         evidence_shown: (!turn.evidence.is_empty())
             .then(|| format!("{found} of {}", turn.evidence.len())),
+        answered_by,
         milliseconds,
     };
     Ok((line, context))
@@ -168,12 +181,29 @@ fn human(
     budget: u32,
 ) -> String {
     let mut text = format!(
-        "Imported {name}: {} messages in {sessions} sessions, into a temporary store.\nThe table \
-         compares what an agent sends for some turns: the whole history without Throughline, and \
-         at most {} tokens with it.\n\n",
+        "Imported {name}: {} messages in {sessions} sessions, into a temporary store.\n\n",
         grouped(messages),
-        grouped(budget.into())
     );
+    if shown.is_empty() {
+        text.push_str("There is no turn to show: the conversation has no message of a user.");
+        return text;
+    }
+    if let Some(first) = shown.iter().find(|line| !line.answered_by.is_empty()) {
+        text.push_str(&format!("The user asks: {}\nThe context has the answer:\n", first.turn));
+        for line in &first.answered_by {
+            text.push_str(&format!("  {line}\n"));
+        }
+        text.push_str(&format!(
+            "It takes {} tokens; the whole history takes {} ({} saved).\n\n",
+            grouped(first.sent.into()),
+            grouped(first.whole_history),
+            saved(first.sent.into(), first.whole_history)
+        ));
+    }
+    text.push_str(&format!(
+        "For some turns, what an agent sends with Throughline, at most {} tokens, beside the whole history:\n\n",
+        grouped(budget.into())
+    ));
     let heading = [
         "the user asks", "whole history", "sent", "saved", "summary", "history", "recalled",
         "evidence", "ms",
@@ -192,10 +222,6 @@ fn human(
             format!("{:.1}", line.milliseconds),
         ]
     });
-    if shown.is_empty() {
-        text.push_str("There is no turn to show: the conversation has no message of a user.");
-        return text;
-    }
     text.push_str(&table(&heading, rows));
     text.push_str(
         "\n\nAll numbers are tokens. Summary, history and recalled are parts of the context. \

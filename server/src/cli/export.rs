@@ -8,10 +8,11 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 use throughline_core::ids::SessionId;
 use throughline_core::page::{MAX_PAGE, PageRequest};
+use throughline_core::persona::Persona;
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
-use throughline_engine::export::MessageLine;
+use throughline_engine::export::{MessageLine, records};
 use throughline_engine::terminal::{Output, grouped};
 
 use super::facts::FactJson;
@@ -19,8 +20,8 @@ use super::profile::ProfileJson;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What to export, one JSON object per line; only messages can be imported again
-    #[arg(long, value_enum, default_value_t = What::Messages)]
+    /// What to export, one JSON object per line; `all` and `messages` can be imported again
+    #[arg(long, value_enum, default_value_t = What::All)]
     what: What,
     /// Export only the messages of this session
     #[arg(long)]
@@ -32,6 +33,8 @@ pub(super) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
+    /// Everything: facts that were told or rejected, the profile, documents, contexts and messages
+    All,
     /// All messages
     Messages,
     /// All facts, including superseded ones
@@ -43,6 +46,7 @@ enum What {
 #[derive(Serialize, Default)]
 struct Exported {
     file: String,
+    /// Sessions whose messages were written.
     sessions: u64,
     lines: u64,
 }
@@ -50,11 +54,15 @@ struct Exported {
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
     let scope = config.scope()?;
     let session = args.session.clone().map(SessionId::new).transpose()?;
-    if session.is_some() && args.what != What::Messages {
-        return Err(Error::invalid(
-            "--session works with messages only: facts and profile belong to the user",
-        ));
-    }
+    let what = match (args.what, &session) {
+        (What::All, Some(_)) => What::Messages,
+        (What::Facts | What::Profile, Some(_)) => {
+            return Err(Error::invalid(
+                "--session works with messages only: facts and profile belong to the user",
+            ));
+        }
+        (what, _) => what,
+    };
     if args.to.is_none() && output.is_json() {
         return Err(Error::invalid(
             "--json and the export would both write to standard output: name a file with --to",
@@ -63,11 +71,27 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let engine = Engine::open_existing(config).await?;
     let mut target = Target::open(args.to.as_deref())?;
     let mut exported = Exported::default();
-    match args.what {
-        What::Messages => {
-            messages(&engine, &scope, session.as_ref(), &mut target, (&mut exported, output))
-                .await?;
+    match what {
+        What::All => {
+            records(&engine, &scope, |record| {
+                exported.lines += 1;
+                target.line(&record)
+            })
+            .await?;
+            messages(&engine, &scope, false, &mut target, (&mut exported, output)).await?;
         }
+        What::Messages => match &session {
+            Some(id) => {
+                let session = engine.sessions.get(&scope, id).await?;
+                let bar = output.progress(session.messages, "exporting");
+                exported.sessions = 1;
+                exported.lines = one_session(&engine, &scope, id, &mut target, &bar).await?;
+                bar.finish_and_clear();
+            }
+            None => {
+                messages(&engine, &scope, true, &mut target, (&mut exported, output)).await?;
+            }
+        },
         What::Facts => facts(&engine, &scope, &mut target, &mut exported).await?,
         What::Profile => {
             let profile = engine.profiles.get(&scope).await?;
@@ -79,7 +103,8 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let Some(to) = &args.to else { return Ok(()) };
     exported.file = to.display().to_string();
     output.result(&exported, || {
-        let what = match args.what {
+        let what = match what {
+            What::All => format!("{} records and messages", grouped(exported.lines)),
             What::Messages => {
                 let sessions = grouped(exported.sessions);
                 format!("{} messages of {sessions} sessions", grouped(exported.lines))
@@ -91,30 +116,24 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     })
 }
 
-/// Session by session, a page at a time: how much there is does not matter.
+/// Session by session, a page at a time: how much there is does not matter. Contexts bring their own conversations.
 async fn messages(
     engine: &Engine,
     scope: &Scope,
-    only: Option<&SessionId>,
+    with_contexts: bool,
     target: &mut Target,
     (exported, output): (&mut Exported, &Output),
 ) -> Result<()> {
-    if let Some(id) = only {
-        let session = engine.sessions.get(scope, id).await?;
-        let bar = output.progress(session.messages, "exporting");
-        exported.sessions = 1;
-        exported.lines = one_session(engine, scope, id, target, &bar).await?;
-        bar.finish_and_clear();
-        return Ok(());
-    }
     let totals = engine.store.totals(scope).await?;
     let bar = output.progress(totals.messages, "exporting");
     let mut page = PageRequest::first(MAX_PAGE)?;
     loop {
         let sessions = engine.sessions.list(scope, &page).await?;
         for session in &sessions.items {
-            exported.sessions += 1;
-            exported.lines += one_session(engine, scope, &session.id, target, &bar).await?;
+            if with_contexts || Persona::of_session(&session.id).is_none() {
+                exported.sessions += 1;
+                exported.lines += one_session(engine, scope, &session.id, target, &bar).await?;
+            }
         }
         match sessions.next_cursor {
             Some(cursor) if !target.is_gone() => {

@@ -2,14 +2,20 @@
 
 use serde::Serialize;
 use throughline_core::Result;
-use throughline_core::fact::Fact;
+use throughline_core::fact::{Fact, FactKind};
 use throughline_core::page::PageRequest;
+use throughline_core::services::facts::{Correction, Remember};
+use throughline_engine::app::{App, Place, short_id};
 use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
+use throughline_engine::identity::Identity;
 use throughline_engine::terminal::{Output, table};
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Number of facts to show
     #[arg(long, default_value_t = 100)]
     limit: usize,
@@ -21,6 +27,49 @@ pub(super) struct Args {
     all: bool,
 }
 
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Add a fact; a value that was rejected holds again
+    Add {
+        /// The fact, in up to 500 characters
+        text: String,
+        /// Its kind, such as fact, decision, preference or instruction
+        #[arg(long, default_value = "fact")]
+        kind: FactKind,
+        #[command(flatten)]
+        slot: Slot,
+    },
+    /// Replace what a fact says; the old value stays rejected
+    Correct {
+        /// The fact's id
+        id: String,
+        /// What is so
+        text: String,
+        /// The value, if the fact has subject and attribute
+        #[arg(long)]
+        value: Option<String>,
+    },
+    /// Take a fact back; its value stays rejected
+    Reject {
+        /// The fact's id
+        id: String,
+    },
+}
+
+/// What a later fact replaces this one by: all three or none.
+#[derive(Debug, clap::Args)]
+pub(super) struct Slot {
+    /// The person or thing it is about
+    #[arg(long, requires = "attribute")]
+    pub(super) subject: Option<String>,
+    /// The property of the subject
+    #[arg(long, requires = "value")]
+    pub(super) attribute: Option<String>,
+    /// The property's value
+    #[arg(long)]
+    pub(super) value: Option<String>,
+}
+
 #[derive(Serialize)]
 struct FactsJson {
     items: Vec<FactJson>,
@@ -29,9 +78,9 @@ struct FactsJson {
 
 #[derive(Serialize)]
 pub(super) struct FactJson {
-    id: String,
+    pub(super) id: String,
     kind: &'static str,
-    text: String,
+    pub(super) text: String,
     subject: Option<String>,
     attribute: Option<String>,
     value: Option<String>,
@@ -40,6 +89,8 @@ pub(super) struct FactJson {
     active: bool,
     observed_at: String,
     extracted_by: Option<String>,
+    actor: &'static str,
+    rejected: bool,
     sources: Vec<String>,
 }
 
@@ -47,7 +98,7 @@ impl From<Fact> for FactJson {
     fn from(fact: Fact) -> Self {
         let active = fact.holds();
         Self {
-            id: format!("fact:{}", fact.id),
+            id: fact.id.to_string(),
             kind: fact.kind.as_str(),
             text: fact.text,
             subject: fact.subject,
@@ -58,12 +109,52 @@ impl From<Fact> for FactJson {
             active,
             observed_at: fact.observed_at.to_rfc3339(),
             extracted_by: fact.extracted_by,
+            actor: fact.actor.as_str(),
+            rejected: fact.rejected,
             sources: fact.sources.iter().map(|id| format!("msg:{id}")).collect(),
         }
     }
 }
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
+    match &args.command {
+        Some(command) => change(command, config, output).await,
+        None => list(args, config, output).await,
+    }
+}
+
+async fn change(command: &Command, config: &Config, output: &Output) -> Result<()> {
+    let caller = Identity::local(config.scope()?);
+    let (fact, done) = match command {
+        Command::Add { text, kind, slot } => {
+            let new = Remember {
+                kind: *kind,
+                text: text.clone(),
+                subject: slot.subject.clone(),
+                attribute: slot.attribute.clone(),
+                value: slot.value.clone(),
+                tags: Vec::new(),
+            };
+            let app = App::new(Engine::open(config).await?).await?;
+            (app.remember(&caller, new, Place::Workspace, None).await?, "remembered")
+        }
+        Command::Correct { id: of, text, value } => {
+            let correction = Correction { text: text.clone(), value: value.clone() };
+            let app = App::new(Engine::open_existing(config).await?).await?;
+            let (_, old) = app.fact_by_id(&caller, of).await?;
+            (app.correct(&caller, old.id, correction).await?, "corrected")
+        }
+        Command::Reject { id: of } => {
+            let app = App::new(Engine::open_existing(config).await?).await?;
+            let (_, old) = app.fact_by_id(&caller, of).await?;
+            (app.retract(&caller, old.id).await?, "rejected")
+        }
+    };
+    let fact = FactJson::from(fact);
+    output.result(&fact, || format!("{done}: {} ({})", fact.text, fact.id))
+}
+
+async fn list(args: &Args, config: &Config, output: &Output) -> Result<()> {
     let scope = config.scope()?;
     let mut page = PageRequest::first(args.limit)?;
     if let Some(cursor) = &args.after {
@@ -86,9 +177,9 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
             };
             let value = fact.value.clone().unwrap_or_default();
             let text = if fact.active { fact.text.clone() } else { format!("(was) {}", fact.text) };
-            vec![fact.kind.to_owned(), text, slot, value]
+            vec![short_id(&fact.id), fact.kind.to_owned(), text, slot, value]
         });
         let more = facts.next_cursor.as_ref().map(|next| format!("\nmore: --after {next}"));
-        table(&["kind", "stated", "slot", "value"], rows) + &more.unwrap_or_default()
+        table(&["id", "kind", "stated", "slot", "value"], rows) + &more.unwrap_or_default()
     })
 }

@@ -1,17 +1,20 @@
 //! `throughline import`.
 
+use std::collections::BTreeSet;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::ids::SessionId;
 use throughline_core::ports::Clock;
+use throughline_core::secret::SecretPolicy;
 use throughline_engine::adapters::SystemClock;
 use throughline_engine::compose::Engine;
-use throughline_engine::config::Config;
+use throughline_engine::config::{Config, SecretsKind};
 use throughline_engine::import::{
-    Format, ImportFile, ImportReport, Reading, Skipped, files_in, import, read_file,
+    Format, ImportFile, ImportOptions, ImportReport, Reading, Skipped, files_in, import_file,
+    read_file,
 };
 use throughline_engine::terminal::{Output, grouped};
 
@@ -26,6 +29,12 @@ pub(super) struct Args {
     /// Format of the files, if it is not detected correctly
     #[arg(long, value_enum)]
     format: Option<Format>,
+    /// What happens to keys, passwords, tokens and card numbers [default: the configuration's; agents' logs drop them]
+    #[arg(long, value_enum)]
+    secrets: Option<SecretsKind>,
+    /// Also import messages that were erased here before
+    #[arg(long)]
+    include_erased: bool,
     /// Report every committed batch on standard error: `committed 400 of 6000`
     #[arg(long)]
     commits: bool,
@@ -34,6 +43,9 @@ pub(super) struct Args {
 #[derive(Serialize)]
 struct Imported {
     file: String,
+    /// Where it was imported to; nothing for what holds in all workspaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<String>,
     #[serde(flatten)]
     report: ImportReport,
     /// Parts of the file that are not messages.
@@ -43,15 +55,38 @@ struct Imported {
 
 impl Imported {
     fn line(&self) -> String {
-        let Self { file, report, skipped } = self;
+        let Self { file, workspace, report, skipped } = self;
+        let of = workspace.as_ref().map_or(String::new(), |name| format!(" (workspace {name})"));
         let skipped: Vec<String> =
             skipped.iter().map(|(reason, count)| format!("{} {reason}", grouped(*count))).collect();
         let skipped = match skipped.is_empty() {
             true => String::new(),
             false => format!("; left out: {}", skipped.join(", ")),
         };
+        let held_back = match report.held_back {
+            0 => String::new(),
+            held => format!(
+                "; {} held back: they were erased or rejected here (--include-erased imports what was erased)",
+                grouped(held as u64)
+            ),
+        };
+        let kept = match report.kept {
+            0 => String::new(),
+            kept => format!("; {} left as they are here", grouped(kept as u64)),
+        };
+        let records = [
+            (report.facts, "facts"),
+            (report.profiles, "profiles"),
+            (report.documents, "documents"),
+            (report.contexts, "contexts"),
+        ];
+        let records: String = records
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!(", {} {what}", grouped(*count as u64)))
+            .collect();
         format!(
-            "{file}: {} messages ({} tokens) in {} sessions; {} already existed{skipped}",
+            "{file}{of}: {} messages ({} tokens) in {} sessions{records}; {} already existed{skipped}{kept}{held_back}",
             grouped(report.messages as u64),
             grouped(report.tokens),
             report.sessions,
@@ -78,7 +113,6 @@ fn check(args: &Args, reading: &Reading) -> Result<Vec<(PathBuf, Option<ImportFi
 }
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
-    let scope = config.scope()?;
     let reading = Reading {
         session: args.session.clone().map(SessionId::new).transpose()?,
         format: args.format,
@@ -87,6 +121,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let files = check(args, &reading)?;
     let engine = Engine::open(config).await?;
     let mut imported = Vec::new();
+    let mut scopes = BTreeSet::new();
     for (path, file) in files {
         let file = match file {
             Some(file) => file,
@@ -101,19 +136,35 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
                 let _ = writeln!(std::io::stderr(), "committed {done} of {total}");
             }
         };
-        let report = import(&engine, &scope, &file.sessions, told).await?;
+        let dropped = file.is_agent_log.then_some(SecretPolicy::Drop);
+        let options = ImportOptions {
+            secrets: args.secrets.map(SecretPolicy::from).or(dropped),
+            include_erased: args.include_erased,
+        };
+        let folder = file.folder.as_deref();
+        let scope = match folder {
+            Some(folder) => config.clone().of_project(folder).scope()?,
+            None => config.clone().in_folder(Path::new(".")).scope()?,
+        };
+        let report = import_file(&engine, &scope, &file, options, told).await?;
         bar.finish_and_clear();
-        let file_name = path.display().to_string();
-        imported.push(Imported { file: file_name, report, skipped: file.skipped });
+        imported.push(Imported {
+            file: path.display().to_string(),
+            workspace: scope.workspace.as_ref().map(ToString::to_string),
+            report,
+            skipped: file.skipped,
+        });
+        scopes.insert(scope);
     }
-    let waiting = match &engine.embeddings {
+    let mut waiting = 0;
+    for scope in &scopes {
+        let Some(embeddings) = &engine.embeddings else { continue };
         // Imported messages are in the store even if the index is unavailable.
-        Some(embeddings) => embeddings.waiting(&scope).await.unwrap_or_else(|error| {
+        waiting += embeddings.waiting(scope).await.unwrap_or_else(|error| {
             tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
             0
-        }),
-        None => 0,
-    };
+        });
+    }
     output.result(&imported, || {
         let mut lines: Vec<String> = imported.iter().map(Imported::line).collect();
         if waiting > 0 {

@@ -1,13 +1,15 @@
 //! `throughline mcp install`: the configuration of MCP clients, printed or merged into their files.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use throughline_core::{Error, ErrorKind, Result};
-use throughline_engine::config::ToolSet;
-use throughline_engine::config::{DEFAULT_FILE, ENV_PREFIX, Layers};
+use throughline_engine::config::{
+    Config, DEFAULT_FILE, ENV_PREFIX, Layers, ToolSet, user_data_dir,
+};
 use throughline_engine::terminal::Output;
 
 /// The name of the server in the client's configuration.
@@ -43,6 +45,11 @@ enum Client {
 }
 
 impl Client {
+    /// Whether its usual file belongs to a project, and is shared with it.
+    fn is_shared(self) -> bool {
+        matches!(self, Self::ClaudeCode | Self::Vscode)
+    }
+
     /// The key of its file under which servers are.
     fn key(self) -> &'static str {
         match self {
@@ -82,7 +89,7 @@ struct Installed {
     file: String,
     written: bool,
     configuration: Value,
-    /// Variables of the environment that are in force here, and not in it.
+    /// What is in force here, and not in it: variables of the environment, and paths in a file that is shared.
     left_out: Vec<String>,
 }
 
@@ -93,19 +100,16 @@ pub(super) fn run(args: &Args, layers: &Layers, output: &Output) -> Result<()> {
         Some(file) => file.clone(),
         None => args.client.file().ok_or_else(no_home)?,
     };
-    let program = std::env::current_exe().and_then(std::path::absolute);
-    let program = program.map_err(|error| unreadable("this program", &error))?;
-    let whole = |path: &Path| {
-        std::path::absolute(path).map_err(|error| unreadable(&path.display().to_string(), &error))
+    let mut left_out = variables();
+    let start = if args.client.is_shared() {
+        shared(args, layers, &config, &mut left_out)
+    } else {
+        whole(args, layers, &config)?
     };
-    let in_force = layers.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
-    let start = Start {
-        data: whole(&config.data_dir)?,
-        config: in_force.is_file().then(|| whole(in_force)).transpose()?,
-        settings: layers.flags.iter().filter(|(key, _)| key != "data_dir").cloned().collect(),
-        sets: args.tool_sets.clone(),
-    };
-    let entry = entry(&program, &start);
+    if start.data.is_some() {
+        left_out.retain(|name| name != &format!("{ENV_PREFIX}DATA_DIR"));
+    }
+    let entry = entry(&start);
     let alone = json!({args.client.key(): {NAME: entry}});
     if args.write {
         let held = match std::fs::read_to_string(&file) {
@@ -121,7 +125,7 @@ pub(super) fn run(args: &Args, layers: &Layers, output: &Output) -> Result<()> {
         file: file.display().to_string(),
         written: args.write,
         configuration: alone,
-        left_out: variables(),
+        left_out,
     };
     output.result(&installed, || {
         let told = match installed.written {
@@ -134,40 +138,89 @@ pub(super) fn run(args: &Args, layers: &Layers, output: &Output) -> Result<()> {
         match installed.left_out.as_slice() {
             [] => told,
             left_out => format!(
-                "{told}\nThe entry does not contain {} of this shell: put it into {DEFAULT_FILE}, \
-                 or pass it with --set.",
+                "{told}\nThe entry does not contain {}: put it into {DEFAULT_FILE}, or pass it with --set.",
                 left_out.join(", ")
             ),
         }
     })
 }
 
-/// Variables that set something here, and do not where a client starts the server. The data directory is in its
-/// arguments.
+/// Variables that set something here, and do not where a client starts the server.
 fn variables() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let is_left_out =
-        |name: &String| name.strip_prefix(ENV_PREFIX).is_some_and(|setting| setting != "DATA_DIR");
-    let mut names: Vec<_> = names.filter(is_left_out).collect();
+    let mut names: Vec<_> = names.filter(|name| name.starts_with(ENV_PREFIX)).collect();
     names.sort();
     names
 }
 
-/// With what the server is started.
+/// How the server is started.
 struct Start {
-    data: PathBuf,
+    program: String,
+    data: Option<PathBuf>,
     config: Option<PathBuf>,
     /// Settings that were given by flags.
     settings: Vec<(String, String)>,
     sets: Option<Vec<ToolSet>>,
 }
 
-/// How the server is started. Paths are whole: a client starts it from anywhere.
-fn entry(program: &Path, start: &Start) -> Value {
-    let mut args =
-        vec!["mcp".to_owned(), "--data-dir".to_owned(), start.data.display().to_string()];
-    if let Some(config) = &start.config {
-        args.extend(["--config".to_owned(), config.display().to_string()]);
+/// In a file of this user: paths are whole, since the client starts it from anywhere.
+fn whole(args: &Args, layers: &Layers, config: &Config) -> Result<Start> {
+    let whole = |path: &Path| {
+        std::path::absolute(path).map_err(|error| unreadable(&path.display().to_string(), &error))
+    };
+    let program = std::env::current_exe().and_then(std::path::absolute);
+    let program = program.map_err(|error| unreadable("this program", &error))?;
+    let in_force = layers.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
+    let own = user_data_dir().is_ok_and(|own| own == config.data_dir);
+    Ok(Start {
+        program: program.display().to_string(),
+        data: if own { None } else { Some(whole(&config.data_dir)?) },
+        config: in_force.is_file().then(|| whole(in_force)).transpose()?,
+        settings: layers.flags.iter().filter(|(key, _)| key != "data_dir").cloned().collect(),
+        sets: args.tool_sets.clone(),
+    })
+}
+
+/// In a file that a project shares: nothing in it is of this machine. The client starts it in the project's folder, with
+/// the program of each user's path.
+fn shared(args: &Args, layers: &Layers, config: &Config, left_out: &mut Vec<String>) -> Start {
+    let name = std::env::current_exe().ok();
+    let name = name.as_deref().and_then(Path::file_stem).map(|name| name.to_string_lossy());
+    let program = name.map_or_else(|| NAME.to_owned(), Cow::into_owned);
+    let is_found = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(&program).is_file())
+    });
+    if !is_found {
+        left_out.push(format!("the folder of {program}, which is not in PATH"));
+    }
+    let mut settings = Vec::new();
+    for (key, value) in &layers.flags {
+        if Path::new(value).is_absolute() {
+            left_out.push(format!("`{key}`, a path of this machine"));
+        } else if key != "data_dir" {
+            settings.push((key.clone(), value.clone()));
+        }
+    }
+    let relative = |path: &Path| path.is_relative().then(|| path.to_owned());
+    let named = layers.file.as_deref();
+    if named.is_some_and(Path::is_absolute) {
+        left_out.push("--config, a path of this machine".to_owned());
+    }
+    Start {
+        program,
+        data: relative(&config.data_dir),
+        config: named.and_then(relative),
+        settings,
+        sets: args.tool_sets.clone(),
+    }
+}
+
+fn entry(start: &Start) -> Value {
+    let mut args = vec!["mcp".to_owned()];
+    for (flag, path) in [("--data-dir", &start.data), ("--config", &start.config)] {
+        if let Some(path) = path {
+            args.extend([flag.to_owned(), path.display().to_string()]);
+        }
     }
     for (key, value) in &start.settings {
         args.extend(["--set".to_owned(), format!("{key}={value}")]);
@@ -177,7 +230,7 @@ fn entry(program: &Path, start: &Start) -> Value {
         let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
         args.extend(["--tool-sets".to_owned(), names.join(",")]);
     }
-    json!({"type": "stdio", "command": program.display().to_string(), "args": args})
+    json!({"type": "stdio", "command": start.program, "args": args})
 }
 
 /// The text of a client's file with the server in it; all else stays, its keys sorted, and so does what a user added
@@ -277,12 +330,13 @@ mod tests {
     fn the_entry_starts_this_program_from_anywhere() {
         let sets = [ToolSet::Memory, ToolSet::Persona];
         let start = Start {
-            data: "/srv/data".into(),
+            program: "/bin/throughline".to_owned(),
+            data: Some("/srv/data".into()),
             config: Some("/srv/throughline.toml".into()),
             settings: vec![("identity.user".to_owned(), "ana".to_owned())],
             sets: Some(sets.into()),
         };
-        let entry = entry(Path::new("/bin/throughline"), &start);
+        let entry = entry(&start);
         let args = json!([
             "mcp", "--data-dir", "/srv/data", "--config", "/srv/throughline.toml", "--set",
             "identity.user=ana", "--tool-sets", "memory,persona",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use serde::Serialize;
-use throughline_core::access::{ApiKey, KeyUser, NewKey, Permission, Permissions, Rate};
+use throughline_core::access::{ApiKey, By, KeyUser, NewKey, Permission, Permissions, Rate};
 use throughline_core::ids::{KeyId, TenantId, UserId, WorkspaceId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::time::Timestamp;
@@ -137,14 +137,14 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
             let engine = Engine::open_existing(config).await?;
             let (id, tenant) = (args.id.parse::<KeyId>()?, args.tenant.tenant(config)?);
             let grace = Duration::from_secs(args.grace);
-            let rotated = engine.access.rotate(None, &tenant, id, grace).await?;
+            let rotated = engine.access.rotate(By::OPERATOR, &tenant, id, grace).await?;
             let key = Key::of(rotated.record, Some(rotated.key));
             output.result(&key, || key.shown_once())
         }
         Command::Revoke(args) => {
             let engine = Engine::open_existing(config).await?;
             let (id, tenant) = (args.id.parse::<KeyId>()?, args.tenant.tenant(config)?);
-            let revoked = engine.access.revoke(None, &tenant, id).await?;
+            let revoked = engine.access.revoke(By::OPERATOR, &tenant, id).await?;
             let key = Key::of(revoked, None);
             output.result(&key, || format!("key {} of {} is revoked", key.id, key.tenant))
         }
@@ -167,7 +167,7 @@ async fn create(args: &CreateArgs, config: &Config, output: &Output) -> Result<(
         expires_at: args.expires.as_deref().map(Timestamp::parse).transpose()?,
     };
     let engine = Engine::open(config).await?;
-    let created = engine.access.create(None, &tenant, new, None).await?;
+    let created = engine.access.create(By::OPERATOR, &tenant, new, None).await?;
     let key = Key::of(created.record, Some(created.key));
     output.result(&key, || key.shown_once())
 }

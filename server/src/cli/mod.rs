@@ -13,6 +13,7 @@ mod import;
 mod install;
 mod keys;
 mod mcp;
+mod memory;
 mod migrate;
 mod model;
 mod openapi;
@@ -23,9 +24,11 @@ mod store_migration;
 mod usage;
 mod worker;
 
+use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use throughline_core::Result;
 use throughline_engine::config::Config;
 use throughline_engine::telemetry;
@@ -51,6 +54,12 @@ enum Command {
     /// Create, list, rotate and revoke API keys
     #[command(subcommand)]
     Keys(keys::Command),
+    /// Remember a fact
+    Remember(memory::RememberArgs),
+    /// Find what was said or decided
+    Recall(memory::RecallArgs),
+    /// Forget a fact: it is retracted, and stays rejected
+    Forget(memory::ForgetArgs),
     /// Import a conversation into a temporary store and show the contexts of some turns
     Demo(demo::Args),
     /// Import conversations: JSON lines, an OpenAI-style array, ChatGPT exports, Claude Code logs
@@ -85,11 +94,38 @@ enum Command {
     Migrate(migrate::Args),
     /// Print the OpenAPI document of the HTTP interface
     Openapi(openapi::Args),
+    /// Print the completions of a shell, such as `source <(throughline completions bash)`
+    Completions(CompletionsArgs),
     /// Check configuration, files, store and embedder, and say how to fix problems
     Doctor(doctor::Args),
     /// Show the configuration
     #[command(subcommand)]
     Config(config::Command),
+}
+
+#[derive(Debug, clap::Args)]
+struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: clap_complete::Shell,
+}
+
+impl Command {
+    /// Whether it works on the memory of the project that it is started in.
+    fn is_of_a_folder(&self) -> bool {
+        matches!(
+            self,
+            Self::Mcp(_)
+                | Self::Export(_)
+                | Self::Assemble(_)
+                | Self::Profile(_)
+                | Self::Facts(_)
+                | Self::Remember(_)
+                | Self::Recall(_)
+                | Self::Forget(_)
+                | Self::Erase(_)
+        )
+    }
 }
 
 /// Runs the command line of the process.
@@ -113,6 +149,13 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
     if let Command::Config(command) = &cli.command {
         return config::run(command, &layers, output);
     }
+    if let Command::Completions(args) = &cli.command {
+        let mut script = Vec::new();
+        clap_complete::generate(args.shell, &mut Cli::command(), "throughline", &mut script);
+        // A closed pipe is the reader's choice.
+        let _ = std::io::stdout().write_all(&script);
+        return Ok(());
+    }
     if let Command::Openapi(args) = &cli.command {
         return openapi::run(args, output);
     }
@@ -123,7 +166,10 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
     if let Command::Doctor(args) = &cli.command {
         return doctor::run(args, &layers, output);
     }
-    let config = layers.load()?;
+    let config = match cli.command.is_of_a_folder() {
+        true => layers.load()?.in_folder(Path::new(".")),
+        false => layers.load()?,
+    };
     #[cfg(feature = "mcp-fixtures")]
     let config = with_fixtures(config, &cli.command);
     // Outlives the runtime, so that what its tasks end with is sent, too.
@@ -148,6 +194,9 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Mcp(args) => mcp::run(&args, config).await,
         Command::Keys(command) => keys::run(&command, config, output).await,
         Command::Demo(args) => demo::run(&args, output).await,
+        Command::Remember(args) => memory::remember(&args, config, output).await,
+        Command::Recall(args) => memory::recall(&args, config, output).await,
+        Command::Forget(args) => memory::forget(&args, config, output).await,
         Command::Import(args) => import::run(&args, config, output).await,
         Command::Export(args) => export::run(&args, config, output).await,
         Command::Assemble(args) => assemble::run(&args, config, output).await,
@@ -161,14 +210,16 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Restore(args) => backup::restore(&args, config, output).await,
         Command::Migrate(args) => migrate::run(&args, config, output).await,
         // Answered before the configuration was loaded.
-        Command::Config(_) | Command::Doctor(_) | Command::Eval(_) | Command::Openapi(_) => Ok(()),
+        Command::Completions(_)
+        | Command::Config(_)
+        | Command::Doctor(_)
+        | Command::Eval(_)
+        | Command::Openapi(_) => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

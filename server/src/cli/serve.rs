@@ -28,6 +28,7 @@ struct Listening {
 
 pub(super) async fn run(config: &Config, output: &Output) -> Result<()> {
     let engine = Engine::open_measured(config).await?;
+    let stop = stop_signal();
     engine.warm();
     let served = http::serve(engine, config).await?;
     let base = format!("http://{}", served.address()?);
@@ -36,5 +37,5 @@ pub(super) async fn run(config: &Config, output: &Output) -> Result<()> {
         let Listening { listening, documentation } = &listening;
         format!("listening on {listening}, API documentation at {documentation}")
     })?;
-    served.run(stop_signal()).await
+    served.run(stop).await
 }

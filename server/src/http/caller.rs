@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use throughline_core::access::{Permission, Rate};
+use throughline_core::access::{Actor, Permission, Rate};
 use throughline_core::ids::{UserId, WorkspaceId};
 use throughline_core::ports::Admission;
 use throughline_core::services::access::unauthenticated;
@@ -86,6 +86,11 @@ pub(super) async fn known(headers: &HeaderMap, service: &Service) -> Result<Iden
 async fn identify(headers: &HeaderMap, service: &Service) -> Result<Identity> {
     let names = || {
         let user = named(headers, USER_HEADER)?.map(UserId::new).transpose()?;
+        if user.as_ref().is_some_and(|user| user.as_str() == "*") {
+            return Err(Error::invalid(
+                "Throughline-User: `*` does not stand for all users; name one",
+            ));
+        }
         let workspace = named(headers, WORKSPACE_HEADER)?.map(WorkspaceId::new).transpose()?;
         Ok::<_, Error>((user, workspace))
     };
@@ -115,7 +120,7 @@ async fn identify(headers: &HeaderMap, service: &Service) -> Result<Identity> {
     let credential = credential.ok_or_else(unauthenticated)?;
     let (user, workspace) = names()?;
     match service.app.engine.access.authenticate(credential, user, workspace).await? {
-        Ok((principal, key)) => Ok(Identity { principal, key: Some(key) }),
+        Ok((principal, key)) => Ok(Identity { principal, key: Some(key), actor: Actor::Api }),
         Err(refusal) => {
             metrics::counter!("throughline_unauthenticated_total", "reason" => refusal.as_str())
                 .increment(1);
@@ -171,12 +176,8 @@ async fn admit(service: &Service, identity: &Identity) -> Result<()> {
     match service.app.engine.limiter.admit(&format!("key {}", key.id), rate).await {
         Ok(Admission::Admitted { .. }) => Ok(()),
         Ok(Admission::Refused { retry_after }) => {
-            service
-                .app
-                .engine
-                .access
-                .note_refusal(key, "call", ErrorKind::RateLimited.code())
-                .await;
+            let (access, tenant) = (&service.app.engine.access, &identity.principal.tenant);
+            access.note_refused(tenant, identity.by(), "call", ErrorKind::RateLimited).await;
             Err(Error::new(
                 ErrorKind::RateLimited,
                 format!(

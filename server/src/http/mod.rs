@@ -1,9 +1,10 @@
 //! The HTTP interface.
 //!
-//! A request passes `guard` (id, log, metrics, timeout, places), then its handler: `caller` tells who
+//! `connections` takes connections in. A request passes `guard` (id, log, metrics, timeout, places), then its handler: `caller` tells who
 //! calls and refuses, `extract` reads what is asked, core answers, `problem` tells what went wrong.
 
 mod caller;
+mod connections;
 mod extract;
 mod guard;
 mod mcp;
@@ -16,11 +17,13 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
 use serde_json::Value;
 use throughline_core::{Error, ErrorKind, Result};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
+use tower_http::timeout::RequestBodyTimeoutLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_swagger_ui::SwaggerUi;
 
@@ -45,6 +48,7 @@ fn routers() -> (OpenApiRouter<Service>, OpenApiRouter<Service>) {
         .merge(routes::files::router())
         .merge(routes::shares::router())
         .merge(routes::facts::router())
+        .merge(routes::search::router())
         .merge(routes::documents::router())
         .merge(routes::profile::router())
         .merge(routes::settings::router())
@@ -86,6 +90,7 @@ fn router(service: &Service) -> Result<Router> {
     let router = Router::from(always)
         .merge(working)
         .merge(mcp::router(service)?)
+        .route("/", get(async || Redirect::temporary("/docs")))
         .merge(SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", document))
         .fallback(async || {
             Failure::from(Error::not_found(
@@ -109,6 +114,7 @@ fn operations(service: &Service) -> Router {
 fn surrounded(router: Router<Service>, service: &Service) -> Router {
     router
         .layer(DefaultBodyLimit::max(service.config.max_body_bytes()))
+        .layer(RequestBodyTimeoutLayer::new(service.config.read_timeout()))
         .layer(CompressionLayer::new())
         .layer(CatchPanicLayer::custom(|_| {
             failed(Error::new(ErrorKind::Internal, "a request panicked"))

@@ -23,7 +23,7 @@ const REPEATED: &[&str] = &[
     "create_context", "extend_context", "import_context", "create_preset",
 ];
 /// Operations that change nothing, although they are posted.
-const READS: &[&str] = &["assemble_context", "search_facts", "search_conversations"];
+const READS: &[&str] = &["assemble_context", "search", "search_facts", "search_conversations"];
 /// Statuses that any operation may answer, and when.
 const ANY: &[(&str, &str)] = &[
     ("400", "The request is invalid; `detail` names the field"),

@@ -12,6 +12,7 @@ use throughline_engine::worker;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::connections::{self, ConnectionLimits};
 use super::service::Service;
 
 /// Bounds of histograms of seconds.
@@ -30,6 +31,7 @@ const UPKEEP: Duration = Duration::from_secs(5);
 pub struct Served {
     listener: TcpListener,
     service: Service,
+    limits: ConnectionLimits,
     drain: Duration,
     with_worker: bool,
 }
@@ -45,6 +47,7 @@ pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
     Ok(Served {
         listener,
         service,
+        limits: limits(config),
         drain: Duration::from_millis(config.http.drain_ms),
         with_worker: config.http.worker,
     })
@@ -54,6 +57,7 @@ pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
 pub struct Shown {
     listener: TcpListener,
     service: Service,
+    limits: ConnectionLimits,
 }
 
 /// Binds what a worker shows of itself, where the configuration has an address for it.
@@ -63,7 +67,11 @@ pub struct Shown {
 pub async fn show(engine: Engine, config: &Config) -> Result<Option<Shown>> {
     let Some(listen) = config.jobs.address()? else { return Ok(None) };
     let (listener, service) = bind(engine, config, "jobs.listen", listen).await?;
-    Ok(Some(Shown { listener, service }))
+    Ok(Some(Shown { listener, service, limits: limits(config) }))
+}
+
+fn limits(config: &Config) -> ConnectionLimits {
+    ConnectionLimits { most: config.http.max_connections, header: config.http.read_timeout() }
 }
 
 /// Listens on an address, which is that of the setting `key`.
@@ -107,11 +115,6 @@ fn address(listener: &TcpListener) -> Result<SocketAddr> {
     told.map_err(|error| Error::internal("the address is not known").with_source(error))
 }
 
-fn failed(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Unavailable, "the listener failed: restart the service")
-        .with_source(error)
-}
-
 impl Shown {
     /// Where it listens.
     ///
@@ -122,14 +125,12 @@ impl Shown {
     }
 
     /// Serves until it is dropped.
-    ///
-    /// # Errors
-    /// `Unavailable` when the listener fails.
-    pub async fn run(self) -> Result<()> {
+    pub async fn run(self) {
         let router = super::operations(&self.service);
+        let never = std::future::pending();
         tokio::select! {
-            served = axum::serve(self.listener, router) => served.map_err(failed),
-            () = keep_metrics(&self.service.metrics) => Ok(()),
+            () = connections::serve(self.listener, router, self.limits, never) => {}
+            () = keep_metrics(&self.service.metrics) => {}
         }
     }
 }
@@ -167,9 +168,9 @@ impl Served {
     /// configured time, and ends.
     ///
     /// # Errors
-    /// `Unavailable` when the listener fails.
+    /// `Internal` when its routes cannot be built.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
-        let Self { listener, service, drain, with_worker } = self;
+        let Self { listener, service, limits, drain, with_worker } = self;
         let (stopping, stopped) = watch::channel(false);
         let beside = tokio::spawn(run_beside(service.clone(), with_worker, stopped.clone()));
         let router = super::router(&service)?;
@@ -189,24 +190,22 @@ impl Served {
             tokio::time::sleep(drain).await;
         };
         let finished = async {
-            let served = axum::serve(listener, router).with_graceful_shutdown(signalled).await;
+            connections::serve(listener, router, limits, signalled).await;
             // Wait for operations that continue in the background.
             service.admission.finish().await;
-            served
         };
-        let served = tokio::select! {
-            served = finished => served,
+        tokio::select! {
+            () = finished => {}
             () = deadline => {
                 tracing::warn!("requests were still running after http.drain_ms and were aborted");
-                Ok(())
             }
-        };
+        }
         if let Err(error) = beside.await {
             tracing::error!("background work panicked: {error}");
         }
         // Save the usage of requests that still ran when the meter stopped.
         service.app.meter.write().await;
-        served.map_err(failed)
+        Ok(())
     }
 }
 

@@ -22,7 +22,7 @@ fn argument(name: &str, description: &str, required: bool) -> PromptArgument {
 /// The prompts of the chosen sets, always in the same order.
 pub(super) fn all(server: &Server) -> Vec<Prompt> {
     let mut all = Vec::new();
-    if server.has(ToolSet::Memory) {
+    if server.has(ToolSet::Documents) {
         all.push(Prompt::new(
             DOCUMENT,
             Some("How to keep the context document of a memory, with the current document"),

@@ -106,7 +106,7 @@ pub(super) fn templates(server: &Server) -> Vec<ResourceTemplate> {
                 .with_mime_type("application/json"),
         );
     }
-    if server.has(ToolSet::Memory) {
+    if server.has(ToolSet::Documents) {
         all.push(
             ResourceTemplate::new(uri("vault/{vaultId}/memory/{memoryId}"), "context-document")
                 .with_description("The context document of a memory")
@@ -163,7 +163,7 @@ pub(super) async fn read(server: &Server, who: &Identity, uri: &str) -> Result<R
     let parts: Vec<&str> = path.split('/').collect();
     let scope = who.scope()?;
     let contents = match parts.as_slice() {
-        ["vault", vault, "memory", memory] if server.has(ToolSet::Memory) => {
+        ["vault", vault, "memory", memory] if server.has(ToolSet::Documents) => {
             let (vault, memory) = (VaultId::new(*vault)?, MemoryId::new(*memory)?);
             let latest = server.app.engine.documents.latest(&scope, &vault, &memory).await?;
             ResourceContents::text(latest.text, uri).with_mime_type("text/plain")
@@ -258,12 +258,12 @@ pub(super) async fn complete(
             let found = server.app.engine.personas.presets().list(&scope, false, all).await?;
             found.items.into_iter().map(|view| view.preset.id.to_string()).collect()
         }
-        "vaultId" if server.has(ToolSet::Memory) => {
+        "vaultId" if server.has(ToolSet::Documents) => {
             let page = PageRequest::first(MAX_PAGE)?;
             let found = server.app.engine.documents.vaults(&scope, &page).await?;
             found.items.into_iter().map(|vault| vault.id.to_string()).collect()
         }
-        "memoryId" if server.has(ToolSet::Memory) => match within("vaultId") {
+        "memoryId" if server.has(ToolSet::Documents) => match within("vaultId") {
             Some(vault) => {
                 let page = PageRequest::first(MAX_PAGE)?;
                 let vault = VaultId::new(vault)?;

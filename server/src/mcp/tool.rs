@@ -94,7 +94,9 @@ impl Outcome {
 
 fn json<T: Serialize>(value: &T) -> Result<Value> {
     let broken = |error| Error::internal("a result has no JSON form").with_source(error);
-    serde_json::to_value(value).map_err(broken)
+    // By its text, so that numbers stay as they are written: 0.6, and not the nearest of a wider type.
+    let text = serde_json::to_string(value).map_err(broken)?;
+    serde_json::from_str(&text).map_err(broken)
 }
 
 impl From<Outcome> for CallToolResponse {

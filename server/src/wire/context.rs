@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use throughline_core::chat::ContextMessage;
 use throughline_core::context::{AssembledContext, Item};
+use throughline_core::session::Role;
+use throughline_core::time::Timestamp;
 use utoipa::ToSchema;
+
+use super::IntentJson;
 
 /// The context of one turn, with its account.
 #[derive(Debug, Serialize, ToSchema)]
@@ -14,11 +18,20 @@ pub(crate) struct AssembledContextJson {
     header: Vec<ContextMessageJson>,
     /// Summary, history, recalled text, and the turn.
     working_set: Vec<ContextMessageJson>,
+    /// The whole payload to send to a model, in the form that was asked for: header and working set.
+    messages: Vec<ContextMessageJson>,
+    /// The header as Anthropic takes it, beside its messages; only in that form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<String>,
+    /// The intent of the turn, given or detected.
+    intent: IntentJson,
     /// Hash of the header; while it stays the same, prompt caching works.
     header_hash: String,
     budget: BudgetJson,
     /// Tokens of the whole history.
     baseline_tokens: u64,
+    /// Tokens of the whole history that are not sent.
+    tokens_saved: u64,
     /// Tools that the header names without their schemas.
     lazy_tools: Vec<String>,
     /// Key of the context in an answer cache.
@@ -60,6 +73,9 @@ struct ItemJson {
     /// The caller's id of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     external_id: Option<String>,
+    /// When it was said, last stated or put.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
     tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f32>,
@@ -68,8 +84,66 @@ struct ItemJson {
     reason: &'static str,
 }
 
+/// Whose form the messages of a payload have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PayloadFormat {
+    /// Messages with the roles `system`, `user` and `assistant`.
+    #[default]
+    Openai,
+    /// The header as `system`, and messages in which `user` and `assistant` take turns.
+    Anthropic,
+}
+
+impl AssembledContextJson {
+    /// A context with its payload in a form.
+    pub(crate) fn of(context: AssembledContext, format: PayloadFormat) -> Self {
+        let (system, messages) = match format {
+            PayloadFormat::Openai => (None, context.payload().cloned().map(Into::into).collect()),
+            PayloadFormat::Anthropic => {
+                let (system, messages) = in_turns(&context);
+                (Some(system), messages)
+            }
+        };
+        Self { system, messages, ..Self::from(context) }
+    }
+}
+
+/// System messages as one text, and the others with neighbours of one role joined, a user's first: what the Messages API
+/// of Anthropic takes. Results of tools are told by the user there.
+fn in_turns(context: &AssembledContext) -> (String, Vec<ContextMessageJson>) {
+    let mut system = Vec::new();
+    let mut turns: Vec<ContextMessageJson> = Vec::new();
+    for message in context.payload() {
+        let role = match message.role {
+            Role::System => {
+                system.push(message.content.as_str());
+                continue;
+            }
+            Role::Assistant => Role::Assistant,
+            Role::User | Role::Tool => Role::User,
+        };
+        match turns.last_mut().filter(|last| last.role == role.as_str()) {
+            Some(last) => {
+                last.content.push_str("\n\n");
+                last.content.push_str(&message.content);
+            }
+            None => {
+                if turns.is_empty() && role == Role::Assistant {
+                    let before = "(earlier conversation)".to_owned();
+                    turns.push(ContextMessageJson { role: Role::User.as_str(), content: before });
+                }
+                let content = message.content.clone();
+                turns.push(ContextMessageJson { role: role.as_str(), content });
+            }
+        }
+    }
+    (system.join("\n\n"), turns)
+}
+
 impl From<AssembledContext> for AssembledContextJson {
     fn from(context: AssembledContext) -> Self {
+        let payload = context.payload().cloned().map(ContextMessageJson::from).collect();
         let budget = context.budget;
         let messages = |messages: Vec<ContextMessage>| {
             messages.into_iter().map(ContextMessageJson::from).collect()
@@ -78,6 +152,10 @@ impl From<AssembledContext> for AssembledContextJson {
         Self {
             header: messages(context.header),
             working_set: messages(context.working_set),
+            messages: payload,
+            system: None,
+            intent: context.intent.into(),
+            tokens_saved: context.baseline_tokens.saturating_sub(budget.used.into()),
             header_hash: context.header_hash,
             budget: BudgetJson {
                 limit: budget.limit,
@@ -108,6 +186,7 @@ impl From<Item> for ItemJson {
             kind: item.kind.as_str(),
             source: item.source.to_string(),
             external_id: item.external_id.map(|id| id.to_string()),
+            at: item.at.map(Timestamp::to_rfc3339),
             tokens: item.tokens,
             score: item.score,
             outcome: item.outcome.as_str(),

@@ -3,6 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throughline_core::access::Actor;
 use throughline_core::fact::FactKind;
 use throughline_core::session::Role;
 use throughline_core::turn::{Intent, Tier};
@@ -101,6 +102,30 @@ impl From<FactKind> for FactKindJson {
             FactKind::Instruction => Self::Instruction,
             FactKind::Preference => Self::Preference,
             FactKind::Retraction => Self::Retraction,
+        }
+    }
+}
+
+/// On whose word something is there: the user's in a message, the user's or their backend's over HTTP or the command
+/// line, a model's by a tool, that of an imported file, or that of an extractor which words facts itself.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ActorJson {
+    User,
+    Api,
+    Model,
+    Import,
+    Extractor,
+}
+
+impl From<Actor> for ActorJson {
+    fn from(value: Actor) -> Self {
+        match value {
+            Actor::User => Self::User,
+            Actor::Api => Self::Api,
+            Actor::Model => Self::Model,
+            Actor::Import => Self::Import,
+            Actor::Extractor => Self::Extractor,
         }
     }
 }

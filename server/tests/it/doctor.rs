@@ -52,8 +52,8 @@ fn a_healthy_store_has_no_problem() {
 fn the_first_problem_is_the_exit_code_and_nothing_is_created() {
     let throughline = Throughline::new();
     let (lines, code) = doctor(&throughline, &[]);
-    assert_eq!(code, 4);
-    assert!(has(&lines, "data directory: problem", "throughline import"), "{lines:?}");
+    assert_eq!(code, 0, "a new user has no problem: {lines:?}");
+    assert!(has(&lines, "data directory: ok", "is created when"), "{lines:?}");
     assert!(!throughline.database().parent().unwrap().exists());
     let (lines, code) = doctor(&throughline, &["--set", "sqlite.raeders=3"]);
     assert_eq!(code, 3);
@@ -62,7 +62,7 @@ fn the_first_problem_is_the_exit_code_and_nothing_is_created() {
     let (lines, code) = doctor(&throughline, &["--set", missing]);
     assert_eq!(code, 3);
     assert!(has(&lines, "secret: problem", "`redis.url`: /nowhere/secret"), "{lines:?}");
-    std::fs::create_dir(throughline.folder().join("data")).unwrap();
+    std::fs::create_dir(throughline.data_dir()).unwrap();
     std::fs::write(throughline.database(), "this is no database, but a text that is long enough")
         .unwrap();
     let (lines, code) = doctor(&throughline, &[]);
@@ -81,11 +81,9 @@ fn what_is_open_to_others_and_who_writes_is_told() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     let secret = throughline.file("secret", "redis://somewhere");
-    for (path, mode) in [
-        (throughline.database(), 0o644),
-        (throughline.folder().join("data"), 0o755),
-        (secret, 0o640),
-    ] {
+    for (path, mode) in
+        [(throughline.database(), 0o644), (throughline.data_dir(), 0o755), (secret, 0o640)]
+    {
         open(&path, mode);
     }
     let file = rusqlite::Connection::open(throughline.database()).unwrap();

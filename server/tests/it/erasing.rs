@@ -8,8 +8,8 @@ use crate::support::Throughline;
 /// In what is erased alone.
 const CANARY: &str = "zyxlivecanaryq";
 
-/// Rows of all tables of the database that have the canary in any column.
-fn rows_with_the_canary(database: &str) -> Vec<String> {
+/// Rows of all tables of the database that have a text in any column.
+pub(crate) fn rows_with(database: &str, text: &str) -> Vec<String> {
     let admin: sqlx::postgres::PgConnectOptions = database.parse().unwrap();
     let looked = async {
         let mut connection = admin.connect().await?;
@@ -20,7 +20,7 @@ fn rows_with_the_canary(database: &str) -> Vec<String> {
         let mut found = Vec::new();
         for table in tables.fetch_all(&mut connection).await? {
             let table: String = table.try_get(0)?;
-            let count = format!("SELECT count(*) FROM {table} x WHERE x::text ILIKE '%{CANARY}%'");
+            let count = format!("SELECT count(*) FROM {table} x WHERE x::text ILIKE '%{text}%'");
             let count: i64 =
                 sqlx::query_scalar(AssertSqlSafe(count)).fetch_one(&mut connection).await?;
             if count > 0 {
@@ -79,7 +79,7 @@ fn nothing_is_left_in_any_combination() {
         );
         json(&["erase", "user", "--yes"]);
         assert!(!json(&["facts", "--all"]).to_string().contains("walnut"), "{name}");
-        assert_eq!(rows_with_the_canary(&database()[1]), Vec::<String>::new(), "{name}");
+        assert_eq!(rows_with(&database()[1], CANARY), Vec::<String>::new(), "{name}");
     }
 }
 
@@ -97,7 +97,7 @@ fn a_move_takes_the_ledger_along() {
     let to = ["--set", &url, "--set", &format!("postgres.direct_url={direct}")];
     let moving = [&["migrate", "--from", "sqlite", "--to", "postgres"][..], &to].concat();
     throughline.json(&moving);
-    assert_eq!(rows_with_the_canary(&direct), Vec::<String>::new());
+    assert_eq!(rows_with(&direct, CANARY), Vec::<String>::new());
     let there = [&to[..], &["--set", "store=postgres"]].concat();
     let facts = throughline.json(&[&["facts", "--all"][..], &there].concat()).to_string();
     assert!(facts.contains("walnut"), "{facts}");

@@ -52,7 +52,7 @@ fn recalled(throughline: &Throughline, question: &str) -> String {
 }
 
 fn data(throughline: &Throughline) -> std::path::PathBuf {
-    throughline.folder().join("data")
+    throughline.data_dir()
 }
 
 /// A session with the canary in every field, one of the canary's topics beside it, and enough messages

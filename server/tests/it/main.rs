@@ -12,6 +12,7 @@ mod doctor;
 mod erasing;
 mod erasure;
 mod faults;
+mod first;
 mod http;
 mod interchange;
 #[cfg(feature = "live-tests")]
@@ -28,5 +29,7 @@ mod relevance;
 #[cfg(feature = "live-tests")]
 mod replicas;
 mod standing;
+mod stores;
 mod support;
 mod tokens;
+mod trust;

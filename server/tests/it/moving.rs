@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 use throughline_core::Scope;
-use throughline_core::access::{KeyUser, NewKey, Permissions, Rate};
+use throughline_core::access::{By, KeyUser, NewKey, Permissions, Rate};
 use throughline_core::document::Expected;
 use throughline_core::ids::{ActorId, MemoryId, SessionId, TenantId, UserId, VaultId};
 use throughline_core::page::PageRequest;
@@ -142,7 +142,7 @@ impl Control {
         // It has a runtime of its own.
         let [url, direct] = tokio::task::spawn_blocking(database).await.unwrap();
         let mut config = Config {
-            data_dir: throughline.folder().join("data"),
+            data_dir: throughline.data_dir(),
             store,
             embedder: EmbedderKind::None,
             ..Config::default()
@@ -180,14 +180,14 @@ impl Control {
         };
         engine.documents.put(owner, put).await.unwrap();
         let members = ["bo", "cy"].map(|name| UserId::new(name).unwrap()).into();
-        engine.shares.share(None, owner, session, members, true).await.unwrap();
+        engine.shares.share(By::OPERATOR, owner, session, members, true).await.unwrap();
         let change = SettingsChange {
             token_budget: Some(Some(900)),
             flags: [(Flag::RecallMeaning, Some(false))].into(),
             models: [("chat".to_owned(), Some("a model".to_owned()))].into(),
             ..SettingsChange::default()
         };
-        engine.settings.change(None, &self.tenant, change).await.unwrap();
+        engine.settings.change(By::OPERATOR, &self.tenant, change).await.unwrap();
         let mut keys = Vec::new();
         for user in [KeyUser::Any, KeyUser::Is(owner.user.clone())] {
             let new = NewKey {
@@ -198,10 +198,10 @@ impl Control {
                 rate: Some(Rate { most: 5, per: Rate::LONGEST }),
                 expires_at: None,
             };
-            keys.push(engine.access.create(None, &self.tenant, new, None).await.unwrap());
+            keys.push(engine.access.create(By::OPERATOR, &self.tenant, new, None).await.unwrap());
         }
         let revoked = keys[1].record.id;
-        engine.access.revoke(None, &self.tenant, revoked).await.unwrap();
+        engine.access.revoke(By::OPERATOR, &self.tenant, revoked).await.unwrap();
         [keys[0].key.clone(), keys[1].key.clone()]
     }
 

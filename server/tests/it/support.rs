@@ -19,8 +19,13 @@ impl Throughline {
         self.folder.path()
     }
 
+    /// Where the data of a user with this home is kept.
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.folder().join("throughline")
+    }
+
     pub(crate) fn database(&self) -> PathBuf {
-        self.folder().join("data").join("throughline.db")
+        self.data_dir().join("throughline.db")
     }
 
     /// Writes a file beside the data directory.
@@ -38,6 +43,7 @@ impl Throughline {
             }
         }
         command.args(args).current_dir(self.folder());
+        command.env("HOME", self.folder()).env("XDG_DATA_HOME", self.folder());
         command
     }
 

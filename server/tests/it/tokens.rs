@@ -48,6 +48,8 @@ fn message(at: usize, content: String, tokenizer: &O200k) -> Message {
         created_at: Timestamp::from_micros(0),
         parts: None,
         attachments: None,
+        actor: throughline_core::access::Actor::User,
+        original: None,
     }
 }
 

@@ -65,7 +65,7 @@ async fn places(
            JOIN fact f ON f.scope = $1 AND f.number = s.fact_number
            WHERE s.scope = $1 AND s.message_id = ANY($2)
          )
-         SELECT number, id, kind, slot, statement, observed_at, weight, superseded_by, rejected FROM fact
+         SELECT number, id, kind, slot, statement, observed_at, weight, superseded_by, actor, value FROM fact
          WHERE scope = $1 AND (slot IN (SELECT slot FROM met)
            OR (slot IS NULL AND statement IN (SELECT statement FROM met WHERE slot IS NULL)))
          ORDER BY number",
@@ -90,7 +90,8 @@ async fn places(
             observed_at: at(row.try_get(5)?),
             weight: row.try_get(6)?,
             superseded_by: row.try_get::<Option<Uuid>, _>(7)?.map(FactId::from_uuid),
-            rejected: row.try_get::<i64, _>(8)? != 0,
+            actor: parsed(row.try_get(8)?)?,
+            value: row.try_get(9)?,
             sources: sources.remove(&of).unwrap_or_default(),
         });
     }
@@ -105,7 +106,7 @@ async fn sources(
 ) -> sqlx::Result<HashMap<i64, Vec<FactSource>>> {
     let rows = sqlx::query(
         "SELECT s.fact_number, s.message_id, s.message_seq, coalesce(m.session_number, 0),
-           coalesce(m.created_at, f.observed_at), coalesce(m.content, '')
+           coalesce(m.created_at, f.observed_at), coalesce(m.content, ''), coalesce(m.actor, f.actor)
          FROM fact_source s JOIN fact f ON f.scope = $1 AND f.number = s.fact_number
          LEFT JOIN message m ON m.scope = $1 AND m.id = s.message_id
          WHERE s.scope = $1 AND s.fact_number = ANY($2) ORDER BY s.fact_number, s.message_seq",
@@ -122,6 +123,7 @@ async fn sources(
             session_number: number(row.try_get(3)?)?,
             created_at: at(row.try_get(4)?),
             content: row.try_get(5)?,
+            actor: parsed(row.try_get(6)?)?,
         });
     }
     Ok(sources)

@@ -14,7 +14,7 @@ use throughline_core::erase::DerivedIds;
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 use throughline_core::ports::{Erased, Erasure};
-use throughline_core::session::{Role, index_units};
+use throughline_core::session::{Cuts, Role, stored_units};
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -53,6 +53,7 @@ struct Removed {
     role: Role,
     name: Option<String>,
     content: String,
+    cuts: Cuts,
 }
 
 fn read_gone(row: &PgRow) -> sqlx::Result<Removed> {
@@ -67,13 +68,15 @@ fn read_gone(row: &PgRow) -> sqlx::Result<Removed> {
         name: row.try_get(7)?,
         content: row.try_get(8)?,
         seq: number(row.try_get(9)?)?,
+        cuts: Cuts::decode(row.try_get(10)?).map_err(stored_wrongly)?,
     })
 }
 
 impl Removed {
     /// What was indexed of it, under its keys.
     fn indexed(&self) -> impl Iterator<Item = (UnitKey, IndexUnit)> {
-        let units = index_units(self.role, self.name.as_deref(), &self.content, self.created_at);
+        let (name, content) = (self.name.as_deref(), &self.content);
+        let units = stored_units(self.role, name, content, &self.cuts, self.created_at);
         let session = self.session_number;
         let positions = self.position..self.position.saturating_add(self.units);
         let keys = positions.map(move |position| UnitKey::message(session, position));
@@ -161,7 +164,8 @@ async fn messages(
     erasure: &Erasure,
 ) -> sqlx::Result<Vec<Removed>> {
     const COLUMNS: &str =
-        "SELECT id, session_number, position, units, tokens, created_at, role, name, content, seq
+        "SELECT id, session_number, position, units, tokens, created_at, role, name, content, seq,
+           cuts
          FROM message WHERE scope = $1 AND";
     const ORDER: &str = "ORDER BY session_number, position";
     let rows = match erasure {

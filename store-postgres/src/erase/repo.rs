@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, Row};
-use throughline_core::ids::{MessageId, SessionId, TenantId, UserId};
+use throughline_core::ids::{ExternalId, MessageId, SessionId, TenantId, UserId};
 use throughline_core::ports::{ErasureRepo, ErasureState, ScopeTotals};
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
@@ -110,11 +110,11 @@ impl ErasureRepo for PostgresStore {
         scope: &Scope,
         session: &SessionId,
         ids: &[MessageId],
-    ) -> Result<Vec<MessageId>> {
+    ) -> Result<Vec<(MessageId, Option<ExternalId>)>> {
         let ids: Vec<Uuid> = ids.iter().map(MessageId::as_uuid).collect();
         let mut read = self.read(scope).await?;
-        let held: sqlx::Result<Vec<Uuid>> = sqlx::query_scalar(concat!(
-            "SELECT id FROM message WHERE scope = $1 AND id = ANY($3) AND session_number = ",
+        let held: sqlx::Result<Vec<(Uuid, Option<String>)>> = sqlx::query_as(concat!(
+            "SELECT id, external_id FROM message WHERE scope = $1 AND id = ANY($3) AND session_number = ",
             session_number!()
         ))
         .bind(read.key)
@@ -122,7 +122,10 @@ impl ErasureRepo for PostgresStore {
         .bind(ids)
         .fetch_all(read.connection())
         .await;
-        Ok(mapped(held, "held_messages")?.into_iter().map(MessageId::from_uuid).collect())
+        let held = mapped(held, "held_messages")?.into_iter().map(|(id, external)| {
+            Ok((MessageId::from_uuid(id), external.map(ExternalId::new).transpose()?))
+        });
+        held.collect()
     }
 
     /// Only who owns the tables may vacuum them. Where that is nobody whom we know, the server does it in

@@ -10,7 +10,7 @@
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Executor, Row};
 use throughline_core::Scope;
-use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permissions};
+use throughline_core::access::{Actor, ApiKey, AuditEntry, By, KeyUser, Permissions};
 use throughline_core::entity::EntityKind;
 use throughline_core::fact::RejectionKey;
 use throughline_core::ids::{
@@ -154,13 +154,8 @@ async fn fill_tenant(store: &PostgresStore, scope: &Scope) {
         writable: false,
         created_at: at(0),
     };
-    let entry = AuditEntry {
-        at: at(0),
-        key: Some(key.id),
-        action: "key.create".to_owned(),
-        target: None,
-        outcome: "done".to_owned(),
-    };
+    let by = By { key: Some(key.id), actor: Actor::Api };
+    let entry = AuditEntry::done(at(0), by, "key.create", None);
     let all = TenantBatch::new(scope.tenant.clone())
         .with(TenantWrite::PutKey(Box::new(key)))
         .with(TenantWrite::PutSettings(Box::default()))

@@ -100,7 +100,8 @@ fn held(connection: &Connection, scope_id: i64, number: u32) -> rusqlite::Result
     let sources = connection
         .prepare_cached(
             "SELECT s.message_id, s.message_seq, m.session_number,
-               coalesce(m.created_at, f.observed_at), m.content
+               coalesce(m.created_at, f.observed_at), m.content,
+               coalesce(m.actor, f.actor)
              FROM fact_source s JOIN fact f ON f.scope_id = s.scope_id AND f.number = s.fact_number
              LEFT JOIN message m ON m.id = s.message_id
              WHERE s.scope_id = ?1 AND s.fact_number = ?2 ORDER BY s.message_seq",
@@ -113,12 +114,14 @@ fn held(connection: &Connection, scope_id: i64, number: u32) -> rusqlite::Result
                 session_number: row.get::<_, Option<u32>>(2)?.unwrap_or(0),
                 created_at: row.get::<_, At>(3)?.0,
                 content: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+                actor: parsed(row.get_ref(5)?.as_str()?)?,
             })
         })?
         .collect::<rusqlite::Result<_>>()?;
     connection
         .prepare_cached(
-            "SELECT id, kind, slot, statement, observed_at, weight, superseded_by, rejected FROM fact
+            "SELECT id, kind, slot, statement, observed_at, weight, superseded_by, actor, value
+             FROM fact
              WHERE scope_id = ?1 AND number = ?2",
         )?
         .query_row(params![scope_id, number], |row| {
@@ -132,7 +135,8 @@ fn held(connection: &Connection, scope_id: i64, number: u32) -> rusqlite::Result
                 observed_at: row.get::<_, At>(4)?.0,
                 weight: row.get(5)?,
                 superseded_by: row.get::<_, Option<Id>>(6)?.map(|id| FactId::from_uuid(id.0)),
-                rejected: row.get(7)?,
+                actor: parsed(row.get_ref(7)?.as_str()?)?,
+                value: row.get(8)?,
                 sources,
             })
         })
@@ -215,7 +219,6 @@ pub(super) fn derive(
             weight,
             observed_at: fact.observed_at,
             superseded_by,
-            rejected: false,
         };
         insert(connection, &row, &fact)?;
         put_sources(connection, scope.id, number, &sources)?;

@@ -12,7 +12,7 @@ use throughline_core::erase::DerivedIds;
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 use throughline_core::ports::{Erased, Erasure};
-use throughline_core::session::{Role, index_units};
+use throughline_core::session::{Cuts, Role, stored_units};
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
 
@@ -52,10 +52,10 @@ struct Removed {
     role: Role,
     name: Option<String>,
     content: String,
+    cuts: Cuts,
 }
 
-const GONE_COLUMNS: &str =
-    "rowid, id, session_number, position, units, tokens, created_at, role, name, content, seq";
+const GONE_COLUMNS: &str = "rowid, id, session_number, position, units, tokens, created_at, role, name, content, seq, cuts";
 
 fn read_gone(row: &Row<'_>) -> rusqlite::Result<Removed> {
     Ok(Removed {
@@ -70,13 +70,15 @@ fn read_gone(row: &Row<'_>) -> rusqlite::Result<Removed> {
         name: row.get(8)?,
         content: row.get(9)?,
         seq: row.get(10)?,
+        cuts: Cuts::decode(row.get_ref(11)?.as_blob()?).map_err(stored_wrongly)?,
     })
 }
 
 impl Removed {
     /// What was indexed of it, under its keys.
     fn indexed(&self) -> Vec<(UnitKey, IndexUnit)> {
-        let units = index_units(self.role, self.name.as_deref(), &self.content, self.created_at);
+        let (name, content) = (self.name.as_deref(), &self.content);
+        let units = stored_units(self.role, name, content, &self.cuts, self.created_at);
         let keys = self.keys();
         keys.zip(units.into_iter().chain(std::iter::repeat_with(IndexUnit::default))).collect()
     }

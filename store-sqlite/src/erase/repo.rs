@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
-use throughline_core::ids::{MessageId, SessionId, TenantId, UserId};
+use throughline_core::ids::{ExternalId, MessageId, SessionId, TenantId, UserId};
 use throughline_core::ports::{ErasureRepo, ErasureState, ScopeTotals};
 use throughline_core::{Error, Result, Scope};
 use uuid::Uuid;
 
 use super::{note, scrub};
-use crate::records::{Id, bounded, mapped};
+use crate::records::{Id, bounded, mapped, stored_wrongly};
 use crate::store::{SqliteStore, read_scope_columns};
 
 pub(crate) fn state(connection: &Connection) -> rusqlite::Result<ErasureState> {
@@ -105,19 +105,25 @@ impl ErasureRepo for SqliteStore {
         scope: &Scope,
         session: &SessionId,
         ids: &[MessageId],
-    ) -> Result<Vec<MessageId>> {
+    ) -> Result<Vec<(MessageId, Option<ExternalId>)>> {
         let (session, ids) = (session.clone(), ids.to_vec());
         let found = self
             .read_scope(scope, move |connection, scope_id| {
                 let mut held = connection.prepare_cached(
-                    "SELECT 1 FROM message m JOIN session s
+                    "SELECT m.external_id FROM message m JOIN session s
                        ON s.scope_id = m.scope_id AND s.number = m.session_number
                      WHERE m.id = ?1 AND m.scope_id = ?2 AND s.id = ?3",
                 )?;
                 let mut found = Vec::new();
                 for id in ids {
-                    if held.exists(params![Id(id.as_uuid()), scope_id, session.as_str()])? {
-                        found.push(id);
+                    let external = held
+                        .query_row(params![Id(id.as_uuid()), scope_id, session.as_str()], |row| {
+                            row.get::<_, Option<String>>(0)
+                        })
+                        .optional()?;
+                    if let Some(external) = external {
+                        let external = external.map(ExternalId::new).transpose();
+                        found.push((id, external.map_err(stored_wrongly)?));
                     }
                 }
                 Ok(found)

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use throughline_core::Scope;
-use throughline_core::append::prepare;
+use throughline_core::append::{Intake, prepare};
 use throughline_core::fact::Forms;
 use throughline_core::ids::{ExternalId, MessageId, SessionId};
 use throughline_core::index::TermId;
@@ -31,7 +31,8 @@ pub(crate) fn message(role: Role, content: String, external_id: Option<String>) 
         external_id: external_id.map(|id| ExternalId::new(id).unwrap()),
         ..NewMessage::new(role, content)
     };
-    let mut prepared = prepare(message, now(), &WordTokenizer::exact(), &Forms, &IDS).unwrap();
+    let mut prepared =
+        prepare(message, Intake::default(), now(), &WordTokenizer::exact(), &Forms, &IDS).unwrap();
     for unit in &mut prepared.units {
         // Any vector that tells most units apart.
         let length = f32::from(unit.length);

@@ -56,7 +56,7 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
             Write::PutFile(file) => scope.put_file(file)?,
             Write::PutDocument(new) => replaced.extend(scope.put_document(new)?),
             Write::PutFact(fact) => {
-                scope.put_fact(fact);
+                scope.put_fact(fact)?;
                 applied.facts.push(fact.id);
             }
             Write::Reject(keys) => scope.rejected.extend(keys),

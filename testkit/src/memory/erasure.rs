@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use async_trait::async_trait;
 use throughline_core::erase::{DerivedFact, DerivedIds, FactSource, HeldFact, heal};
 use throughline_core::fact::{Fact, FactStatus};
-use throughline_core::ids::{MessageId, SessionId, TenantId, UserId};
+use throughline_core::ids::{ExternalId, MessageId, SessionId, TenantId, UserId};
 use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::job::Job;
 use throughline_core::ports::{Erased, Erasure, ErasureRepo, ErasureState, ScopeTotals};
@@ -202,6 +202,7 @@ impl ScopeState {
                     session_number: 0,
                     created_at: observed_at,
                     content: String::new(),
+                    actor: held.fact.actor,
                 });
             }
             let message = self.all_messages().find(|message| message.id == *id)?;
@@ -211,6 +212,7 @@ impl ScopeState {
                 session_number: message.session_number,
                 created_at: message.created_at,
                 content: message.content.clone(),
+                actor: message.actor,
             })
         };
         HeldFact {
@@ -225,7 +227,8 @@ impl ScopeState {
                 FactStatus::Superseded(by) => Some(by),
                 FactStatus::Active => None,
             },
-            rejected: held.rejected,
+            actor: held.fact.actor,
+            value: held.fact.value.clone(),
             sources: held.fact.sources.iter().filter_map(source).collect(),
         }
     }
@@ -306,10 +309,11 @@ impl ErasureRepo for MemoryStore {
         scope: &Scope,
         session: &SessionId,
         ids: &[MessageId],
-    ) -> Result<Vec<MessageId>> {
+    ) -> Result<Vec<(MessageId, Option<ExternalId>)>> {
         Ok(self.read(scope, |held| {
             let of = held.all_messages().filter(|message| message.session == *session);
-            of.map(|message| message.id).filter(|id| ids.contains(id)).collect()
+            let held = of.filter(|message| ids.contains(&message.id));
+            held.map(|message| (message.id, message.external_id.clone())).collect()
         }))
     }
 

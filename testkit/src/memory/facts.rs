@@ -22,8 +22,8 @@ pub(super) struct Held {
     pub(super) statement: StatementKey,
     /// Where it stands in the order of commits, where it was told directly.
     pub(super) told_at: Option<u64>,
-    /// Whether its value had been rejected when it was stated.
-    pub(super) rejected: bool,
+    /// Whether it took the place of another one.
+    corrects: bool,
 }
 
 impl Held {
@@ -38,6 +38,9 @@ impl Held {
             kind: self.fact.kind,
             statement: self.statement,
             observed_at: self.fact.observed_at,
+            actor: self.fact.actor,
+            value: self.fact.value.clone(),
+            corrects: self.corrects,
         }
     }
 }
@@ -101,15 +104,21 @@ impl ScopeState {
         facts.find(|held| held.fact.status == FactStatus::Active && held.place() == place)
     }
 
-    pub(super) fn put_fact(&mut self, new: &NewFact) {
+    pub(super) fn put_fact(&mut self, new: &NewFact) -> Result<()> {
         let holder = self.holder(new.place());
-        let added = new.replace(holder.map(|held| held.active()).as_ref());
+        let added = new.replace(holder.map(|held| held.active()).as_ref())?;
         let source = MessageId::from_uuid(new.id.as_uuid());
+        if new.kind != FactKind::Retraction {
+            let same =
+                |held: &&mut Held| held.place() == new.place() && held.statement == new.statement();
+            self.facts.iter_mut().filter(same).for_each(|held| held.fact.rejected = false);
+        }
         self.insert_added(None, source, (new, added));
         let told_at = self.counters.last_seq;
         if let Some(held) = self.facts.last_mut() {
             held.told_at = Some(told_at);
         }
+        Ok(())
     }
 
     fn insert_added(
@@ -120,12 +129,13 @@ impl ScopeState {
     ) {
         if let Some(held) = self.holder(new.place()).filter(|_| added.supersedes) {
             held.fact.status = FactStatus::Superseded(new.id);
+            held.fact.rejected |= new.rejects;
         }
         let status = added.superseded_by.map_or(FactStatus::Active, FactStatus::Superseded);
         self.insert_fact(session, source, new, status);
         if let Some(held) = self.facts.last_mut() {
             held.fact.observed_at = added.observed_at;
-            held.rejected = added.rejected;
+            held.corrects = added.supersedes;
         }
     }
 
@@ -169,7 +179,7 @@ impl ScopeState {
             slot: new.slot(),
             statement: new.statement(),
             told_at: None,
-            rejected: false,
+            corrects: false,
             fact: Fact {
                 id: new.id,
                 number,
@@ -185,6 +195,8 @@ impl ScopeState {
                 status,
                 observed_at: new.observed_at,
                 extracted_by: new.extracted_by.clone(),
+                actor: new.actor,
+                rejected: false,
             },
         });
     }

@@ -24,6 +24,12 @@ impl MemoryLedger {
         Self(Mutex::new((LedgerIdentity { id, key }, Vec::new())))
     }
 
+    /// Whose it is.
+    #[must_use]
+    pub fn names(&self) -> LedgerIdentity {
+        self.state().0.clone()
+    }
+
     fn state(&self) -> MutexGuard<'_, (LedgerIdentity, Vec<Recorded>)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{OutboxRepo, OutboxText, ScopeTotals, SessionRepo};
-use throughline_core::text::{PassageSizes, passages};
 use throughline_core::{Result, Scope};
 
 use super::sessions::page;
@@ -15,14 +14,12 @@ fn messages(held: &ScopeState) -> Vec<OutboxText> {
     let mut texts: Vec<OutboxText> = stored
         .flat_map(|stored| {
             let message = &stored.message;
-            passages(&message.content, PassageSizes::MESSAGE)
-                .into_iter()
-                .zip(message.position..)
-                .map(|(range, position)| OutboxText {
-                    key: UnitKey::message(message.session_number, position),
-                    seq: message.seq,
-                    text: message.content[range].to_owned(),
-                })
+            let texts = message.cuts.texts(&message.content);
+            texts.zip(message.position..).map(|(text, position)| OutboxText {
+                key: UnitKey::message(message.session_number, position),
+                seq: message.seq,
+                text: text.to_owned(),
+            })
         })
         .collect();
     texts.sort_by_key(|text| text.seq);

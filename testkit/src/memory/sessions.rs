@@ -62,6 +62,8 @@ impl Stored {
                 parts: message.parts.clone(),
                 attachments: message.attachments.clone(),
                 cuts: message.cuts.clone(),
+                actor: message.actor,
+                original: message.original.clone(),
             },
         }
     }

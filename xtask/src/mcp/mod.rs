@@ -25,7 +25,7 @@ const LOCK: &str = include_str!("../../mcp/package-lock.json");
 const EXPECTED: &str = include_str!("../../mcp/expected-failures.yml");
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// Every set of tools: all that is ours.
-const TOOL_SETS: [&str; 4] = ["memory", "persona", "files", "admin"];
+const TOOL_SETS: [&str; 6] = ["memory", "sessions", "documents", "persona", "files", "admin"];
 
 /// Runs everything; true when nothing was found.
 pub(crate) fn check() -> Result<bool> {

@@ -48,7 +48,7 @@ const CORE: Order = Order {
     layers: &[
         Layer {
             name: "foundation",
-            modules: &["error", "time", "page", "ids", "index", "tokens", "text"],
+            modules: &["error", "time", "page", "ids", "index", "tokens", "text", "secret"],
         },
         Layer {
             name: "values",
@@ -62,9 +62,10 @@ const CORE: Order = Order {
         Layer {
             name: "services",
             modules: &[
-                "services/archive", "services/access", "services/profiles", "services/settings",
-                "services/shares", "services/embeddings", "services/facts", "services/contexts",
-                "services/sessions", "services/documents", "services/erasure", "services/personas",
+                "services/archive", "services/removals", "services/access", "services/profiles",
+                "services/settings", "services/shares", "services/embeddings", "services/facts",
+                "services/contexts", "services/sessions", "services/documents", "services/erasure",
+                "services/personas",
             ],
         },
     ],

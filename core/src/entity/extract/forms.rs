@@ -4,11 +4,9 @@
 use regex::Regex;
 
 use super::Claims;
-use super::patterns::{ADDRESS, DATE, EMAIL, ID, MONEY, PHONE, PROJECT, URL, UUID};
+use super::patterns::{DATE, EMAIL, ID, MONEY, PHONE, URL, UUID};
+use super::{addresses, projects};
 use crate::entity::EntityKind;
-
-/// What follows "project" in a title and is no name.
-const NO_PROJECTS: &[&str] = &["Budget", "I", "Lead", "Manager", "Owner", "Page", "Plan", "Team"];
 
 /// Prefixes of standards and the like that look like tickets.
 const NO_TICKETS: &[&str] = &[
@@ -38,18 +36,30 @@ pub(super) fn claim(part: &str, claims: &mut Claims) {
             );
         }
     }
+    if at_sign {
+        for found in EMAIL.find_iter(part) {
+            let range = found.start()..found.start() + email_len(found.as_str());
+            if is_email(&part[..range.start], &part[range.clone()], &part[range.end..]) {
+                claims.add(range, EntityKind::Email, None);
+            }
+        }
+    }
+    if digits > 0 {
+        addresses::claim(part, claims);
+    }
     let mut all = |pattern: &Regex, kind, holds: &dyn Fn(&str, &str, &str) -> bool| {
         for found in pattern.find_iter(part) {
-            let value = found.as_str().trim_end_matches(['.', ',', ' ', '-', '/']);
+            let mut value = found.as_str();
+            // The dot of "4 p.m." is its own.
+            if !value.ends_with(".m.") {
+                value = value.trim_end_matches(['.', ',', ' ', '-', '/']);
+            }
             let range = found.start()..found.start() + value.len();
             if holds(&part[..range.start], value, &part[range.end..]) {
                 claims.add(range, kind, None);
             }
         }
     };
-    if at_sign {
-        all(&EMAIL, EntityKind::Email, &|_, _, _| true);
-    }
     if digits > 6 {
         all(&UUID, EntityKind::Id, &|before, _, after| apart(before, after));
         all(&PHONE, EntityKind::Phone, &is_phone);
@@ -57,29 +67,13 @@ pub(super) fn claim(part: &str, claims: &mut Claims) {
     if digits > 0 {
         all(&MONEY, EntityKind::Money, &|before, _, after| apart(before, after));
         all(&DATE, EntityKind::Date, &|before, value, after| is_date(before, value, after));
-        all(&ADDRESS, EntityKind::Address, &|before, _, _| {
-            !before.ends_with(char::is_alphanumeric)
-        });
     } else if has_weekday(part) {
         all(&DATE, EntityKind::Date, &|before, _, after| apart(before, after));
     }
     if digits > 0 || slash || dot || part.contains("ERR") {
         all(&ID, EntityKind::Id, &is_id);
     }
-    if part.contains("roject") || part.contains("ode") {
-        for found in PROJECT.captures_iter(part) {
-            let name =
-                found.name("after").or_else(|| found.name("code")).or_else(|| found.name("before"));
-            if let (Some(name), Some(whole)) = (name, found.get(0)) {
-                let first = name.as_str().split(' ').next().unwrap_or_default();
-                if !NO_PROJECTS.contains(&first) {
-                    let value = part[name.range()].trim_end_matches('-').len();
-                    let value = name.start()..name.start() + value;
-                    claims.add(whole.range(), EntityKind::Project, Some(value));
-                }
-            }
-        }
-    }
+    projects::claim(part, claims);
 }
 
 /// The length of a URL without the punctuation of the sentence around it.
@@ -99,6 +93,33 @@ fn trimmed(url: &str) -> usize {
         end -= last.len_utf8();
     }
     end
+}
+
+/// The length of an e-mail address without the next sentence: `a@b.org.Call`.
+fn email_len(found: &str) -> usize {
+    let Some((rest, last)) = found.rsplit_once('.') else { return found.len() };
+    let sentence = last.starts_with(char::is_uppercase) && last.contains(char::is_lowercase);
+    let domain = rest.split('@').nth(1).unwrap_or_default();
+    if sentence && domain.contains('.') && !domain.contains(char::is_uppercase) {
+        rest.len()
+    } else {
+        found.len()
+    }
+}
+
+/// Whether a text with an `@` is an e-mail address and no other address, file or unit.
+fn is_email(before: &str, value: &str, after: &str) -> bool {
+    let token = &before[before.rfind(char::is_whitespace).unwrap_or(0)..];
+    let mut next = after.chars();
+    // `git@host:path`
+    let remote = next.next() == Some(':') && next.next().is_some_and(|c| !c.is_whitespace());
+    let file = [".gif", ".jpeg", ".jpg", ".png", ".service", ".svg", ".webp"];
+    !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '@' | '.' | '_' | '/' | '-'))
+        && !after.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '@' | '_'))
+        && !token.contains("://")
+        && !remote
+        && !file.iter().any(|ending| value.ends_with(ending))
+        && !value.contains("..")
 }
 
 /// Whether a value is no part of a longer word or number.

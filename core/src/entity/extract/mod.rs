@@ -3,9 +3,14 @@
 //! Linear in the message. Values do not overlap: a URL, an e-mail address or an id is read before
 //! the phone number, the date or the name that its parts look like.
 
+mod addresses;
 mod forms;
 mod names;
 mod patterns;
+mod persons;
+mod projects;
+#[cfg(test)]
+mod sentences;
 #[cfg(test)]
 mod tests;
 
@@ -28,12 +33,22 @@ const MAX_VALUE: usize = 300;
 #[must_use]
 pub fn extract(content: &str) -> Vec<(EntityKind, String)> {
     let mut found: Vec<(EntityKind, String)> = Vec::new();
-    for part in content.lines().flat_map(parts) {
+    let mut lines = Lines::default();
+    for (part, place) in content.lines().flat_map(|line| lines.parts(line)) {
         let mut claims = Claims::default();
         forms::claim(part, &mut claims);
-        names::claim(part, &mut claims);
+        match place {
+            Place::Prose => names::claim(part, &mut claims),
+            Place::Signature => claims.add(trimmed(part), EntityKind::Name, None),
+            // Addresses, names and projects in code are examples.
+            Place::Code => claims.0.retain(|(_, kind, _)| !is_prose(*kind)),
+        }
         for (range, kind, value) in claims.0 {
-            let value = fold_spaces(&part[value.unwrap_or(range)]);
+            let mut value = fold_spaces(&part[value.unwrap_or(range)]);
+            if kind == EntityKind::Email {
+                // One key, however it is written.
+                value.make_ascii_lowercase();
+            }
             if value.len() > MAX_VALUE || found.iter().any(|old| old.0 == kind && old.1 == value) {
                 continue;
             }
@@ -44,6 +59,49 @@ pub fn extract(content: &str) -> Vec<(EntityKind, String)> {
         }
     }
     found
+}
+
+fn is_prose(kind: EntityKind) -> bool {
+    matches!(kind, EntityKind::Address | EntityKind::Name | EntityKind::Project)
+}
+
+/// The range of a line without the white space around it.
+fn trimmed(line: &str) -> Range<usize> {
+    let start = line.len() - line.trim_start().len();
+    start..start + line.trim().len()
+}
+
+/// Where a line stands.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Prose,
+    /// Between the marks of a block of code.
+    Code,
+    /// The name under the closing of a letter.
+    Signature,
+}
+
+/// What earlier lines say about the next.
+#[derive(Debug, Default)]
+struct Lines {
+    code: bool,
+    closed: bool,
+}
+
+impl Lines {
+    fn parts<'l>(&mut self, line: &'l str) -> impl Iterator<Item = (&'l str, Place)> + use<'l> {
+        let fence = line.trim_start().starts_with("```");
+        let place = if fence || self.code {
+            Place::Code
+        } else if self.closed && line.len() < MAX_VALUE && names::is_signature(line) {
+            Place::Signature
+        } else {
+            Place::Prose
+        };
+        self.code ^= fence;
+        self.closed = names::is_closing(line) || self.closed && line.trim().is_empty();
+        parts(line).map(move |part| (part, place))
+    }
 }
 
 /// A line in parts of bounded length, cut at white space where there is any.

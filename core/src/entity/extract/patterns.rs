@@ -79,7 +79,7 @@ pub(super) static MONEY: LazyLock<Regex> = LazyLock::new(|| {
 macro_rules! months {
     () => {
         concat!(
-            r"(?:[Jj]an(?:uary)?|[Ff]eb(?:ruary)?|[Mm]ar(?:ch)?|[Aa]pr(?:il)?|[Mm]ay|[Jj]une?",
+            r"(?:[Jj]an(?:uary)?|[Ff]eb(?:ruary)?|[Mm]ar(?:ch)?|[Aa]pr(?:il)?|May|[Jj]une?",
             r"|[Jj]uly?|[Aa]ug(?:ust)?|[Ss]ept?(?:ember)?|[Oo]ct(?:ober)?|[Nn]ov(?:ember)?",
             r"|[Dd]ec(?:ember)?)(?-u:\b)\.?",
         )
@@ -122,61 +122,121 @@ pub(super) static DATE: LazyLock<Regex> = LazyLock::new(|| {
 /// A capitalized word in Latin script; all of Unicode's letters would take a hundred times the memory.
 macro_rules! capital {
     () => {
-        r"[A-ZÀ-ÖØ-ÞĀ-Ž][A-Za-zÀ-ÖØ-öø-ž'’-]*[a-zß-öø-ž]\.?"
+        r"[A-ZÀ-ÖØ-ÞĀ-Ž][A-Za-zÀ-ÖØ-öø-ž'’-]*"
     };
 }
 
-macro_rules! postcode {
+macro_rules! house {
     () => {
-        r"(?:[0-9]{4,5}(?:-[0-9]{3,4})?|[A-Z]{1,2}[0-9][A-Z0-9]? [0-9][A-Z]{2})(?-u:\b)"
+        r"[0-9]{1,5}(?:[-–/][0-9]{1,4})?[A-Za-z]?(?-u:\b)"
     };
 }
 
-/// City and postcode in either order: `4050-262 Porto`, `London NW1 6XE`, `Springfield, IL 62704`.
-macro_rules! place {
-    () => {
-        concat!(
-            "(?:,? ",
-            postcode!(),
-            "(?: ",
-            capital!(),
-            "){1,3}|,(?: ",
-            capital!(),
-            r"){1,3}(?:,? [A-Z]{2}(?-u:\b))?(?:,? ",
-            postcode!(),
-            ")?)?",
-        )
-    };
+/// How streets are written in one part of the world.
+pub(super) struct Street {
+    /// Street and number.
+    pub(super) pattern: Regex,
+    /// Whether only a place behind it tells it from other words with a number.
+    pub(super) needs_place: bool,
 }
 
-pub(super) static ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(concat!(
-        // 12 N. Main Street, 350 5th Ave, Flat 4.
-        r"(?-u:\b)[0-9]{1,5}[A-Za-z]?(?:[-/][0-9]{1,4})? ",
-        r"(?:(?:[NSEW]\.?|[0-9]{1,3}(?:st|nd|rd|th)) )?(?:",
-        capital!(),
-        r" ){0,3}(?:Street|St|Avenue|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Place",
-        r"|Pl|Square|Sq|Way|Terrace|Parkway|Pkwy|Highway|Hwy|Close|Crescent|Row|Alley|Quay",
-        r"|Circle|Gardens|Broadway)(?-u:\b)\.?",
-        r"(?:,? (?:Apt|Apartment|Suite|Unit|Flat|Floor)\.? ?[A-Za-z0-9-]{1,6}|,? #[0-9]{1,5})?",
-        place!(),
-        // Rua das Flores 12.
-        r"|(?-u:\b)(?:Rua|Avenida|Av\.|Travessa|Largo|Praça|Calle|Carrer|Plaza|Paseo|Via|Viale",
-        r"|Piazza|Corso|Rue|Ul\.|Ulica)(?: (?:d[aeo]s?|del|della|di|de la|",
-        capital!(),
-        r")){1,6},? (?:n\.?º ?)?[0-9]{1,5}[A-Za-z]?(?-u:\b)",
-        place!(),
+/// The forms of streets, the more specific first.
+pub(super) static STREETS: LazyLock<Vec<Street>> = LazyLock::new(|| {
+    let form = |pattern, needs_place| Street { pattern: compiled(pattern), needs_place };
+    vec![
+        // 12 N. Main Street, 350 5th Ave, 77 King Street West.
+        form(
+            concat!(
+                r"(?-u:\b)",
+                house!(),
+                r" (?:[NSEW]\.? )?(?:(?:St\. |[0-9]{1,3}(?:st|nd|rd|th) |",
+                capital!(),
+                r" ){1,4}(?:Street|Avenue|Road|Boulevard|Lane|Drive|Court|Place|Square|Way|Terrace",
+                r"|Parkway|Highway|Close|Crescent|Row|Alley|Quay|Circle|Gardens|Grove|Hill",
+                r"|(?:St|Ave|Rd|Blvd|Ln|Dr|Ct|Pl|Sq|Pkwy|Hwy)(?-u:\b)\.?)|Broadway)",
+                r"(?: (?:North|South|East|West|[NSEW]{1,2})(?-u:\b))?",
+            ),
+            false,
+        ),
         // 12 Rue de la Paix.
-        r"|(?-u:\b)[0-9]{1,4}(?: ?bis)?,? (?:[Rr]ue|[Aa]venue|[Bb]oulevard|[Pp]lace|[Cc]hemin",
-        r"|[Ii]mpasse|[Aa]llée|[Qq]uai|[Cc]ours)(?: (?:d[eu]s?|de la|l[ae]s?))*",
-        r"(?: (?:[ldLD]['’])?",
+        form(
+            concat!(
+                r"(?-u:\b)[0-9]{1,4}(?: ?bis)?,? (?:[Rr]ue|[Aa]venue|[Bb]oulevard|[Pp]lace|[Cc]hemin",
+                r"|[Ii]mpasse|[Aa]llée|[Qq]uai|[Cc]ours)(?: (?:d[eu]s?|de la|l[ae]s?))*",
+                r"(?: (?:[ldLD]['’])?",
+                capital!(),
+                r"){1,4}",
+            ),
+            false,
+        ),
+        // Rua das Flores 12, Calle de Atocha 27, ul. Długa 5.
+        form(
+            concat!(
+                r"(?-u:\b)(?:Rua|Avenida|Travessa|Praça|Calle|Carrer|Paseo|Viale|Piazza|Rue|[Uu]lica",
+                r"|(?:Av|[Uu]l)\.)(?: (?:d[aeo]s?|del|della|di|de la|",
+                capital!(),
+                r")){1,6},? (?:n\.?º ?)?",
+                house!(),
+            ),
+            false,
+        ),
+        // Via Roma 12, Gran Vía 5: also the first words of a sentence.
+        form(
+            concat!(
+                r"(?-u:\b)(?:Via|Corso|Largo|Plaza|Gran)(?: (?:d[aeo]s?|del|della|di|",
+                capital!(),
+                r")){1,4},? ",
+                house!(),
+            ),
+            true,
+        ),
+        // Musterstraße 5, Berliner Allee 12, Prinsengracht 263, Storgatan 12.
+        form(
+            concat!(
+                r"(?:[A-ZÀ-ÖØ-Þ][A-Za-zÀ-ÖØ-öø-ž-]*(?:straße|strasse|str\.|weg|platz|allee|gasse|damm",
+                r"|ufer|gracht|straat|laan|plein|gatan|vägen|veien)|",
+                capital!(),
+                r"[ -](?:Straße|Strasse|Str\.|Platz|Allee|Gasse|Ufer)) ",
+                house!(),
+            ),
+            false,
+        ),
+        // Vesterbrogade 21: "Brigade 4" has the same ending.
+        form(concat!(r"[A-ZÆØÅ][a-zæøå]+(?:gade|gata|vej|kade|katu) ", house!()), true),
+    ]
+});
+
+/// The part of a house, behind its street.
+pub(super) static UNIT: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(
+        r"^(?:,? (?:Apt|Apartment|Suite|Ste|Unit|Flat|Floor)\.? ?[A-Za-z0-9-]{1,6}(?-u:\b)|,? #[0-9]{1,5})",
+    )
+});
+
+/// A postcode behind a street or a city.
+pub(super) static POSTCODE: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(concat!(
+        r"^,? (?:",
+        // Great Britain and Canada.
+        r"[A-Z]{1,2}[0-9][A-Z0-9]? [0-9][A-Z]{2}|[A-Z][0-9][A-Z] [0-9][A-Z][0-9]",
+        // The Netherlands, Sweden, Poland.
+        r"|[0-9]{4} [A-Z]{2}|[0-9]{3} [0-9]{2}|[0-9]{2}-[0-9]{3}",
+        r"|(?:[A-Z]{1,2}-)?[0-9]{4,6}(?:-[0-9]{3,4})?",
+        r")(?-u:\b)",
+    ))
+});
+
+/// A state of the United States, Canada or Australia, behind a city.
+pub(super) static STATE: LazyLock<Regex> = LazyLock::new(|| compiled(r"^,? [A-Z]{2,3}(?-u:\b)"));
+
+/// The name of a city, behind a space.
+pub(super) static CITY: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(concat!(
+        "^ ",
         capital!(),
-        r"){1,4}",
-        place!(),
-        // Musterstraße 5.
-        r"|[A-ZÀ-ÖØ-Þ][A-Za-zÀ-ÖØ-öø-ÿ-]*(?:straße|strasse|str\.|weg|platz|allee|gasse|damm|ufer|gracht|straat",
-        r"|laan|plein|kade) [0-9]{1,4} ?[a-z]?(?-u:\b)",
-        place!(),
+        r"[a-zß-öø-ž](?: (?:(?:am|an der|upon|de|da|do|la|del) )?",
+        capital!(),
+        r"[a-zß-öø-ž]){0,2}",
     ))
 });
 
@@ -189,31 +249,38 @@ pub(super) static ID: LazyLock<Regex> = LazyLock::new(|| {
         r"|[A-Za-z0-9_-]+(?:\.[a-z]{2,4})?\.(?:rs|toml|py|js|ts|tsx|json|ya?ml|md|txt|csv|log",
         r"|sh|go|java|c|cpp|h|html|css|sql|pdf|docx?|xlsx?|png|jpe?g|zip|conf|ini|env|lock)",
         r"(?-u:\b)",
+        r"|[A-Za-z0-9_-]+@[0-9]x\.(?:png|jpe?g|webp|gif|svg)(?-u:\b)",
         // Advisories and tickets, addresses of hosts, versions, error codes, hashes.
         r"|[A-Z]{2,10}-[0-9]{4}-[0-9]{3,7}|[A-Z][A-Z0-9]{1,9}-[0-9]{1,7}",
         r"|[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?::[0-9]{1,5}|/[0-9]{1,2})?",
         r"|v?[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z]+(?:\.[0-9A-Za-z]+)*)?(?:\+[0-9A-Za-z.]+)?",
         r"|v[0-9]+(?:\.[0-9]+)+",
-        r"|0x[0-9A-Fa-f]{4,16}|(?:ERR|ERROR)_[A-Z0-9_]+|[A-Z]{1,5}[0-9]{3,6}",
+        r"|0x[0-9A-Fa-f]{4,16}|(?:ERR|ERROR)_[A-Z0-9_]+|[A-Z]{1,5}[0-9]{3,10}",
         r"|[0-9a-f]{7,64}|[0-9A-F]{7,64}",
     ))
 });
 
-macro_rules! named {
-    () => {
-        r"\p{Lu}[\p{L}0-9-]+(?: \p{Lu}[\p{L}0-9-]+){0,2}"
-    };
-}
-
+/// What says that the words behind it name a project.
 pub(super) static PROJECT: LazyLock<Regex> = LazyLock::new(|| {
     compiled(concat!(
-        r"(?-u:\b)[Pp]roject (?:(?:called|named|code-?named) )?(?P<after>",
-        named!(),
-        r")|(?-u:\b)[Cc]ode-?name[d:]? (?P<code>",
-        named!(),
-        r")|(?-u:\b)(?:[Tt]he|[Oo]ur|[Mm]y) (?P<before>",
-        named!(),
-        r") project(?-u:\b)",
+        r"(?-u:\b)(?:",
+        // The project is called Zeus; the project's name is Zeus.
+        r"[Pp]roject,?(?: (?:is|was|will be))? (?:called|named|code-?named)",
+        r"|[Pp]roject(?:['’]s)? name is",
+        // Let's call the new project Zeus.
+        r"|(?:[Cc]all|[Cc]alled|[Nn]ame|[Nn]amed|[Rr]ename|[Rr]enamed) (?:the|this|that|our|my)",
+        r"(?: [a-z]+){0,2} project(?: to)?",
+        r"|[Cc]ode-?named|[Cc]ode[ -]?name(?::| is)?",
+        r"|[Pp]roject:?",
+        r#") ["“'`*]{0,2}"#,
+    ))
+});
+
+/// The Blue Whale project.
+pub(super) static NAMED_PROJECT: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(concat!(
+        r"(?-u:\b)(?:[Tt]he|[Oo]ur) ",
+        r"(?P<name>\p{Lu}[\p{L}0-9-]+(?: \p{Lu}[\p{L}0-9-]+){0,2}) project(?-u:\b)",
     ))
 });
 
@@ -223,7 +290,11 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [&URL, &EMAIL, &UUID, &PHONE, &MONEY, &DATE, &ADDRESS, &ID, &PROJECT] {
+        let streets = STREETS.iter().map(|form| &form.pattern);
+        let values: [&Regex; 9] =
+            [&URL, &EMAIL, &UUID, &PHONE, &MONEY, &DATE, &ID, &PROJECT, &NAMED_PROJECT];
+        let places: [&Regex; 4] = [&UNIT, &POSTCODE, &STATE, &CITY];
+        for pattern in values.into_iter().chain(places).chain(streets) {
             assert!(!pattern.is_match(""), "{}", pattern.as_str());
         }
     }

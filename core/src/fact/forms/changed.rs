@@ -9,7 +9,7 @@ use regex::Regex;
 use super::own::{Sentence, pattern};
 use super::{Found, USER, words};
 use crate::fact::values::{TypedValue, ValueType, alike, typed_values};
-use crate::fact::{FactKind, Reference};
+use crate::fact::{FactKind, PREFERRED, Reference};
 use crate::text::terms;
 
 /// Says that something was wrong or has changed.
@@ -145,10 +145,17 @@ static TAKE_BACK: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"^(?:and |so )*(?:i|we)(?:'ve| have) cancel+ed (?:the|our|my) (?P<v>.+)$",
         r"^(?:ok |actually,? )*i take back what i said about (?P<v>.+)$",
         r"^(?:and |ok |so )*no need to (?:remind me about )?(?P<v>.+?) any ?more\b.*$",
+        r"^(?:(?:actually|sorry|wait|no|oh|oops)[,:.!]? )*(?:i misspoke|i was wrong|my mistake|i made a mistake)(?:[,;:]| ?[-–—]{1,2}) ?(?:actually,? )?i (?:don't|do not|didn't|did not|never) (?P<v>(?:have|had|own|owned|live|lived|work|worked|eat|ate|use|used|need|drive|take|drink|smoke|play|say|said) .+)$",
     ]
     .iter()
     .map(|form| pattern(form))
     .collect()
+});
+/// Takes back what the user preferred: nothing else that was said of it.
+static DISLIKES: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:(?:and|but|so|actually|honestly)[,:]? )*i (?:can't|cannot|can not) stand (?P<v>.+?) (?:now|any ?more|any longer|these days)[.!]*$",
+    )
 });
 /// Takes back what was said last.
 static BARE_BACK: LazyLock<Regex> = LazyLock::new(|| {
@@ -156,6 +163,16 @@ static BARE_BACK: LazyLock<Regex> = LazyLock::new(|| {
         r"^(?:ok |actually,? |wait,? |no,? )*(?:scratch that|strike that|i take (?:that|it) back|forget (?:that|it|that i said that|what i just said))[.!]*$",
     )
 });
+
+/// Whether a sentence begins by saying that something was wrong.
+pub(super) fn is_excused(sentence: &Sentence) -> bool {
+    static OPENERS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"^(?:no|wait|no wait|sorry|oops|correction|i meant|i misspoke|i was wrong|my mistake|my bad)[,:!.] ",
+        )
+    });
+    OPENERS.is_match(&sentence.lower)
+}
 
 /// A correction or a retraction of a sentence.
 pub(super) fn changed(sentence: &Sentence) -> Option<Found> {
@@ -170,6 +187,11 @@ fn taken_back(s: &Sentence) -> Option<Found> {
     if BARE_BACK.is_match(lower) {
         let found = Found::open(FactKind::Retraction, USER, Some("that"));
         return Some(found.refers_to(Reference::default()));
+    }
+    if let Some(liked) = DISLIKES.captures(lower).and_then(|found| found.name("v")) {
+        let value = s.slice(liked.range());
+        let preferred = Reference { old: None, noun: Some(PREFERRED.to_owned()) };
+        return Some(Found::open(FactKind::Retraction, USER, Some(value)).refers_to(preferred));
     }
     let range = TAKE_BACK.iter().find_map(|form| Some(form.captures(lower)?.name("v")?.range()))?;
     let end = words::value_end(

@@ -75,7 +75,7 @@ pub struct Forms;
 
 impl FactExtractor for Forms {
     fn name(&self) -> &str {
-        "forms/1"
+        "forms/2"
     }
 
     fn extract(&self, content: &str) -> Vec<Extracted> {
@@ -99,6 +99,10 @@ fn facts_of(sentence: &Sentence) -> Vec<Extracted> {
     if found.is_empty() {
         stated::stated(sentence, &mut found);
         let slotted = found.iter().any(|found| found.attribute.is_some());
+        if changed::is_excused(sentence) {
+            // "Sorry, I prefer the 8:15" says what was meant, and nothing that is so for long.
+            found.retain(|found| found.kind != FactKind::Preference || found.attribute.is_some());
+        }
         let changed = changed::changed(sentence);
         if let Some(changed) = changed.filter(|_| !slotted) {
             // "I prefer tea, not coffee" prefers and corrects nothing.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::text::{is_question, sentences, without_fenced};
+use crate::text::{is_question, sentence_ranges, without_fenced};
 
 /// Longer messages are read to here: what follows is data.
 const MAX_READ: usize = 16 << 10;
@@ -158,25 +158,6 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
         }
     }
     found
-}
-
-/// Where the sentences of a line stand. A title with its full stop ends none.
-fn sentence_ranges(line: &str) -> Vec<Range<usize>> {
-    const TITLES: [&str; 6] = ["Dr.", "Mr.", "Mrs.", "Ms.", "Prof.", "St."];
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    let mut at = 0;
-    for text in sentences(line) {
-        let Some(offset) = line[at..].find(text) else { continue };
-        let start = at + offset;
-        at = start + text.len();
-        match ranges.last_mut() {
-            Some(last) if TITLES.iter().any(|title| line[last.clone()].ends_with(title)) => {
-                last.end = at;
-            }
-            _ => ranges.push(start..at),
-        }
-    }
-    ranges
 }
 
 /// A line whose quotations and inline code are masked, and whether all of them end in it. `None` where markup

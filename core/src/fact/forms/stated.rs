@@ -50,6 +50,7 @@ static FORMS: LazyLock<Vec<(Regex, States)>> = LazyLock::new(|| {
         (r"^i(?:'m| am) (?:now |currently )?working (?:at|for) (?P<v>.+)", Name("employer")),
         (r"^i(?:'m| am) with (?P<v>[^,;]+?) (?:now|these days)\b", Name("employer")),
         (r"^i (?:now |currently )?work as (?:an? )?(?P<v>[a-z][a-z -]+)", Fact("job")),
+        (r"^i(?:'ve| have)? (?:just |recently |finally )*(?:got|been|was|gotten) promoted to (?:an? |the )?(?P<v>[a-z][a-z -]+)", Fact("job")),
         (r"^i(?:'m| am) (?:severely |badly |very |also )?allergic to (?P<v>[a-z][a-z ,]+)", OneOf),
         (r"^my (?:new )?(?P<n>e-?mail|email address|phone number|phone|birthday|date of birth|blood type|time ?zone|pronouns|postcode|zip code|address) (?:is|are) (?:now )?(?P<v>.+)", Owned),
         (r"^(?:my|our) (?:new )?(?P<n>(?:[a-z]+ )?(?:flight|budget|deadline|rent|appointment|train|wedding|birthday|meeting|interview|exam|salary|launch|due date|move-in date|viva|defen[cs]e|start date|hotel)(?: [a-z0-9-]+){0,4}?) (?:is|leaves|starts) (?:now )?(?:at |on )?(?P<v>.+)", Owned),

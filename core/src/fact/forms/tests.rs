@@ -107,6 +107,8 @@ fn names_attributes_and_preferences_are_found() {
         ("I moved to Hamburg last month.", Fact, "home", "Hamburg"),
         ("I work at Orbit as a data engineer.", Fact, "employer", "Orbit"),
         ("I work as a night nurse at a hospital.", Fact, "job", "night nurse"),
+        ("I got promoted to manager.", Fact, "job", "manager"),
+        ("I've just been promoted to senior engineer at Orbit.", Fact, "job", "senior engineer"),
         ("My email is anna@heron.example and yours?", Fact, "", ""),
         ("My email is anna@heron.example now.", Fact, "email", "anna@heron.example"),
         ("My budget is €900.", Fact, "budget", "€900"),
@@ -183,6 +185,28 @@ fn corrections_name_the_new_value_and_what_it_replaces() {
 }
 
 #[test]
+fn corrections_are_no_preferences_and_no_instructions() {
+    let table = [
+        "Actually it is 8:15, not 7:40.",
+        "Sorry, I prefer the 8:15 train, not the 7:40.",
+        "No, I prefer the aisle, not the window.",
+        "Correction: I'd rather take the 8:15 than the 7:40, I said that wrong.",
+        "Oops, I meant Tuesday, not Thursday.",
+        "Wait, make it the 21st.",
+        "I misspoke, I like the blue one better, not the red one.",
+        "No wait, call it Pebble, not Boulder.",
+    ];
+    for message in table {
+        let mut found = found(message);
+        found.retain(|(kind, ..)| kind.is_standing());
+        assert_eq!(found, [], "{message}");
+    }
+    // Said by itself, it is one.
+    let prefers = found("I prefer tea, not coffee.");
+    assert_eq!(prefers.first().map(|(kind, ..)| *kind), Some(FactKind::Preference));
+}
+
+#[test]
 fn retractions_name_what_they_take_back() {
     let table = [
         ("Forget what I said about the budget.", "the budget"),
@@ -195,6 +219,10 @@ fn retractions_name_what_they_take_back() {
         ("Turns out I'm not diabetic after all!", "diabetic"),
         ("I'm no longer allergic to nuts.", "allergic to nuts"),
         ("We've cancelled the trip to Malta.", "trip to Malta"),
+        ("I misspoke, I don't have a sister.", "have a sister"),
+        ("I misspoke — I do not have a sister", "have a sister"),
+        ("Sorry, I was wrong - I never worked at Orbit.", "worked at Orbit"),
+        ("Honestly, I can't stand olives now.", "olives"),
     ];
     for (message, value) in table {
         let expected = (FactKind::Retraction, String::new(), value.to_owned());

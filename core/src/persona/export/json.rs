@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Export, ExportMessage, FORMAT, FORMAT_VERSION};
 use crate::error::{Error, Result};
-use crate::ids::PresetId;
+use crate::ids::{MessageId, PresetId, SessionId};
 use crate::persona::{Overrides, Settings};
 use crate::session::Role;
 use crate::text::clip;
@@ -50,11 +50,15 @@ struct ContextForm {
     preset_id: Option<AsText<PresetId>>,
     #[serde(alias = "createdAt")]
     created_at: Option<AsText<Timestamp>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(expecting = "an object")]
 struct MessageForm {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<AsText<MessageId>>,
     role: AsText<Role>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -98,6 +102,7 @@ pub(super) fn write(export: &Export) -> Result<String> {
             tags: Some(export.tags.clone()),
             preset_id: export.preset.clone().map(AsText),
             created_at: Some(AsText(export.created_at)),
+            session: export.session.as_ref().map(SessionId::to_string),
         },
         conversations: Some(export.messages.iter().cloned().map(MessageForm::from).collect()),
     };
@@ -132,10 +137,11 @@ pub(super) fn read(json: Value) -> Result<Export> {
         system_prompt: context.system_prompt,
         personality: context.personality.unwrap_or_default(),
         settings,
-        memory: context.memory.unwrap_or(true),
+        memory: context.memory.unwrap_or(false),
         tags: context.tags.unwrap_or_default(),
         preset: context.preset_id.map(|preset| preset.0),
         created_at,
+        session: context.session.map(SessionId::new).transpose()?,
         messages: messages.into_iter().map(|message| message.into_message(created_at)).collect(),
     })
 }
@@ -177,17 +183,19 @@ fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
 
 impl From<ExportMessage> for MessageForm {
     fn from(message: ExportMessage) -> Self {
-        let ExportMessage { role, name, content, created_at, tags } = message;
+        let ExportMessage { id, role, name, content, created_at, tags } = message;
         let (role, created_at) = (AsText(role), Some(AsText(created_at)));
-        Self { role, name, content, created_at, tags: (!tags.is_empty()).then_some(tags) }
+        let (id, tags) = (id.map(AsText), (!tags.is_empty()).then_some(tags));
+        Self { id, role, name, content, created_at, tags }
     }
 }
 
 impl MessageForm {
     /// The message; `unsaid` is when it was said, where it does not say that.
     fn into_message(self, unsaid: Timestamp) -> ExportMessage {
-        let Self { role, name, content, created_at, tags } = self;
+        let Self { id, role, name, content, created_at, tags } = self;
         let created_at = created_at.map_or(unsaid, |at| at.0);
-        ExportMessage { role: role.0, name, content, created_at, tags: tags.unwrap_or_default() }
+        let (id, role, tags) = (id.map(|id| id.0), role.0, tags.unwrap_or_default());
+        ExportMessage { id, role, name, content, created_at, tags }
     }
 }

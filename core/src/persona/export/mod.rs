@@ -6,7 +6,7 @@ mod markdown;
 
 use super::{Persona, Settings};
 use crate::error::{Error, Result};
-use crate::ids::PresetId;
+use crate::ids::{MessageId, PresetId, SessionId};
 use crate::session::Role;
 use crate::time::Timestamp;
 
@@ -70,6 +70,8 @@ pub struct Export {
     pub preset: Option<PresetId>,
     /// See [`Persona::created_at`].
     pub created_at: Timestamp,
+    /// The session of its conversation, where the export says which.
+    pub session: Option<SessionId>,
     /// The conversation, oldest first.
     pub messages: Vec<ExportMessage>,
 }
@@ -77,6 +79,8 @@ pub struct Export {
 /// A message as it leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportMessage {
+    /// Our id of it, where the export says that.
+    pub id: Option<MessageId>,
     /// Who speaks.
     pub role: Role,
     /// The speaker's name.
@@ -106,6 +110,7 @@ impl Export {
             tags,
             preset,
             created_at,
+            session: Some(persona.session.clone()),
             messages,
         }
     }

@@ -8,6 +8,7 @@ fn at(seconds: i64) -> Timestamp {
 
 fn export() -> Export {
     let message = |role, content: &str, seconds| ExportMessage {
+        id: None,
         role,
         name: None,
         content: content.to_owned(),
@@ -17,6 +18,7 @@ fn export() -> Export {
     let hard =
         "```text\nfenced\n```\n# heading\n### user\n- tags: no\n````` five \"quotes\" \\ é 😀";
     Export {
+        session: None,
         exported_at: at(99),
         name: "Calm: # \"Counselor\"".to_owned(),
         system_prompt: "You are calm.\n\n## Personality\n```\nx\n```".to_owned(),
@@ -85,7 +87,7 @@ fn forms_of_others_are_read() {
         "messages": [{"role": "user", "content": "hi", "createdAt": "2026-03-02T09:00:00Z"}]}"#;
     let read = Export::read(seed).unwrap();
     assert_eq!((read.settings.max_tokens, read.settings.expiry_days), (50, 2));
-    assert_eq!((read.messages[0].created_at, read.memory), (at(0), true));
+    assert_eq!((read.messages[0].created_at, read.memory), (at(0), false));
 }
 
 #[test]
@@ -135,7 +137,7 @@ fn what_others_write_around_it_is_read_past() {
     let text = "\u{feff}\n{\"context\": {\"name\": \"A\", \"system_prompt\": \"You are A.\", \"colour\": \"red\",
         \"max_tokens\": null, \"tags\": null}, \"conversations\": null, \"by\": {\"a\": [1]}}\n";
     let read = Export::read(text).unwrap();
-    assert_eq!((read.settings, read.memory), (Settings::default(), true));
+    assert_eq!((read.settings, read.memory), (Settings::default(), false));
     assert_eq!((read.tags.len(), read.messages.len()), (0, 0));
 }
 

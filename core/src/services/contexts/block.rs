@@ -13,7 +13,7 @@ use crate::ids::{MessageId, SessionId};
 use crate::index::{Namespace, Posting, TermId, UnitKey};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::scope::Scope;
-use crate::session::{Message, Session, index_units};
+use crate::session::{Message, Session};
 use crate::tokens::PER_MESSAGE;
 use crate::turn::{Intent, RecallOptions, Weights};
 
@@ -113,12 +113,7 @@ impl ContextService {
         loop {
             let found = self.store.messages(scope, &session.id, &page).await?;
             for message in &found.items {
-                let units = index_units(
-                    message.role,
-                    message.name.as_deref(),
-                    &message.content,
-                    message.created_at,
-                );
+                let units = message.index_units();
                 for (unit, position) in units.iter().zip(message.position..) {
                     let key = UnitKey::message(session.number, position);
                     for (term, list) in terms.iter().zip(&mut lists) {

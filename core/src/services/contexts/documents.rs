@@ -130,7 +130,9 @@ impl ContextService {
                 let (snapshot, cut) = held.get(&key.session_number())?;
                 let passage = cut.get(usize::try_from(key.position()).ok()?)?.clone();
                 let (key, score, snapshot) = (*key, *score, Arc::clone(snapshot));
-                seen.insert(key).then_some(DocumentCandidate { key, snapshot, passage, score })
+                let secrets = self.secrets;
+                let found = || DocumentCandidate { key, snapshot, passage, score, secrets };
+                seen.insert(key).then(found)
             }));
             if candidates.len() >= limit {
                 break;

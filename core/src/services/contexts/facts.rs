@@ -2,9 +2,11 @@
 
 use std::collections::HashSet;
 
+use futures_util::try_join;
+
 use super::{ContextService, MOST_POSTINGS};
 use crate::context::{Bearing, Bm25, FactCandidate, Nearness, Query, Ranking, blend};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::{Namespace, TermId, UnitKey};
 use crate::scope::Scope;
 use crate::turn::{RecallOptions, Weights};
@@ -30,16 +32,45 @@ impl ContextService {
     ) -> Result<Vec<FactCandidate>> {
         let query = Query::of(question);
         let options = RecallOptions::default();
-        let (mut found, _, _) = self.fact_candidates(scope, &query, &options).await?;
+        let (mut found, _, _) = self.fact_candidates(scope, &query, &options, limit).await?;
+        if scope.workspace.is_some() {
+            let of_user = scope.without_workspace();
+            let (inherited, _, _) = self.fact_candidates(&of_user, &query, &options, limit).await?;
+            add_inherited(&mut found, inherited);
+        }
         found.truncate(limit);
         Ok(found)
     }
 
-    pub(super) async fn fact_candidates(
+    /// The facts that bear on a question, and a warning where only words were searched. In a workspace those are among
+    /// them that their user told for all.
+    pub(super) async fn facts_that_hold(
         &self,
         scope: &Scope,
         query: &Query,
         options: &RecallOptions,
+    ) -> Result<(Vec<FactCandidate>, Option<String>)> {
+        let bearing = async |scope: &Scope| {
+            let (found, bearing, late) =
+                self.fact_candidates(scope, query, options, FACT_CANDIDATES).await?;
+            Ok::<_, Error>((if bearing.is_enough() { found } else { Vec::new() }, late))
+        };
+        if scope.workspace.is_none() {
+            return bearing(scope).await;
+        }
+        let of_user = scope.without_workspace();
+        let ((mut found, late), (inherited, later)) = try_join!(bearing(scope), bearing(&of_user))?;
+        add_inherited(&mut found, inherited);
+        found.truncate(FACT_CANDIDATES);
+        Ok((found, late.or(later)))
+    }
+
+    async fn fact_candidates(
+        &self,
+        scope: &Scope,
+        query: &Query,
+        options: &RecallOptions,
+        most: usize,
     ) -> Result<(Vec<FactCandidate>, Bearing, Option<String>)> {
         if !options.facts {
             return Ok((Vec::new(), Bearing::default(), None));
@@ -75,11 +106,23 @@ impl ContextService {
                     candidates.push(FactCandidate { fact, score });
                 }
             }
-            if candidates.len() >= FACT_CANDIDATES {
+            if candidates.len() >= most {
                 break;
             }
         }
-        candidates.truncate(FACT_CANDIDATES);
+        candidates.truncate(most);
         Ok((candidates, bearing, warning))
     }
+}
+
+/// Adds what was told for all workspaces, best first; of one slot the workspace's own fact holds.
+fn add_inherited(own: &mut Vec<FactCandidate>, inherited: Vec<FactCandidate>) {
+    let slots: HashSet<_> = own.iter().filter_map(|found| found.fact.slot()).collect();
+    own.extend(
+        inherited
+            .into_iter()
+            .filter(|found| found.fact.holds_everywhere())
+            .filter(|found| found.fact.slot().is_none_or(|slot| !slots.contains(&slot))),
+    );
+    own.sort_by(|a, b| b.score.total_cmp(&a.score));
 }

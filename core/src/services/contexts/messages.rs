@@ -13,6 +13,7 @@ use crate::context::{
 use crate::error::Result;
 use crate::ids::SessionId;
 use crate::index::{Namespace, TermId, UnitKey};
+use crate::persona::Persona;
 use crate::ports::{PostingLists, VectorHit};
 use crate::scope::Scope;
 use crate::session::Message;
@@ -82,7 +83,32 @@ impl ContextService {
         for candidate in &mut messages {
             candidate.is_new = found.newest.contains(&candidate.key);
         }
+        self.keep_contexts_apart(scope, &request.session, &mut messages).await?;
         Ok((messages, found.warning))
+    }
+
+    /// Leaves out what was said in other contexts (personas): a context never quotes another one, and elsewhere only those
+    /// are quoted whose `memory` is on.
+    async fn keep_contexts_apart(
+        &self,
+        scope: &Scope,
+        current: &SessionId,
+        candidates: &mut Vec<MessageCandidate>,
+    ) -> Result<()> {
+        let context = |candidate: &MessageCandidate| {
+            Persona::of_session(&candidate.message.session)
+                .filter(|_| candidate.message.session != *current)
+        };
+        if candidates.iter().all(|candidate| context(candidate).is_none()) {
+            return Ok(());
+        }
+        let mut open = HashSet::new();
+        if Persona::of_session(current).is_none() {
+            let held = self.store.personas(scope).await?;
+            open.extend(held.iter().filter(|held| held.memory).map(|held| held.id));
+        }
+        candidates.retain(|candidate| context(candidate).is_none_or(|id| open.contains(&id)));
+        Ok(())
     }
 
     /// What is known of the passages that bear on a turn, best first, each beside its message: what

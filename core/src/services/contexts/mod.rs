@@ -10,17 +10,18 @@ use std::sync::Arc;
 use futures_util::try_join;
 
 use crate::context::{
-    AssembledContext, Bearing, Candidates, Gathered, NEWEST_READ, Query, STANDING_READ,
-    SUPERSEDED_READ, ToolLine, Window, assemble, window,
+    AssembledContext, Candidates, Gathered, NEWEST_READ, Query, STANDING_READ, SUPERSEDED_READ,
+    ToolLine, Window, assemble, window,
 };
 use crate::error::{Error, Result};
 use crate::fact::Fact;
 use crate::ids::{MAX_NAME_BYTES, SessionId};
 use crate::index::{Namespace, UnitKey};
 use crate::ports::{HeadLimits, Ledger, LedgerLimits, SessionCache, SessionHead, Store, VectorHit};
-use crate::scope::Scope;
+use crate::scope::{Profile, Scope};
+use crate::secret::SecretPolicy;
 use crate::services::embeddings::EmbeddingService;
-use crate::session::{MAX_CONTENT_BYTES, no_session};
+use crate::session::{MAX_CONTENT_BYTES, Message, Role, no_session};
 use crate::tokens::Tokenizer;
 use crate::turn::{Intent, MAX_BUDGET, RecallOptions, Tier};
 
@@ -49,6 +50,8 @@ pub struct AssembleRequest {
     pub token_budget: Option<u32>,
     /// Topics that facts are looked for by, beside the words of the turn.
     pub topic_tags: Vec<String>,
+    /// Most items of the recalled block, beside its tokens; as many as fit when not given.
+    pub max_items: Option<usize>,
     /// Read everything from the store, nothing from a cache.
     pub force_refresh: bool,
     /// The user for whom it is, where the scope's owner shares the session with them: they are shown that
@@ -73,6 +76,7 @@ impl AssembleRequest {
             tier: None,
             token_budget: None,
             topic_tags: Vec::new(),
+            max_items: None,
             force_refresh: false,
             guest: None,
             tools: Vec::new(),
@@ -88,6 +92,7 @@ pub struct ContextService {
     tokenizer: Arc<dyn Tokenizer>,
     embeddings: Option<EmbeddingService>,
     heads: Option<Arc<dyn SessionCache>>,
+    secrets: SecretPolicy,
 }
 
 impl ContextService {
@@ -98,7 +103,14 @@ impl ContextService {
         tokenizer: Arc<dyn Tokenizer>,
         embeddings: Option<EmbeddingService>,
     ) -> Self {
-        Self { store, tokenizer, embeddings, heads: None }
+        let (heads, secrets) = (None, SecretPolicy::default());
+        Self { store, tokenizer, embeddings, heads, secrets }
+    }
+
+    /// The same, with another policy for the secrets in profiles and documents.
+    #[must_use]
+    pub fn with_secrets(self, secrets: SecretPolicy) -> Self {
+        Self { secrets, ..self }
     }
 
     /// The same, with the heads of sessions that are in use kept beside the store.
@@ -133,6 +145,9 @@ impl ContextService {
                 "topic_tags: at most {MAX_TOPICS}, of at most {MAX_NAME_BYTES} bytes each"
             )));
         }
+        if request.max_items == Some(0) {
+            return Err(Error::invalid("max_items (k) must be at least 1"));
+        }
         let reader = request.guest.as_ref().unwrap_or(scope);
         let intent = request.intent.unwrap_or_else(|| Intent::detect(turn));
         let query = Query::of(turn);
@@ -146,6 +161,18 @@ impl ContextService {
             self.ledger(reader, request),
         )?;
         candidates.add_documents(documents);
+        let mut head = head;
+        if let Some(head) = &mut head {
+            // A turn that was appended before its context is asked for is sent once, as the turn.
+            let is_turn = |message: &mut Message| {
+                message.role == Role::User
+                    && [message.content.trim(), message.said().trim()].contains(&turn.trim())
+            };
+            if let Some(appended) = head.recent.pop_if(is_turn) {
+                head.session.messages = head.session.messages.saturating_sub(1);
+                candidates.messages.retain(|found| found.message.id != appended.id);
+            }
+        }
         if candidates.is_empty() {
             // Nothing is relevant to this turn, so the newest statements are not, either.
             ledger.newest.clear();
@@ -158,7 +185,7 @@ impl ContextService {
             None => Default::default(),
         };
         let gathered = Gathered {
-            profile: own.unwrap_or_default().or_of(inherited),
+            profile: self.shown(own.unwrap_or_default().or_of(inherited)),
             tools: request.tools.clone(),
             session_messages,
             recent,
@@ -168,7 +195,11 @@ impl ContextService {
             ledger,
             scope_tokens,
         };
-        assemble(turn, intent, tier, budget, request.recall, &gathered, &*self.tokenizer)
+        let recall = RecallOptions {
+            max_items: request.max_items.unwrap_or(request.recall.max_items),
+            ..request.recall
+        };
+        assemble(turn, intent, tier, budget, recall, &gathered, &*self.tokenizer)
     }
 
     /// The window of a session, within the tokens of the tier.
@@ -235,7 +266,13 @@ impl ContextService {
         Ok(held)
     }
 
-    async fn user_profile(&self, scope: &Scope) -> Result<Option<crate::scope::Profile>> {
+    /// A profile as a model may read it.
+    fn shown(&self, profile: Profile) -> Profile {
+        let shown = |text: &str| self.secrets.shown(text).into_owned();
+        Profile { rules: shown(&profile.rules), card: shown(&profile.card), ..profile }
+    }
+
+    async fn user_profile(&self, scope: &Scope) -> Result<Option<Profile>> {
         match scope.workspace {
             Some(_) => self.store.profile(&scope.without_workspace()).await,
             None => Ok(None),
@@ -257,21 +294,18 @@ impl ContextService {
         let (messages, facts) =
             try_join!(self.message_candidates(scope, query, request, intent, budget), async {
                 match request.guest {
-                    Some(_) => Ok((Vec::new(), Bearing::default(), None)),
+                    Some(_) => Ok((Vec::new(), None)),
                     None if request.topic_tags.is_empty() => {
-                        self.fact_candidates(scope, query, options).await
+                        self.facts_that_hold(scope, query, options).await
                     }
                     None => {
                         let tags = request.topic_tags.join(" ");
                         let tagged = Query::of(&format!("{} {tags}", request.user_turn));
-                        self.fact_candidates(scope, &tagged, options).await
+                        self.facts_that_hold(scope, &tagged, options).await
                     }
                 }
             },)?;
-        let ((messages, late), (mut facts, bearing, later)) = (messages, facts);
-        if !bearing.is_enough() {
-            facts.clear();
-        }
+        let ((messages, late), (facts, later)) = (messages, facts);
         let warnings = late.or(later).into_iter().collect();
         Ok(Candidates { messages, facts, documents: Vec::new(), warnings })
     }

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::document::{Expected, check_expected, no_document};
+use crate::erase::ErasedBefore;
 use crate::error::{Error, Result};
-use crate::ids::{JobId, MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
+use crate::ids::{ExternalId, JobId, MemoryId, MessageId, SessionId, TenantId, UserId, VaultId};
 use crate::index::{Namespace, UnitKey};
 use crate::job::{Job, NewJob, Outcome, backoff};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
-    Cache, Clock, Erased, Erasure, ErasureLedger, IdGen, LedgerEntry, NameHash, ScopeEnd,
-    SessionCache, Store, TenantBatch, TenantWrite, VectorIndex, Write, WriteBatch,
+    Cache, Clock, Erased, Erasure, ErasureLedger, IdGen, LedgerEntry, LedgerIdentity, NameHash,
+    ScopeEnd, SessionCache, Store, TenantBatch, TenantWrite, VectorIndex, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::services::embeddings::EmbeddingService;
@@ -106,14 +107,45 @@ impl EraseService {
             if held.is_empty() {
                 continue;
             }
-            let hash = self.ledger.identity().await?.scope(scope);
+            let names = self.ledger.identity().await?;
+            let hash = names.scope(scope);
+            let external = |id: &ExternalId| names.external(scope, session, id);
+            let (held, theirs): (Vec<MessageId>, Vec<Option<ExternalId>>) =
+                held.into_iter().unzip();
+            let external: Vec<NameHash> = theirs.iter().flatten().map(external).collect();
+            if !external.is_empty() {
+                let (scope, messages) = (hash, Vec::new());
+                self.record_gone(LedgerEntry::Gone { scope, messages, external }).await?;
+            }
             let entry = LedgerEntry::Messages { scope: hash, ids: held.clone() };
             let number = self.ledger.record(&entry, self.clock.now()).await?;
-            let targets = vec![(scope.clone(), Erasure::Messages(held))];
+            let targets = vec![(scope.clone(), Erasure::Messages(held.clone()))];
             erased.add(self.carry_out(number, targets, false).await?);
+            erased.by_id.extend(held);
         }
         self.store.purge().await?;
         Ok(erased)
+    }
+
+    /// Records ids under which erased messages could come back. No store has anything to do for it.
+    async fn record_gone(&self, entry: LedgerEntry) -> Result<()> {
+        let number = self.ledger.record(&entry, self.clock.now()).await?;
+        self.store.note_erasures(&[number]).await
+    }
+
+    /// What was erased before, for who takes in what may be older.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub async fn erased_before(&self) -> Result<ErasedBefore> {
+        let mut erased = ErasedBefore::new(self.ledger.identity().await?);
+        let mut after = 0;
+        loop {
+            let entries = self.ledger.entries(after, ENTRIES_AT_ONCE).await?;
+            let Some(last) = entries.last() else { return Ok(erased) };
+            after = last.number;
+            entries.iter().for_each(|recorded| erased.add(recorded));
+        }
     }
 
     /// Erases the messages of a session that were said before an instant.
@@ -148,16 +180,45 @@ impl EraseService {
         let through = self.store.totals(scope).await?.last_seq;
         let identity = self.ledger.identity().await?;
         let hash = identity.session(scope, session);
+        self.record_copies(&identity, scope, session).await?;
         let entry = LedgerEntry::Session { scope: identity.scope(scope), session: hash, through };
         let number = self.ledger.record(&entry, self.clock.now()).await?;
+        // Before it counts as applied: a grant must not outlive what it opens.
+        self.remove_grant(scope, session).await?;
         let erasure = Erasure::Session { id: session.clone(), through };
         let erased = self.carry_out(number, vec![(scope.clone(), erasure)], false).await?;
-        if let Some(share) = self.store.share_of(scope, session).await? {
-            let batch = TenantBatch::new(scope.tenant.clone());
-            self.store.apply_tenant(batch.with(TenantWrite::RemoveShare(share.id))).await?;
-        }
         self.store.purge().await?;
         Ok(erased)
+    }
+
+    /// Of a session that others can read, records its messages by id: they may have copies.
+    async fn record_copies(
+        &self,
+        names: &LedgerIdentity,
+        scope: &Scope,
+        session: &SessionId,
+    ) -> Result<()> {
+        if self.store.share_of(scope, session).await?.is_none() {
+            return Ok(());
+        }
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let found = self.store.messages(scope, session, &page).await?;
+            let messages = found.items.iter().map(|message| message.id).collect();
+            let (scope, external) = (names.scope(scope), Vec::new());
+            self.record_gone(LedgerEntry::Gone { scope, messages, external }).await?;
+            match found.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Takes back the grant of a session that goes, if it is shared.
+    async fn remove_grant(&self, scope: &Scope, session: &SessionId) -> Result<()> {
+        let Some(share) = self.store.share_of(scope, session).await? else { return Ok(()) };
+        let batch = TenantBatch::new(scope.tenant.clone());
+        self.store.apply_tenant(batch.with(TenantWrite::RemoveShare(share.id))).await
     }
 
     /// Erases the document of a memory with its history.

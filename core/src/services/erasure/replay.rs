@@ -3,15 +3,17 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::EraseService;
+use crate::access::ApiKey;
 use crate::document::SnapshotInfo;
 use crate::erase::check;
 use crate::error::{Error, Result};
 use crate::fact::RejectionKey;
-use crate::ids::{MemoryId, SessionId, VaultId};
+use crate::ids::{KeyId, MemoryId, SessionId, VaultId};
 use crate::page::{MAX_PAGE, PageRequest};
+use crate::persona::Preset;
 use crate::ports::{
     Erased, Erasure, ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded, ScopeEnd,
-    Write, WriteBatch,
+    TenantBatch, TenantWrite, Write, WriteBatch,
 };
 use crate::scope::Scope;
 
@@ -57,7 +59,9 @@ impl EraseService {
             for recorded in entries.iter().filter(|entry| !applied.contains(&entry.number)) {
                 let erased = self.apply_entry(recorded, &identity, &known).await?;
                 replayed.erased.add(erased);
-                replayed.entries += 1;
+                // Ids alone are no erasure.
+                let is_erasure = !matches!(recorded.entry, LedgerEntry::Gone { .. });
+                replayed.entries += u64::from(is_erasure);
             }
         }
         self.store.purge().await?;
@@ -125,6 +129,9 @@ impl EraseService {
                     Some(scope) => self.session_named(scope, identity, session).await?,
                     None => None,
                 };
+                if let (Some(scope), Some(id)) = (scope, &id) {
+                    self.remove_grant(scope, id).await?;
+                }
                 let erasure = |id| Erasure::Session { id, through: *through };
                 let target = scope.cloned().zip(id.map(erasure));
                 (target.into_iter().collect(), false)
@@ -154,6 +161,42 @@ impl EraseService {
                 };
                 (scopes.iter().filter_map(erasure).collect(), true)
             }
+            LedgerEntry::Gone { .. } => (Vec::new(), false),
+            LedgerEntry::Grant { tenant, share } => {
+                let of = known.values().find(|scope| identity.tenant(&scope.tenant) == *tenant);
+                if let Some(scope) = of {
+                    let batch = TenantBatch::new(scope.tenant.clone());
+                    self.store.apply_tenant(batch.with(TenantWrite::RemoveShare(*share))).await?;
+                }
+                (Vec::new(), false)
+            }
+            LedgerEntry::RevokedKey { key, .. } => {
+                self.change_key(*key, |held| held.revoked(recorded.at)).await?;
+                (Vec::new(), false)
+            }
+            LedgerEntry::RotatedKey { key, hash, .. } => {
+                let rotated = |held: &ApiKey| ApiKey {
+                    hash: *hash,
+                    previous: None,
+                    version: held.version + 1,
+                    ..held.clone()
+                };
+                self.change_key(*key, rotated).await?;
+                (Vec::new(), false)
+            }
+            LedgerEntry::Preset { scope, preset } => {
+                if let Some(scope) = known.get(scope) {
+                    let held = self.store.presets(scope).await?;
+                    let same = |held: &&Preset| identity.preset(scope, &held.id) == *preset;
+                    let removed = held.iter().find(same).map(|preset| preset.id.clone());
+                    let batch = WriteBatch::new(scope.clone(), self.clock.now());
+                    let remove = |id| batch.with(Write::RemovePreset(id));
+                    if let Some(batch) = removed.map(remove) {
+                        self.store.apply(batch).await?;
+                    }
+                }
+                (Vec::new(), false)
+            }
             LedgerEntry::Rejected { scope, keys } => {
                 let keys: Vec<RejectionKey> =
                     keys.iter().map(|key| RejectionKey::from_bytes(*key)).collect();
@@ -176,6 +219,14 @@ impl EraseService {
             }
         };
         self.carry_out(recorded.number, targets, drop).await
+    }
+
+    /// Changes a key that came back with a backup, of whichever tenant it is.
+    async fn change_key(&self, id: KeyId, change: impl Fn(&ApiKey) -> ApiKey + Send) -> Result<()> {
+        let Some(held) = self.store.key(id).await? else { return Ok(()) };
+        let batch = TenantBatch::new(held.tenant.clone())
+            .with(TenantWrite::PutKey(Box::new(change(&held))));
+        self.store.apply_tenant(batch).await
     }
 
     async fn document_named(

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use super::{ATTEMPTS, Conversation, PersonaService, replace};
+use crate::access::Actor;
 use crate::context::spendable;
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, PersonaId};
@@ -134,7 +135,8 @@ impl PersonaService {
         Ok(())
     }
 
-    /// Keeps the answer to a turn: question and answer, and that the persona answered, all of it or nothing.
+    /// Keeps the answer to a turn: question, on the word of `actor`, and answer, and that the persona answered, all of
+    /// it or nothing.
     /// Once more with the same answer changes nothing and is told the same. Who changed the persona
     /// meanwhile is respected: what they changed stays, and the turn is added to it.
     ///
@@ -147,6 +149,7 @@ impl PersonaService {
         scope: &Scope,
         receipt: &ChatReceipt,
         answer: &str,
+        actor: Actor,
     ) -> Result<ChatResult> {
         if answer.trim().is_empty() || answer.len() > MAX_CONTENT_BYTES {
             return Err(Error::invalid(
@@ -159,8 +162,13 @@ impl PersonaService {
                  stored",
             ));
         }
+        // The question was asked when the turn was prepared.
+        let asked_at = Some(receipt.prepared_at.min(self.now()));
         let messages = vec![
-            NewMessage::new(Role::User, receipt.message.as_str()),
+            NewMessage {
+                created_at: asked_at,
+                ..NewMessage::new(Role::User, receipt.message.as_str())
+            },
             NewMessage::new(Role::Assistant, answer),
         ];
         let held = self.get(scope, receipt.persona).await?;
@@ -168,6 +176,8 @@ impl PersonaService {
             idempotency: Some(idempotency(receipt, answer)),
             // Without memory, no facts are stored.
             of_a_guest: !held.memory,
+            actor,
+            secrets: None,
         };
         let mut ready = self.ports.sessions.ready(scope, &held.session, messages, options).await?;
         for attempt in 1.. {

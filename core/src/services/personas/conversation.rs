@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ids::{MessageId, PersonaId};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::persona::{Listed, Persona, Slice, tags as checked_tags};
-use crate::ports::{HeadLimits, Write, WriteBatch};
+use crate::ports::{Erased, HeadLimits, Write, WriteBatch};
 use crate::scope::Scope;
 use crate::session::{MAX_CONTENT_BYTES, Message};
 use crate::time::Timestamp;
@@ -231,7 +231,7 @@ impl PersonaService {
         }
         let persona = self.get(scope, id).await?;
         let held = self.ports.store.held_messages(scope, &persona.session, ids).await?;
-        let held: HashSet<MessageId> = held.into_iter().collect();
+        let held: HashSet<MessageId> = held.into_iter().map(|(id, _)| id).collect();
         let unknown: Vec<String> =
             ids.iter().filter(|id| !held.contains(id)).map(ToString::to_string).collect();
         if !unknown.is_empty() {
@@ -253,12 +253,12 @@ impl PersonaService {
         scope: &Scope,
         id: PersonaId,
         ids: &[MessageId],
-    ) -> Result<u64> {
+    ) -> Result<Erased> {
         let persona = self.holding(scope, id, ids, "deleted").await?;
-        Ok(self.ports.erase.messages(scope, &persona.session, ids).await?.messages)
+        self.ports.erase.messages(scope, &persona.session, ids).await
     }
 
-    /// Erases the messages of a persona that were said before an instant. Returns how many.
+    /// Erases the messages of a persona that were said before an instant.
     ///
     /// # Errors
     /// `NotFound`; those of erasure.
@@ -267,24 +267,23 @@ impl PersonaService {
         scope: &Scope,
         id: PersonaId,
         before: Timestamp,
-    ) -> Result<u64> {
+    ) -> Result<Erased> {
         let persona = self.get(scope, id).await?;
-        let erased = self.ports.erase.messages_before(scope, &persona.session, before).await?;
-        Ok(erased.messages)
+        self.ports.erase.messages_before(scope, &persona.session, before).await
     }
 
-    /// Erases all messages of a persona, which stays. Returns how many.
+    /// Erases all messages of a persona, which stays.
     ///
     /// # Errors
     /// `NotFound`; those of erasure.
-    pub async fn clear(&self, scope: &Scope, id: PersonaId) -> Result<u64> {
+    pub async fn clear(&self, scope: &Scope, id: PersonaId) -> Result<Erased> {
         let persona = self.get(scope, id).await?;
         let all = self.whole_conversation(scope, &persona).await?;
         if all.is_empty() {
-            return Ok(0);
+            return Ok(Erased::default());
         }
         let ids: Vec<MessageId> = all.iter().map(|message| message.id).collect();
-        Ok(self.ports.erase.messages(scope, &persona.session, &ids).await?.messages)
+        self.ports.erase.messages(scope, &persona.session, &ids).await
     }
 
     pub(super) async fn tags_of(

@@ -21,6 +21,7 @@ use crate::ports::{
 use crate::scope::Scope;
 use crate::services::contexts::ContextService;
 use crate::services::erasure::EraseService;
+use crate::services::removals::Removals;
 use crate::services::sessions::SessionService;
 use crate::time::Timestamp;
 use crate::tokens::Tokenizer;
@@ -28,6 +29,7 @@ use crate::tokens::Tokenizer;
 pub use chat::ChatResult;
 pub use conversation::{Conversation, ConversationFilter, Hit};
 pub use presets::PresetService;
+pub use transfer::TakenIn;
 pub use upkeep::{UPKEEP_JOB, Upkept};
 
 /// How often a change is rebuilt when another writer came first.
@@ -52,6 +54,8 @@ pub struct PersonaPorts {
     pub contexts: ContextService,
     /// Erasure.
     pub erase: EraseService,
+    /// What records the removal of presets.
+    pub removals: Removals,
     /// How much there may be.
     pub limits: PersonaLimits,
 }
@@ -85,7 +89,7 @@ impl FromPreset {
     #[must_use]
     pub fn new(preset: PresetId) -> Self {
         let settings = Overrides::default();
-        Self { preset, name: None, settings, memory: true, tags: Vec::new() }
+        Self { preset, name: None, settings, memory: false, tags: Vec::new() }
     }
 }
 
@@ -278,8 +282,11 @@ impl PersonaService {
     /// # Errors
     /// `NotFound` with the personas that there are; those of the store.
     pub async fn get(&self, scope: &Scope, id: PersonaId) -> Result<Persona> {
-        match self.ports.store.persona(scope, id).await?.filter(Persona::is_active) {
-            Some(persona) => Ok(persona),
+        match self.ports.store.persona(scope, id).await? {
+            Some(persona) if persona.is_active() => Ok(persona),
+            Some(_) => Err(Error::not_found(
+                "this context was deleted: `restore` brings it back until its grace period ends",
+            )),
             None => Err(self
                 .none(scope, ErrorKind::NotFound, "there is no context with this id")
                 .await?),
@@ -333,7 +340,10 @@ impl PersonaService {
         let change = |held: &Persona, now| {
             let changed = held.changed(change, self.limits(), now)?;
             self.checked(&changed)?;
-            Ok(changed)
+            let same =
+                Persona { version: held.version, updated_at: held.updated_at, ..changed.clone() };
+            // What changes nothing raises no version.
+            Ok(if same == *held { same } else { changed })
         };
         let value = self.change(scope, id, (expected, None), change).await?;
         Ok(Checked { findings: self.checked(&value)?, value })

@@ -10,8 +10,11 @@ use crate::persona::{
     Finding, Listed, NewPreset, PersonaLimits, Preset, PresetChange, PresetUse, PresetView, Slice,
     built_in, findings, fits,
 };
-use crate::ports::{Clock, IdGen, Idempotency, Precondition, RecordKey, Store, Write, WriteBatch};
+use crate::ports::{
+    Clock, IdGen, Idempotency, LedgerEntry, Precondition, RecordKey, Store, Write, WriteBatch,
+};
 use crate::scope::Scope;
+use crate::services::removals::Removals;
 use crate::tokens::Tokenizer;
 
 /// Presets of a scope.
@@ -22,6 +25,7 @@ pub struct PresetService {
     ids: Arc<dyn IdGen>,
     tokenizer: Arc<dyn Tokenizer>,
     limits: PersonaLimits,
+    removals: Removals,
 }
 
 impl PresetService {
@@ -34,6 +38,7 @@ impl PresetService {
             ids: Arc::clone(&ports.ids),
             tokenizer: Arc::clone(&ports.tokenizer),
             limits: ports.limits,
+            removals: ports.removals.clone(),
         }
     }
 
@@ -158,7 +163,7 @@ impl PresetService {
     }
 
     /// Deletes a preset of the scope's own: it is not active any more. Deleting one that is not active
-    /// removes it. Returns whether it is still there.
+    /// removes it, whatever backup is restored. Returns whether it is still there.
     ///
     /// # Errors
     /// As [`Self::update`].
@@ -185,7 +190,10 @@ impl PresetService {
         let batch = WriteBatch::new(scope.clone(), now)
             .with_precondition(Precondition::IfVersion(key, held.version))
             .with(Write::RemovePreset(id.clone()));
-        self.store.apply(batch).await.map(|_| false)
+        let names = self.removals.names();
+        let entry =
+            LedgerEntry::Preset { scope: names.scope(scope), preset: names.preset(scope, id) };
+        self.removals.remove(entry, self.store.apply(batch)).await.map(|_| false)
     }
 
     async fn put(&self, scope: &Scope, held: &Preset, changed: &Preset) -> Result<()> {

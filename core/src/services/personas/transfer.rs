@@ -1,8 +1,9 @@
 //! Taking personas out and in again: exports, imports, and the backups that are kept of them.
 
 use super::{Checked, PersonaService};
+use crate::access::Actor;
 use crate::error::{Error, Result};
-use crate::ids::{BackupId, PersonaId, PresetId};
+use crate::ids::{BackupId, PersonaId, PresetId, SessionId};
 use crate::persona::{
     Backup, BackupHead, BackupReason, Export, ExportFormat, ExportMessage, NewPersona, Overrides,
     Persona, built_in, tags as checked_tags,
@@ -12,6 +13,15 @@ use crate::scope::Scope;
 use crate::services::sessions::AppendOptions;
 use crate::session::{Message, NewMessage, Role};
 use crate::time::Timestamp;
+
+/// A persona that was made of an export or a backup.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TakenIn {
+    /// The persona, with the problems of its prompt.
+    pub made: Checked<Persona>,
+    /// Messages that were left out, because they were erased since.
+    pub held_back: u64,
+}
 
 impl PersonaService {
     /// A persona with its conversation, as text.
@@ -46,8 +56,9 @@ impl PersonaService {
             .into_iter()
             .map(|message| {
                 let tags = tags.get(&message.id).cloned().unwrap_or_default();
-                let Message { role, name, content, created_at, .. } = message;
-                ExportMessage { role, name, content, created_at, tags }
+                let said = message.said().to_owned();
+                let Message { id, role, name, created_at, .. } = message;
+                ExportMessage { id: Some(id), role, name, content: said, created_at, tags }
             })
             .collect();
         Ok((export, through, session.map(|session| session.version)))
@@ -64,7 +75,7 @@ impl PersonaService {
         scope: &Scope,
         text: &str,
         idempotency: Option<Idempotency>,
-    ) -> Result<Checked<Persona>> {
+    ) -> Result<TakenIn> {
         let limits = self.limits();
         if text.len() > limits.context_bytes.saturating_mul(2) {
             return Err(Error::invalid(format!(
@@ -74,13 +85,6 @@ impl PersonaService {
             )));
         }
         let export = Export::read(text)?;
-        let tool = export.messages.iter().position(|message| message.role == Role::Tool);
-        if let Some(at) = tool {
-            return Err(Error::invalid(format!(
-                "conversations[{at}].role: `tool` is not allowed in a context: use user, \
-                 assistant or system"
-            )));
-        }
         if export.messages.len() as u64 > limits.conversations {
             return Err(Error::conflict(format!(
                 "the export has {} messages, at most {} are allowed in a conversation",
@@ -95,17 +99,51 @@ impl PersonaService {
                 limits.context_bytes
             )));
         }
-        self.take_in(scope, export, idempotency).await
+        self.take_in(scope, export, self.new_id(idempotency), idempotency).await
+    }
+
+    /// As [`Self::import`], unless the context is here or was imported here before: then there is no answer.
+    ///
+    /// # Errors
+    /// As [`Self::import`], but for limits of what grows: the context may have come from here.
+    pub async fn import_once(&self, scope: &Scope, text: &str) -> Result<Option<TakenIn>> {
+        let export = Export::read(text)?;
+        let original = export.session.as_ref().and_then(Persona::of_session);
+        // A copy has an id that follows from the original's, so that a repeat finds it.
+        let whole = || format!("{}\n{}", export.created_at, export.name);
+        let origin = export.session.as_ref().map_or_else(whole, SessionId::to_string);
+        let workspace = scope.workspace.as_ref().map_or("", |workspace| workspace.as_str());
+        let mut hasher = blake3::Hasher::new();
+        for part in [scope.tenant.as_str(), scope.user.as_str(), workspace, &origin] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+        }
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        let copy = PersonaId::from_uuid(uuid::Builder::from_random_bytes(bytes).into_uuid());
+        for id in [original, Some(copy)].into_iter().flatten() {
+            if self.ports.store.persona(scope, id).await?.is_some() {
+                return Ok(None);
+            }
+        }
+        self.take_in(scope, export, copy, None).await.map(Some)
     }
 
     /// Makes a persona of an export, however long its conversation is.
     async fn take_in(
         &self,
         scope: &Scope,
-        export: Export,
+        mut export: Export,
+        id: PersonaId,
         idempotency: Option<Idempotency>,
-    ) -> Result<Checked<Persona>> {
-        let id = self.new_id(idempotency);
+    ) -> Result<TakenIn> {
+        let tool = export.messages.iter().position(|message| message.role == Role::Tool);
+        if let Some(at) = tool {
+            return Err(Error::invalid(format!(
+                "conversations[{at}].role: `tool` is not allowed in a context: use user, \
+                 assistant or system"
+            )));
+        }
+        let held_back = self.hold_back(scope, &mut export).await?;
         let preset = self.known_preset(scope, export.preset.clone()).await?;
         let settings = export.settings;
         let new = NewPersona {
@@ -119,7 +157,8 @@ impl PersonaService {
         let persona = Persona::begin(id, new, (preset, settings), self.limits(), self.now())?;
         let findings = self.checked(&persona)?;
         if export.messages.is_empty() {
-            return self.begin(scope, persona, Vec::new(), idempotency).await;
+            let made = self.begin(scope, persona, Vec::new(), idempotency).await?;
+            return Ok(TakenIn { made, held_back });
         }
         if idempotency.is_none() || self.ports.store.persona(scope, id).await?.is_none() {
             self.check_room(scope).await?;
@@ -134,7 +173,12 @@ impl PersonaService {
                 ..NewMessage::new(message.role, message.content)
             });
         }
-        let options = AppendOptions { idempotency, of_a_guest: !persona.memory };
+        let options = AppendOptions {
+            idempotency,
+            of_a_guest: !persona.memory,
+            actor: Actor::Import,
+            secrets: None,
+        };
         let ready = self.ports.sessions.ready(scope, &persona.session, messages, options).await?;
         let mut batch = self.ports.sessions.batch_of(scope, &persona.session, &ready, true).await?;
         let tagged = ready.prepared.iter().zip(tags).filter(|(_, tags)| !tags.is_empty());
@@ -148,7 +192,28 @@ impl PersonaService {
         batch.writes.push(Write::PutPersona(Box::new(persona)));
         batch.writes.push(self.upkeep_later(now));
         self.ports.store.apply(batch).await?;
-        Ok(Checked { value: self.get(scope, id).await?, findings })
+        let made = Checked { value: self.get(scope, id).await?, findings };
+        Ok(TakenIn { made, held_back })
+    }
+
+    /// Takes out of an export what was erased here since; returns how many messages.
+    async fn hold_back(&self, scope: &Scope, export: &mut Export) -> Result<u64> {
+        if export.messages.is_empty() {
+            return Ok(0);
+        }
+        let erased = self.ports.erase.erased_before().await?;
+        let before = export.messages.len();
+        let none = SessionId::new("-")?;
+        let session = export.session.as_ref().unwrap_or(&none);
+        export.messages.retain(|message| {
+            let copy = NewMessage {
+                origin: message.id,
+                created_at: Some(message.created_at),
+                ..NewMessage::new(message.role, "")
+            };
+            !erased.holds(scope, session, &copy)
+        });
+        Ok((before - export.messages.len()) as u64)
     }
 
     /// A preset that is there; that of another installation is not.
@@ -214,10 +279,11 @@ impl PersonaService {
         id: PersonaId,
         backup: BackupId,
         idempotency: Option<Idempotency>,
-    ) -> Result<Checked<Persona>> {
+    ) -> Result<TakenIn> {
         let held = self.ports.store.persona_backup(scope, backup).await?;
         let held = held.filter(|held| held.head.persona == id);
         let none = || Error::not_found("this context has no backup with this id");
-        self.take_in(scope, Export::read(&held.ok_or_else(none)?.data)?, idempotency).await
+        let export = Export::read(&held.ok_or_else(none)?.data)?;
+        self.take_in(scope, export, self.new_id(idempotency), idempotency).await
     }
 }

@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use super::SessionService;
 use super::references::refers;
-use crate::append::prepare;
+use crate::access::Actor;
+use crate::append::{Intake, prepare};
 use crate::error::{Error, Result};
 use crate::ids::{ExternalId, SessionId};
 use crate::ports::{
     Applied, AppliedMessage, Idempotency, Precondition, VectorSpace, Write, WriteBatch,
 };
 use crate::scope::Scope;
+use crate::secret::SecretPolicy;
 use crate::session::{MAX_BATCH, MAX_BATCH_BYTES, NewMessage, PreparedMessage};
 use crate::time::Timestamp;
 
@@ -29,6 +31,10 @@ pub struct AppendOptions {
     /// The session is shared by another user: what a guest says is recalled there, but it is not a
     /// fact of the owner.
     pub of_a_guest: bool,
+    /// On whose word.
+    pub actor: Actor,
+    /// What becomes of secrets, where that is not what the service says.
+    pub secrets: Option<SecretPolicy>,
 }
 
 /// Messages that are ready for a batch, with what it stores of them.
@@ -110,10 +116,13 @@ impl SessionService {
         options: AppendOptions,
     ) -> Result<Ready> {
         let now = self.clock.now();
+        let secrets = options.secrets.unwrap_or(self.secrets);
+        let intake = Intake { actor: options.actor, secrets };
         let count = messages.len();
         let mut prepared = Vec::with_capacity(count);
         for (index, message) in messages.into_iter().enumerate() {
-            let prepare = prepare(message, now, &*self.tokenizer, &*self.extractor, &*self.ids);
+            let (tokenizer, extractor) = (&*self.tokenizer, &*self.extractor);
+            let prepare = prepare(message, intake, now, tokenizer, extractor, &*self.ids);
             let mut ready = prepare.map_err(|error| {
                 if count == 1 {
                     error

@@ -7,12 +7,13 @@ mod summaries;
 use std::sync::Arc;
 
 use crate::entity::Entity;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fact::{FactExtractor, Forms, Rejections};
-use crate::ids::{FileRefId, SessionId};
-use crate::page::{Page, PageRequest};
+use crate::ids::{FileRefId, MessageId, SessionId};
+use crate::page::{MAX_PAGE, Page, PageRequest};
 use crate::ports::{Clock, IdGen, Idempotency, Store, Write, WriteBatch};
 use crate::scope::Scope;
+use crate::secret::SecretPolicy;
 use crate::services::embeddings::EmbeddingService;
 use crate::session::{FileRef, Message, NewFileRef, Session, no_session};
 use crate::tokens::Tokenizer;
@@ -29,6 +30,7 @@ pub struct SessionService {
     embeddings: Option<EmbeddingService>,
     extractor: Arc<dyn FactExtractor>,
     rejections: Option<Rejections>,
+    secrets: SecretPolicy,
 }
 
 impl SessionService {
@@ -43,7 +45,14 @@ impl SessionService {
         embeddings: Option<EmbeddingService>,
     ) -> Self {
         let extractor = Arc::new(Forms);
-        Self { store, clock, ids, tokenizer, embeddings, extractor, rejections: None }
+        let (rejections, secrets) = (None, SecretPolicy::default());
+        Self { store, clock, ids, tokenizer, embeddings, extractor, rejections, secrets }
+    }
+
+    /// The same, with another policy for the secrets in what is appended.
+    #[must_use]
+    pub fn with_secrets(self, secrets: SecretPolicy) -> Self {
+        Self { secrets, ..self }
     }
 
     /// The same, with another extractor of facts.
@@ -96,6 +105,13 @@ impl SessionService {
         };
         let file = FileRef::of(FileRefId::from_uuid(id), session, new, now);
         file.check()?;
+        if let Some(message) = file.message
+            && !self.holds(scope, session, message).await?
+        {
+            return Err(Error::not_found(
+                "message_id: this session has no message with this id; give the id that the append answered",
+            ));
+        }
         let batch = WriteBatch::new(scope.clone(), now)
             .with_idempotency(idempotency)
             .with(Write::PutFile(Box::new(file.clone())));
@@ -104,6 +120,21 @@ impl SessionService {
         }
         let held = self.store.files(scope, session, usize::MAX).await?;
         Ok(held.into_iter().find(|held| held.id == file.id).unwrap_or(file))
+    }
+
+    /// Whether a session has a message.
+    async fn holds(&self, scope: &Scope, session: &SessionId, id: MessageId) -> Result<bool> {
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let messages = self.store.messages(scope, session, &page).await?;
+            if messages.items.iter().any(|message| message.id == id) {
+                return Ok(true);
+            }
+            match messages.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => return Ok(false),
+            }
+        }
     }
 
     /// The files that a session refers to, the newest first.

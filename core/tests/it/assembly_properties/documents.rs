@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use throughline_core::context::DocumentCandidate;
 use throughline_core::document::{Etag, NewSnapshot, Snapshot, SnapshotInfo, document_passages};
 use throughline_core::index::UnitKey;
+use throughline_core::secret::SecretPolicy;
 use throughline_testkit::build::{at, document};
 
 use super::{short, text};
@@ -28,7 +29,8 @@ pub(crate) fn passages_of(kept: Vec<(String, u32)>) -> Vec<DocumentCandidate> {
         for (ordinal, passage) in (0..).zip(document_passages(&snapshot.text)) {
             let (key, snapshot) = (UnitKey::document(number, ordinal), Arc::clone(&snapshot));
             let score = (score + ordinal) as f32 / 10.0;
-            all.push(DocumentCandidate { key, snapshot, passage, score });
+            let secrets = SecretPolicy::Mask;
+            all.push(DocumentCandidate { key, snapshot, passage, score, secrets });
         }
     }
     all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));

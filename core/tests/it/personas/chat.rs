@@ -1,6 +1,7 @@
 //! Turns: what is sent, and that question and answer are kept together or not at all.
 
 use throughline_core::ErrorKind;
+use throughline_core::access::Actor;
 use throughline_core::persona::{ChatRequest, NewPersona, Overrides, PersonaChange, PersonaLimits};
 use throughline_core::ports::{
     PersonaRepo, SessionRepo, Store, TenantBatch, TenantRepo, TenantWrite, Write,
@@ -19,6 +20,7 @@ fn with_history(max_history_tokens: u32) -> NewPersona {
         ..Overrides::default()
     };
     let mut new = NewPersona::new("Guide", "You are a guide who never loses the thread.");
+    new.memory = true;
     new.personality = "Calm and exact".to_owned();
     new.settings = settings;
     new
@@ -211,7 +213,8 @@ async fn a_repeated_commit_keeps_nothing_twice() {
     let world = World::new();
     let persona = world.persona("Guide").await;
     let turn = world.prepare(persona.id, "Who are you?").await;
-    let first = world.personas.commit(&world.scope, &turn.receipt, "A guide.").await.unwrap();
+    let first =
+        world.personas.commit(&world.scope, &turn.receipt, "A guide.", Actor::User).await.unwrap();
     assert_eq!(
         (first.question.message.role, first.answer.message.role),
         (Role::User, Role::Assistant)
@@ -219,27 +222,38 @@ async fn a_repeated_commit_keeps_nothing_twice() {
     assert_eq!(first.answer.message.content, "A guide.");
     assert!(!first.repeated && first.tokens_used > u64::from(turn.receipt.tokens.used));
     world.clock.advance(HOUR);
-    let again = world.personas.commit(&world.scope, &turn.receipt, "A guide.").await.unwrap();
+    let again =
+        world.personas.commit(&world.scope, &turn.receipt, "A guide.", Actor::User).await.unwrap();
     assert!(again.repeated);
     assert_eq!((&again.question, &again.answer), (&first.question, &first.answer));
-    let other = world.personas.commit(&world.scope, &turn.receipt, "Another.").await.unwrap_err();
+    let other = world
+        .personas
+        .commit(&world.scope, &turn.receipt, "Another.", Actor::User)
+        .await
+        .unwrap_err();
     assert_eq!(other.kind(), ErrorKind::Conflict);
     assert_eq!(world.said(&persona.session).await.len(), 2);
     assert_eq!(world.get(persona.id).await.turns, 1);
     // In another scope the persona of the receipt is not there.
     for stranger in [scope("bo"), throughline_core::Scope::new("bolt", "ana", None).unwrap()] {
-        let error = world.personas.commit(&stranger, &turn.receipt, "A guide.").await.unwrap_err();
+        let error = world
+            .personas
+            .commit(&stranger, &turn.receipt, "A guide.", Actor::User)
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(world.store.personas(&stranger).await.unwrap().is_empty());
     }
     // The id of the turn is known for a day; what is older is refused.
     let late = world.prepare(persona.id, "Later?").await;
     world.clock.advance(HOUR * 25);
-    let error = world.personas.commit(&world.scope, &late.receipt, "No.").await.unwrap_err();
+    let error =
+        world.personas.commit(&world.scope, &late.receipt, "No.", Actor::User).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     for empty in ["", "  "] {
         let receipt = world.prepare(persona.id, "And?").await.receipt;
-        let error = world.personas.commit(&world.scope, &receipt, empty).await.unwrap_err();
+        let error =
+            world.personas.commit(&world.scope, &receipt, empty, Actor::User).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
     }
     assert_eq!(world.said(&persona.session).await.len(), 2);
@@ -258,8 +272,8 @@ async fn who_changes_the_persona_meanwhile_is_respected() {
     world.personas.update(&world.scope, persona.id, &change, None).await.unwrap();
     // Two answers at once: both are kept, and counted.
     let (a, b) = tokio::join!(
-        world.personas.commit(&world.scope, &one, "First."),
-        world.personas.commit(&world.scope, &two, "Second."),
+        world.personas.commit(&world.scope, &one, "First.", Actor::User),
+        world.personas.commit(&world.scope, &two, "Second.", Actor::User),
     );
     a.unwrap();
     b.unwrap();
@@ -267,7 +281,8 @@ async fn who_changes_the_persona_meanwhile_is_respected() {
     assert_eq!((held.name.as_str(), held.turns), ("Renamed", 2));
     assert_eq!(world.said(&persona.session).await.len(), 4);
     world.personas.delete(&world.scope, persona.id, None).await.unwrap();
-    let error = world.personas.commit(&world.scope, &three, "Third.").await.unwrap_err();
+    let error =
+        world.personas.commit(&world.scope, &three, "Third.", Actor::User).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(world.said(&persona.session).await.len(), 4);
 }
@@ -285,7 +300,8 @@ async fn an_expired_persona_answers_after_an_extension_only() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.message().contains("extend"), "{error}");
     // What was asked in time is kept, and counts as an interaction.
-    let kept = world.personas.commit(&world.scope, &soon.receipt, "Still.").await.unwrap();
+    let kept =
+        world.personas.commit(&world.scope, &soon.receipt, "Still.", Actor::User).await.unwrap();
     assert_eq!(kept.persona.expires_at, world.personas.now().plus(HOUR * 168));
     world.clock.advance(HOUR * 200);
     world.personas.extend(&world.scope, persona.id, Some(1)).await.unwrap();
@@ -305,7 +321,7 @@ async fn a_conversation_has_an_end() {
     let request = ChatRequest::new("Even more?");
     let error = world.chat(&model, persona.id, &request).await.unwrap_err();
     assert_eq!((error.kind(), model.asked().len()), (ErrorKind::Conflict, 2));
-    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 4);
+    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap().messages, 4);
     world.say(&model, persona.id, "Again?").await;
     // Bytes count, however few tokens they take.
     let limit = World::with(PersonaLimits { context_bytes: 10_000, ..PersonaLimits::default() });

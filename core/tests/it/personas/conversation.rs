@@ -84,7 +84,7 @@ async fn a_turn_that_is_kept_meanwhile_hides_nothing() {
     };
     world.interrupted(6, export, has_all).await;
     // Nor does clearing leave anything of it.
-    let clear = async |persona: Persona| personas.clear(scope, persona.id).await.unwrap();
+    let clear = async |persona: Persona| personas.clear(scope, persona.id).await.unwrap().messages;
     let left_none = async |_: &Persona, cleared, before: &[Message], after: &[Message]| {
         assert!(cleared >= before.len() as u64, "{cleared}");
         assert!(after.iter().all(|left| !before.contains(left)), "{after:?}");
@@ -137,7 +137,7 @@ async fn a_page_from_the_oldest_on_reads_no_further() {
     let text = world.personas.export(&world.scope, persona.id, ExportFormat::Markdown).await;
     let text = text.unwrap();
     assert!(text.contains("Note 0.") && text.contains("Note 699."));
-    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 700);
+    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap().messages, 700);
 }
 
 #[tokio::test]
@@ -246,13 +246,13 @@ async fn deletion_is_an_erasure_of_whole_ids_or_ages() {
     assert!(error.message().contains(&unknown.to_string()), "{error}");
     assert_eq!(world.said(&persona.session).await.len(), 6, "nothing was deleted");
     assert_eq!(delete(vec![]).await.unwrap_err().kind(), ErrorKind::InvalidInput);
-    assert_eq!(delete(vec![said[0].id, said[1].id]).await.unwrap(), 2);
+    assert_eq!(delete(vec![said[0].id, said[1].id]).await.unwrap().messages, 2);
     let older = world.personas.delete_older_than(&world.scope, persona.id, said[4].created_at);
-    assert_eq!(older.await.unwrap(), 2);
+    assert_eq!(older.await.unwrap().messages, 2);
     let hits = world.personas.search(&world.scope, persona.id, "harbor walnut", 9).await.unwrap();
     assert_eq!(hits, []);
-    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 2);
-    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap(), 0);
+    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap().messages, 2);
+    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap().messages, 0);
     assert!(world.get(persona.id).await.is_active(), "the persona stays");
 }
 
@@ -266,7 +266,7 @@ async fn an_export_comes_back_as_another_persona() {
     let other = Scope::new("bolt", "cy", None).unwrap();
     let text = world.personas.export(&world.scope, persona.id, ExportFormat::Json).await.unwrap();
     for scope in [&world.scope, &other] {
-        let came = world.personas.import(scope, &text, None).await.unwrap().value;
+        let came = world.personas.import(scope, &text, None).await.unwrap().made.value;
         assert_ne!(came.id, persona.id);
         assert_eq!((&came.name, &came.system_prompt), (&persona.name, &persona.system_prompt));
         assert_eq!((came.settings, came.turns), (persona.settings, 0));
@@ -284,7 +284,7 @@ async fn an_export_comes_back_as_another_persona() {
     let one = world.personas.import(&world.scope, &text, repeat(3, 3)).await.unwrap();
     let two = world.personas.import(&world.scope, &text, repeat(3, 3)).await.unwrap();
     assert_eq!(one, two, "a repeat makes one");
-    assert_eq!(world.said(&one.value.session).await.len(), 6);
+    assert_eq!(world.said(&one.made.value.session).await.len(), 6);
 }
 
 #[tokio::test]
@@ -316,14 +316,15 @@ async fn a_bad_import_keeps_nothing() {
     let totals = world.store.totals(&world.scope).await.unwrap();
     assert_eq!((totals.messages, totals.facts), (0, 0));
     let fine = export(&[message("system"), user(), message("assistant")]);
-    let came = world.personas.import(&world.scope, &fine, None).await.unwrap().value;
+    let came = world.personas.import(&world.scope, &fine, None).await.unwrap().made.value;
     assert_eq!(world.said(&came.session).await.len(), 3);
 }
 
 #[tokio::test]
 async fn entities_and_facts_of_a_conversation_are_known() {
     let world = World::new();
-    let persona = world.make(NewPersona::new("Guide", "You are a guide.")).await;
+    let new = NewPersona { memory: true, ..NewPersona::new("Guide", "You are a guide.") };
+    let persona = world.make(new).await;
     let model = ScriptedModel::default();
     world.say(&model, persona.id, "I live in Lisbon. Mail me at ana@example.org.").await;
     let entities = world.sessions.entities(&world.scope, &persona.session, 9).await.unwrap();

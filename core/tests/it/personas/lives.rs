@@ -24,7 +24,7 @@ async fn a_persona_begins_with_the_defaults_of_the_seed() {
     assert_eq!((settings.max_history_tokens, settings.expiry_days), (15_000, 7));
     let now = world.personas.now();
     assert_eq!((persona.created_at, persona.expires_at), (now, now.plus(HOUR * 168)));
-    assert!(persona.memory && persona.is_active() && persona.version == 1);
+    assert!(!persona.memory && persona.is_active() && persona.version == 1);
     assert_eq!(made.findings[0].code(), "no_role");
     assert_eq!(world.get(persona.id).await, *persona);
     let session = world.store.session(&world.scope, &persona.session).await.unwrap().unwrap();
@@ -180,7 +180,7 @@ async fn a_deleted_persona_is_hidden_backed_up_and_restored() {
     assert_eq!(again.kind(), ErrorKind::Conflict);
     // What was backed up is a persona of its own.
     let from = world.personas.restore_backup(&world.scope, persona.id, backups[0].id, None);
-    let from = from.await.unwrap().value;
+    let from = from.await.unwrap().made.value;
     assert_ne!(from.id, persona.id);
     assert_eq!(world.said(&from.session).await.len(), 2);
     let wrong = world.personas.restore_backup(&world.scope, from.id, backups[0].id, None).await;
@@ -201,7 +201,7 @@ async fn what_is_over_the_limits_is_backed_up_and_comes_back_whole() {
     world.personas.delete(&world.scope, persona.id, None).await.unwrap();
     let backup = world.personas.backups(&world.scope, persona.id).await.unwrap().remove(0);
     let back = world.personas.restore_backup(&world.scope, persona.id, backup.id, None).await;
-    let back = world.said(&back.unwrap().value.session).await;
+    let back = world.said(&back.unwrap().made.value.session).await;
     let contents = |said: &[Message]| -> Vec<String> {
         said.iter().map(|message| message.content.clone()).collect()
     };

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use throughline_core::access::Actor;
 use throughline_core::ids::{PersonaId, SessionId};
 use throughline_core::persona::{ChatRequest, ChatTurn, NewPersona, Persona, PersonaLimits, Slice};
 use throughline_core::ports::{ChatModel, Idempotency, SessionRepo};
@@ -20,6 +21,7 @@ use throughline_core::services::erasure::EraseService;
 use throughline_core::services::personas::{
     ChatResult, PersonaFilter, PersonaPorts, PersonaService,
 };
+use throughline_core::services::removals::Removals;
 use throughline_core::services::sessions::SessionService;
 use throughline_core::session::Message;
 use throughline_core::{Result, Scope};
@@ -68,6 +70,7 @@ impl World {
             sessions: sessions.clone(),
             contexts: ContextService::new(store.clone(), tokenizer, None),
             erase: erase.clone(),
+            removals: Removals::new(ledger.clone(), ledger.names(), store.clone(), clock.clone()),
             limits,
         });
         Self { store, clock, sessions, erase, ledger, personas, scope: scope("ana") }
@@ -75,7 +78,8 @@ impl World {
 
     /// A persona that is somebody.
     pub(crate) async fn persona(&self, name: &str) -> Persona {
-        self.make(NewPersona::new(name, format!("You are {name}, a calm guide."))).await
+        let prompt = format!("You are {name}, a calm guide.");
+        self.make(NewPersona { memory: true, ..NewPersona::new(name, prompt) }).await
     }
 
     pub(crate) async fn make(&self, new: NewPersona) -> Persona {
@@ -111,7 +115,8 @@ impl World {
     ) -> Result<(ChatTurn, ChatResult)> {
         let turn = self.personas.prepare(&self.scope, id, request).await?;
         let answer = model.complete(&turn.request()).await?;
-        let result = self.personas.commit(&self.scope, &turn.receipt, &answer.text).await?;
+        let result =
+            self.personas.commit(&self.scope, &turn.receipt, &answer.text, Actor::User).await?;
         Ok((turn, result))
     }
 
@@ -139,7 +144,10 @@ impl World {
             let receipt = self.prepare(persona.id, "And meanwhile?").await.receipt;
             let (personas, scope) = (self.personas.clone(), self.scope.clone());
             self.store.interrupt(calls, move || {
-                let kept = personas.commit(&scope, &receipt, "Meanwhile.").now_or_never().unwrap();
+                let kept = personas
+                    .commit(&scope, &receipt, "Meanwhile.", Actor::User)
+                    .now_or_never()
+                    .unwrap();
                 kept.unwrap();
             });
             let done = work(persona.clone()).await;

@@ -8,6 +8,7 @@ mod words;
 
 use std::collections::HashMap;
 use std::io::BufRead;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -35,6 +36,8 @@ struct Record {
     uuid: Option<String>,
     #[serde(default)]
     session_id: Option<String>,
+    #[serde(default)]
+    cwd: Option<PathBuf>,
     #[serde(default)]
     timestamp: Option<String>,
     #[serde(default)]
@@ -139,6 +142,8 @@ struct Log {
     open: Option<Answer>,
     /// Names of tools by the ids of their calls.
     tools: HashMap<String, String>,
+    /// The folder in which the agent worked first.
+    folder: Option<PathBuf>,
     last: Option<Timestamp>,
 }
 
@@ -149,11 +154,13 @@ impl Log {
             export: Foreign::default(),
             open: None,
             tools: HashMap::new(),
+            folder: None,
             last: None,
         }
     }
 
-    fn take(&mut self, kind: &str, record: Record) -> Result<(), Problem> {
+    fn take(&mut self, kind: &str, mut record: Record) -> Result<(), Problem> {
+        self.folder = self.folder.take().or(record.cwd.take());
         if let Some(reason) = aside(&record) {
             self.export.skip(reason, 1);
             return Ok(());
@@ -310,7 +317,7 @@ impl Log {
         } else {
             self.close()?;
         }
-        Ok(self.export.into_file())
+        Ok(ImportFile { folder: self.folder, ..self.export.into_file() })
     }
 }
 

@@ -51,11 +51,16 @@ pub(super) fn data_dir(checks: &mut Checks, config: &Config) {
     let shown = path.display();
     if !path.is_dir() {
         if config.store == StoreKind::Sqlite {
-            let said = format!(
-                "{shown} does not exist: create it with `throughline import FILE`, or name another \
-                 with --data-dir"
-            );
-            checks.problem("data directory", ErrorKind::NotFound, said);
+            match Path::new("data").join(STORE_FILE).exists() {
+                true => checks.warning(
+                    "data directory",
+                    format!("{shown} does not exist: use the store in this folder with `--data-dir data`"),
+                ),
+                false => checks.ok(
+                    "data directory",
+                    format!("{shown} is created when something is stored"),
+                ),
+            }
         }
         return;
     }

@@ -20,7 +20,7 @@ use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Body, Named, Params};
 use crate::http::service::Service;
 use crate::wire::problem::Failure;
-use crate::wire::{AssembledContextJson, IntentJson, TierJson};
+use crate::wire::{AssembledContextJson, IntentJson, PayloadFormat, TierJson};
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(assemble)).routes(routes!(window))
@@ -48,6 +48,13 @@ pub(crate) struct Assemble {
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1_000_000)]
     token_budget: Option<u32>,
+    /// Maximum number of recalled items, beside the tokens.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    k: Option<usize>,
+    /// Whose form `messages` has; `openai` if not given.
+    #[serde(default)]
+    format: PayloadFormat,
     /// Read everything from the store, not from a cache.
     #[serde(default)]
     force_refresh: bool,
@@ -110,10 +117,11 @@ async fn assemble(
         tier: asked.tier.map(Tier::from),
         token_budget: asked.token_budget,
         topic_tags: asked.topic_tags,
+        max_items: asked.k,
         force_refresh: asked.force_refresh,
     };
     let context = service.app.assemble(&caller, &id, turn).await?;
-    Ok(Json(AssembledContextJson::from(context)))
+    Ok(Json(AssembledContextJson::of(context, asked.format)))
 }
 
 /// Show the window of a session

@@ -5,8 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use throughline_core::fact::{Fact, FactKind, FactStatus};
-use throughline_core::ids::FactId;
+use throughline_core::ids::{FactId, SessionId};
 use throughline_core::services::facts::{Correction, Remember};
+use throughline_engine::app::{FactSearch, Place};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -15,11 +16,11 @@ use super::{List, ListQuery, Paging};
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Repeat};
 use crate::http::service::Service;
-use crate::wire::FactKindJson;
 use crate::wire::problem::Failure;
+use crate::wire::{ActorJson, FactKindJson};
 
-/// Facts of a search that names no limit.
-const DEFAULT_FOUND: usize = 10;
+/// Facts of a search that names no number.
+const DEFAULT_FOUND: usize = 12;
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
@@ -78,15 +79,22 @@ pub(crate) struct CorrectJson {
 /// A search among the valid facts.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(example = json!({"query": "When is the cutover?", "limit": 5}))]
-pub(crate) struct SearchJson {
+#[schema(example = json!({"query": "When is the cutover?", "tags": ["project:alfred"], "k": 5}))]
+pub(crate) struct SearchFactsJson {
     /// A question or keywords.
     #[schema(min_length = 1, max_length = 10_000)]
     query: String,
-    /// Maximum number of facts, 1 to 24; default 10.
+    /// Only facts that were first stated in this session.
     #[serde(default)]
+    session: Option<String>,
+    /// Facts with more of these topics rank higher.
+    #[serde(default)]
+    #[schema(max_items = 16)]
+    tags: Vec<String>,
+    /// Maximum number of facts, 1 to 24; default 12.
+    #[serde(default, alias = "limit")]
     #[schema(minimum = 1, maximum = 24)]
-    limit: Option<usize>,
+    k: Option<usize>,
 }
 
 /// A fact of the ledger.
@@ -96,7 +104,8 @@ pub(crate) struct SearchJson {
     "text": "The Alfred cutover is on 21 May.", "subject": "Alfred cutover", "attribute": "date",
     "value": "21 May", "tags": ["project:alfred"], "session": "support-17",
     "sources": ["msg:0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11"], "weight": 1.0, "holds": true,
-    "superseded_by": null, "observed_at": "2026-03-02T09:14:00Z", "extracted_by": "forms/1"
+    "superseded_by": null, "observed_at": "2026-03-02T09:14:00Z", "extracted_by": "forms/1",
+    "actor": "user", "rejected": false
 }))]
 pub(crate) struct FactJson {
     id: String,
@@ -120,6 +129,9 @@ pub(crate) struct FactJson {
     observed_at: String,
     /// Name and version of the extractor that found it; null if it was added directly.
     extracted_by: Option<String>,
+    actor: ActorJson,
+    /// Whether its value was corrected or retracted directly, so that it does not come back until it is remembered again.
+    rejected: bool,
 }
 
 impl FactJson {
@@ -143,8 +155,15 @@ impl FactJson {
             },
             observed_at: fact.observed_at.to_rfc3339(),
             extracted_by: fact.extracted_by,
+            actor: fact.actor.into(),
+            rejected: fact.rejected,
         }
     }
+}
+
+/// An id of a fact, with or without the `fact:` of sources.
+fn fact_id(text: &str) -> Result<FactId, Failure> {
+    Ok(text.strip_prefix("fact:").unwrap_or(text).parse()?)
 }
 
 /// A fact found by a search.
@@ -182,7 +201,7 @@ async fn remember(
         value: new.value,
         tags: new.tags,
     };
-    let fact = service.app.remember(&caller, remember, idempotency).await?;
+    let fact = service.app.remember(&caller, remember, Place::Workspace, idempotency).await?;
     Ok((StatusCode::CREATED, Json(FactJson::of(fact))))
 }
 
@@ -208,22 +227,29 @@ async fn list(
 
 /// Search facts
 ///
-/// Keyword and semantic search among the valid facts, ordered by relevance.
+/// Keyword and semantic search among the valid facts, ordered by relevance, shared topics and age: half of the score
+/// fades with the half-life `facts.half_life_days`.
 #[utoipa::path(
     post,
     path = "/v1/facts/search",
     operation_id = "search_facts",
     tag = "facts",
-    request_body = SearchJson,
+    request_body = SearchFactsJson,
     responses((status = 200, body = List<FoundFactJson>, description = "Facts, ordered by relevance"))
 )]
 async fn search(
     State(service): State<Service>,
     caller: Caller<Read>,
-    body: Body<SearchJson>,
+    body: Body<SearchFactsJson>,
 ) -> Result<Json<List<FoundFactJson>>, Failure> {
-    let limit = body.value.limit.unwrap_or(DEFAULT_FOUND);
-    let found = service.app.search_facts(&caller, &body.value.query, limit).await?;
+    let asked = body.value;
+    let search = FactSearch {
+        query: asked.query,
+        session: asked.session.map(SessionId::new).transpose()?,
+        tags: asked.tags,
+        k: asked.k.unwrap_or(DEFAULT_FOUND),
+    };
+    let found = service.app.search_facts(&caller, &search).await?;
     let items = found
         .into_iter()
         .map(|found| FoundFactJson { fact: FactJson::of(found.fact), score: found.score });
@@ -244,8 +270,9 @@ async fn show(
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<FactJson>, Failure> {
-    let id: FactId = id.parse()?;
-    Ok(Json(FactJson::of(service.app.engine.facts.get(&caller.scope()?, id).await?)))
+    let id = fact_id(&id)?;
+    let (_, fact) = service.app.fact(&caller, id).await?;
+    Ok(Json(FactJson::of(fact)))
 }
 
 /// Correct a fact
@@ -266,7 +293,7 @@ async fn correct(
     Named(id): Named<String>,
     body: Body<CorrectJson>,
 ) -> Result<Json<FactJson>, Failure> {
-    let id: FactId = id.parse()?;
+    let id = fact_id(&id)?;
     let correction = Correction { text: body.value.text, value: body.value.value };
     let fact = service.app.correct(&caller, id, correction).await?;
     Ok(Json(FactJson::of(fact)))
@@ -289,7 +316,7 @@ async fn retract(
     caller: Caller<Write>,
     Named(id): Named<String>,
 ) -> Result<Json<FactJson>, Failure> {
-    let id: FactId = id.parse()?;
+    let id = fact_id(&id)?;
     let fact = service.app.retract(&caller, id).await?;
     Ok(Json(FactJson::of(fact)))
 }

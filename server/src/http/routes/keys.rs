@@ -22,6 +22,7 @@ use super::{List, ListQuery, Paging};
 use crate::http::caller::{Admin, Caller, Known};
 use crate::http::extract::{Body, Named, Repeat};
 use crate::http::service::Service;
+use crate::wire::ActorJson;
 use crate::wire::problem::Failure;
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
@@ -234,7 +235,7 @@ pub(crate) struct WhichKey {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "at": "2026-03-02T09:14:00Z", "key": "4f3a9c01d2e8b765", "action": "key.create",
-    "target": "9a0b1c2d3e4f5061", "outcome": "done"
+    "target": "9a0b1c2d3e4f5061", "outcome": "done", "actor": "api"
 }))]
 pub(crate) struct AuditJson {
     #[schema(format = DateTime)]
@@ -246,6 +247,7 @@ pub(crate) struct AuditJson {
     target: Option<String>,
     /// `done`, or the code of the error.
     outcome: String,
+    actor: ActorJson,
 }
 
 impl AuditJson {
@@ -256,6 +258,7 @@ impl AuditJson {
             action: entry.action,
             target: entry.target,
             outcome: entry.outcome,
+            actor: entry.actor.into(),
         }
     }
 }
@@ -281,9 +284,8 @@ async fn create(
     let new = body.value.key()?;
     if let Some(beyond) = new.permissions.iter().find(|one| !principal.permissions.has(*one)) {
         let kind = ErrorKind::Forbidden;
-        if let Some(key) = &caller.key {
-            service.app.engine.access.note_refusal(key, "key.create", kind.code()).await;
-        }
+        let access = &service.app.engine.access;
+        access.note_refused(&principal.tenant, caller.by(), "key.create", kind).await;
         let why = format!(
             "this key does not have the permission `{beyond}`, so it cannot create a key that has \
              it"
@@ -300,7 +302,7 @@ async fn create(
         own
     });
     let access = &service.app.engine.access;
-    let created = access.create(principal.key, &principal.tenant, new, repeat).await?;
+    let created = access.create(caller.by(), &principal.tenant, new, repeat).await?;
     Ok((StatusCode::CREATED, Json(created.into())))
 }
 
@@ -346,7 +348,7 @@ async fn rotate(
     let grace = Duration::from_secs(body.value.grace_seconds);
     let principal = &caller.principal;
     let access = &service.app.engine.access;
-    Ok(Json(access.rotate(principal.key, &principal.tenant, id, grace).await?.into()))
+    Ok(Json(access.rotate(caller.by(), &principal.tenant, id, grace).await?.into()))
 }
 
 /// Revoke a key
@@ -367,7 +369,7 @@ async fn revoke(
 ) -> Result<Json<KeyJson>, Failure> {
     let id: KeyId = id.parse()?;
     let principal = &caller.principal;
-    let revoked = service.app.engine.access.revoke(principal.key, &principal.tenant, id).await?;
+    let revoked = service.app.engine.access.revoke(caller.by(), &principal.tenant, id).await?;
     Ok(Json(KeyJson::of(revoked)))
 }
 
@@ -380,7 +382,7 @@ async fn revoke(
     responses((status = 200, body = WhoAmI, description = "The caller"))
 )]
 async fn whoami(caller: Caller<Known>) -> Json<WhoAmI> {
-    let Identity { principal, key } = Identity::clone(&caller);
+    let Identity { principal, key, .. } = Identity::clone(&caller);
     Json(WhoAmI {
         tenant: principal.tenant.to_string(),
         user: principal.user.map(|user| user.to_string()),

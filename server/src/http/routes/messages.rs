@@ -3,12 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use throughline_core::ids::ExternalId;
 use throughline_core::session::{Message, NewMessage};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
 use throughline_engine::app::{Thread, WhichMessages};
+use throughline_engine::import::{text_of_calls, text_of_parts};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -19,7 +20,7 @@ use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat, objects};
 use crate::http::service::Service;
 use crate::wire::problem::Failure;
-use crate::wire::{RoleJson, indexed};
+use crate::wire::{ActorJson, RoleJson, indexed};
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(append, list, erase))
@@ -44,9 +45,10 @@ pub(crate) struct Append {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMessageJson {
     role: RoleJson,
-    /// The text, up to 1 MiB.
-    #[schema(min_length = 1)]
-    content: String,
+    /// The text, up to 1 MiB; or parts as OpenAI and Anthropic write them, of which the texts are stored. May be null beside
+    /// `tool_calls`.
+    #[serde(default)]
+    content: Option<ContentJson>,
     /// The speaker's name.
     #[serde(default)]
     #[schema(max_length = 200)]
@@ -59,6 +61,12 @@ pub(crate) struct NewMessageJson {
     #[serde(default)]
     #[schema(format = DateTime)]
     created_at: Option<String>,
+    /// Calls of tools as OpenAI writes them; stored in `parts`, and as text where there is no content.
+    #[serde(default)]
+    tool_calls: Option<Vec<Value>>,
+    /// The call that a message of the role `tool` answers; stored in `parts`.
+    #[serde(default)]
+    tool_call_id: Option<String>,
     /// JSON; stored, not interpreted.
     #[serde(default)]
     parts: Option<Value>,
@@ -67,16 +75,38 @@ pub(crate) struct NewMessageJson {
     attachments: Option<Value>,
 }
 
+/// The content of a message.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ContentJson {
+    Text(String),
+    Parts(Vec<Value>),
+}
+
 impl NewMessageJson {
     fn message(self) -> Result<NewMessage> {
+        let (text, as_parts) = match self.content {
+            Some(ContentJson::Text(text)) => (text, None),
+            Some(ContentJson::Parts(parts)) => (text_of_parts(&parts), Some(Value::Array(parts))),
+            None => (String::new(), None),
+        };
+        let calls = self.tool_calls.unwrap_or_default();
+        let content = if text.trim().is_empty() { text_of_calls(&calls) } else { text };
+        let of_tool = match (calls.is_empty(), self.tool_call_id) {
+            (false, _) => Some(json!({"tool_calls": calls})),
+            (true, Some(id)) => Some(json!({"tool_call_id": id})),
+            (true, None) => None,
+        };
+        let parts = self.parts.or(of_tool).or(as_parts);
         Ok(NewMessage {
             role: self.role.into(),
             name: self.name,
-            content: self.content,
+            content,
             external_id: self.external_id.map(ExternalId::new).transpose()?,
             created_at: self.created_at.as_deref().map(Timestamp::parse).transpose()?,
-            parts: self.parts.as_ref().map(raw).transpose()?,
+            parts: parts.as_ref().map(raw).transpose()?,
             attachments: self.attachments.as_ref().map(raw).transpose()?,
+            origin: None,
         })
     }
 }
@@ -110,7 +140,7 @@ pub(crate) struct AppendedMessageJson {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "id": "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c11", "seq": 1, "role": "user",
-    "name": null, "content": "The Alfred cutover moved to 21 May.", "external_id": "m-1",
+    "actor": "user", "name": null, "content": "The Alfred cutover moved to 21 May.", "external_id": "m-1",
     "created_at": "2026-03-02T09:14:00Z", "token_count": 9
 }))]
 pub(crate) struct MessageJson {
@@ -119,6 +149,7 @@ pub(crate) struct MessageJson {
     /// Its position among all messages of the user, in commit order.
     seq: u64,
     role: RoleJson,
+    actor: ActorJson,
     /// The speaker's name.
     name: Option<String>,
     content: String,
@@ -138,11 +169,18 @@ pub(crate) struct MessageJson {
 }
 
 impl MessageJson {
+    /// A message as its owner stored it, with the secrets that are masked for models.
+    fn stored(mut message: Message) -> Self {
+        message.content = message.original.take().unwrap_or(message.content);
+        Self::of(message)
+    }
+
     pub(super) fn of(message: Message) -> Self {
         Self {
             id: message.id.to_string(),
             seq: message.seq,
             role: message.role.into(),
+            actor: message.actor.into(),
             name: message.name,
             content: message.content,
             external_id: message.external_id.map(|id| id.to_string()),
@@ -225,7 +263,8 @@ async fn list(
     let thread = Thread::to_read(&service.app.engine, &caller, &id).await?;
     let page =
         service.app.engine.sessions.messages(&thread.scope, &thread.session, &asked.page).await?;
-    Ok(Json(asked.list(page, MessageJson::of)))
+    let stored = if thread.share.is_none() { MessageJson::stored } else { MessageJson::of };
+    Ok(Json(asked.list(page, stored)))
 }
 
 /// Erase messages

@@ -14,6 +14,7 @@ pub(super) mod messages;
 pub(super) mod operations;
 pub(super) mod presets;
 pub(super) mod profile;
+pub(super) mod search;
 pub(super) mod sessions;
 pub(super) mod settings;
 pub(super) mod shares;

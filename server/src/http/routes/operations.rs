@@ -21,7 +21,7 @@ pub(crate) fn router() -> OpenApiRouter<Service> {
 /// The state of the process.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"status": "ok", "version": "0.1.0"}))]
-pub(crate) struct Alive {
+pub(crate) struct Liveness {
     status: &'static str,
     version: &'static str,
 }
@@ -61,10 +61,10 @@ impl From<Health> for BackendJson {
     operation_id = "healthz",
     tag = "operations",
     security(()),
-    responses((status = 200, body = Alive, description = "The process is alive"))
+    responses((status = 200, body = Liveness, description = "The process is alive"))
 )]
-async fn healthz() -> Json<Alive> {
-    Json(Alive { status: "ok", version: env!("CARGO_PKG_VERSION") })
+async fn healthz() -> Json<Liveness> {
+    Json(Liveness { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
 /// Check that the service is ready for requests

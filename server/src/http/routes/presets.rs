@@ -48,7 +48,7 @@ impl From<Settings> for ContextSettingsJson {
 /// Settings to set; the others have their defaults, or stay as they are.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SaidSettingsJson {
+pub(crate) struct PresetSettingsJson {
     /// 0.0 to 1.0.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
@@ -67,9 +67,9 @@ pub(crate) struct SaidSettingsJson {
     expiry_days: Option<u32>,
 }
 
-impl From<SaidSettingsJson> for Overrides {
-    fn from(said: SaidSettingsJson) -> Self {
-        let SaidSettingsJson { temperature, max_tokens, max_history_tokens, expiry_days } = said;
+impl From<PresetSettingsJson> for Overrides {
+    fn from(said: PresetSettingsJson) -> Self {
+        let PresetSettingsJson { temperature, max_tokens, max_history_tokens, expiry_days } = said;
         Self { temperature, max_tokens, max_history_tokens, expiry_days }
     }
 }
@@ -175,7 +175,7 @@ pub(crate) struct NewPresetJson {
     #[serde(default)]
     default_personality: String,
     #[serde(default)]
-    default_settings: SaidSettingsJson,
+    default_settings: PresetSettingsJson,
     /// Stored, not interpreted; at most 16 KiB.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
@@ -199,7 +199,7 @@ pub(crate) struct PresetChangeJson {
     #[serde(default)]
     default_personality: Option<String>,
     #[serde(default)]
-    default_settings: SaidSettingsJson,
+    default_settings: PresetSettingsJson,
     /// Whether contexts can be created from it.
     #[serde(default)]
     is_active: Option<bool>,
@@ -242,7 +242,7 @@ struct Version {
 /// The result of a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"id": "preset-librarian", "removed": false}))]
-pub(crate) struct PresetGoneJson {
+pub(crate) struct DeletedPresetJson {
     id: String,
     /// True if it was removed; otherwise it was only deactivated, and deleting it again removes it.
     removed: bool,
@@ -370,15 +370,15 @@ async fn change(
     operation_id = "delete_preset",
     tag = "contexts",
     params(("id" = String, Path, description = "The preset"), Version),
-    responses((status = 200, body = PresetGoneJson, description = "What was done"))
+    responses((status = 200, body = DeletedPresetJson, description = "What was done"))
 )]
 async fn delete(
     State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     Params(version): Params<Version>,
-) -> Result<Json<PresetGoneJson>, Failure> {
+) -> Result<Json<DeletedPresetJson>, Failure> {
     let id: PresetId = id.parse()?;
     let held = service.app.delete_preset(&caller, &id, version.version).await?;
-    Ok(Json(PresetGoneJson { id: id.to_string(), removed: !held }))
+    Ok(Json(DeletedPresetJson { id: id.to_string(), removed: !held }))
 }

@@ -32,6 +32,9 @@ pub(crate) struct ProfileJson {
     version: u64,
     #[schema(format = DateTime)]
     updated_at: String,
+    /// What a change states that the user rejected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 impl From<Profile> for ProfileJson {
@@ -41,6 +44,7 @@ impl From<Profile> for ProfileJson {
             card: profile.card,
             version: profile.version,
             updated_at: profile.updated_at.to_rfc3339(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -92,5 +96,6 @@ async fn change(
     body: Body<ProfileChangeJson>,
 ) -> Result<Json<ProfileJson>, Failure> {
     let change = ProfileChange { rules: body.value.rules, card: body.value.card };
-    Ok(Json(service.app.engine.profiles.change(&caller.scope()?, change).await?.into()))
+    let (profile, warnings) = service.app.change_profile(&caller, change).await?;
+    Ok(Json(ProfileJson { warnings, ..profile.into() }))
 }

@@ -137,6 +137,6 @@ async fn change(
     };
     let principal = &caller.principal;
     let settings =
-        service.app.engine.settings.change(principal.key, &principal.tenant, change).await?;
+        service.app.engine.settings.change(caller.by(), &principal.tenant, change).await?;
     Ok(Json(settings.into()))
 }

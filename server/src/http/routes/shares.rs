@@ -110,7 +110,7 @@ async fn share(
     let (scope, session) = Thread::own(&caller, &id)?;
     let members = body.value.members.into_iter().map(UserId::new);
     let members = members.collect::<Result<BTreeSet<UserId>>>()?;
-    let by = caller.principal.key;
+    let by = caller.by();
     let share =
         service.app.engine.shares.share(by, &scope, &session, members, body.value.writable).await?;
     Ok(Json(ShareJson::of(share)))
@@ -131,7 +131,7 @@ async fn unshare(
     Named(id): Named<String>,
 ) -> Result<StatusCode, Failure> {
     let (scope, session) = Thread::own(&caller, &id)?;
-    service.app.engine.shares.unshare(caller.principal.key, &scope, &session).await?;
+    service.app.engine.shares.unshare(caller.by(), &scope, &session).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -128,17 +128,21 @@ struct ProfileArgs {
 struct Profile {
     rules: String,
     card: String,
+    /// What it states that the user rejected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 async fn profile(call: Call, _: Nothing) -> Result<Outcome> {
     let held = call.server.app.engine.profiles.get(&call.scope()?).await?;
-    Outcome::data(&Profile { rules: held.rules, card: held.card })
+    let warnings = Vec::new();
+    Outcome::data(&Profile { rules: held.rules, card: held.card, warnings })
 }
 
 async fn set_profile(call: Call, asked: ProfileArgs) -> Result<Outcome> {
     let change = ProfileChange { rules: asked.rules, card: asked.card };
-    let held = call.server.app.engine.profiles.change(&call.scope()?, change).await?;
-    Outcome::data(&Profile { rules: held.rules, card: held.card })
+    let (held, warnings) = call.server.app.change_profile(&call.who, change).await?;
+    Outcome::data(&Profile { rules: held.rules, card: held.card, warnings })
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

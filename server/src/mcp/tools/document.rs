@@ -19,7 +19,7 @@ const FOUND: usize = 5;
 const MOST_FOUND: usize = 50;
 
 pub(super) fn tools() -> Vec<Tool> {
-    let set = ToolSet::Memory;
+    let set = ToolSet::Documents;
     vec![
         Tool::new::<PutArgs, PutDone, _>(
             set,
@@ -64,6 +64,9 @@ struct PutDone {
     context_id: String,
     etag: String,
     changed: bool,
+    /// What it states that the user rejected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
@@ -86,7 +89,7 @@ async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
             }
         },
     };
-    let done = call.server.app.engine.documents.put(&scope, put).await?;
+    let (done, warnings) = call.server.app.put_document(&call.who, put).await?;
     let changed = matches!(done.outcome, PutOutcome::Created | PutOutcome::Added);
     let text = if changed {
         "Stored."
@@ -96,7 +99,8 @@ async fn put(call: Call, asked: PutArgs) -> Result<Outcome> {
     };
     let info = done.snapshot.info;
     let (context_id, etag) = (info.context.to_string(), info.etag.to_string());
-    Outcome::done(text, &PutDone { context_id, etag, changed })
+    let text = warnings.iter().fold(text.to_owned(), |text, warning| format!("{text} {warning}."));
+    Outcome::done(text, &PutDone { context_id, etag, changed, warnings })
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -175,7 +179,7 @@ async fn search(call: Call, asked: SearchArgs) -> Result<Outcome> {
             vault: found.snapshot.info.vault.to_string(),
             memory: found.snapshot.info.memory.to_string(),
             section: found.passage.title.to_string(),
-            text: found.text().to_owned(),
+            text: found.text().into_owned(),
             score: found.score,
         })
         .collect();

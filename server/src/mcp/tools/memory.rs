@@ -1,25 +1,29 @@
-//! Tools for facts, recall, and the contexts of turns.
+//! The tools that a memory needs: remember, recall, list, update, forget.
 
 use std::fmt::Write;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throughline_core::chat::ContextMessage;
-use throughline_core::context::{AssembledContext, Outcome as Became, Section};
+use throughline_core::access::Actor;
+use throughline_core::context::{Item, Source};
 use throughline_core::document::Expected;
-use throughline_core::fact::FactKind;
-use throughline_core::ids::{FactId, MemoryId, VaultId};
-use throughline_core::services::facts::Remember;
-use throughline_core::turn::{Intent, Tier};
+use throughline_core::fact::{Fact, FactKind};
+use throughline_core::ids::{MemoryId, VaultId};
+use throughline_core::services::facts::{Correction, Remember};
+use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
-use throughline_engine::app::{Thread, Turn, WhichMessages};
+use throughline_engine::app::{FactFilter, Place, Recalling, Thread, WhichMessages, short_id};
 use throughline_engine::config::ToolSet;
 
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
-use crate::wire::{FactKindJson, IntentJson, TierJson};
+use crate::wire::FactKindJson;
 
 /// Tokens of a recall without a limit.
 const RECALL_TOKENS: u32 = 1_500;
+/// Facts of a list without a limit.
+const LISTED: usize = 20;
+/// Most facts of a list.
+const MOST_LISTED: usize = 200;
 
 pub(super) fn tools() -> Vec<Tool> {
     let set = ToolSet::Memory;
@@ -27,8 +31,8 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<RememberArgs, Remembered, _>(
             set,
             "remember",
-            "Store one durable fact, decision or preference about the user or the work. Facts in \
-             messages are found automatically.",
+            "Store one durable fact, decision or preference. With `replaces`, instead of a fact that is \
+             outdated or said twice.",
             Effect::Adds,
             remember,
         ),
@@ -36,17 +40,23 @@ pub(super) fn tools() -> Vec<Tool> {
             set,
             "recall",
             "Find what earlier sessions said or decided: the passages and facts that answer a question, \
-             with their sources.",
+             with ids and dates.",
             Effect::Reads,
             recall,
         ),
-        Tool::new::<AssembleArgs, Assembled, _>(
+        Tool::new::<ListArgs, Listed, _>(
             set,
-            "assemble_context",
-            "The whole context to send a model for a turn, within a token budget: rules, summary, history, \
-             recalled passages, the turn.",
+            "list",
+            "List remembered facts, the newest first.",
             Effect::Reads,
-            assemble,
+            list,
+        ),
+        Tool::new::<UpdateArgs, Updated, _>(
+            set,
+            "update",
+            "Correct a fact. What it said before stays rejected.",
+            Effect::Adds,
+            update,
         ),
         Tool::new::<ForgetArgs, Forgotten, _>(
             set,
@@ -73,25 +83,93 @@ struct RememberArgs {
     /// Such as project:alfred.
     #[serde(default)]
     tags: Vec<String>,
+    /// Id of the fact that it replaces.
+    replaces: Option<String>,
+    /// Whether it holds in all projects of the user, not in this one alone.
+    #[serde(default)]
+    everywhere: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Remembered {
     id: String,
+    /// Facts that say nearly the same.
+    similar: Vec<FactLine>,
+}
+
+/// A fact.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FactLine {
+    id: String,
+    text: String,
+    kind: FactKindJson,
+    /// When it was last stated.
+    at: String,
+    /// Whether a model told it, and not the user.
+    by_model: bool,
+}
+
+impl FactLine {
+    fn of(fact: &Fact) -> Self {
+        Self {
+            id: short_id(fact.id),
+            text: fact.text.clone(),
+            kind: fact.kind.into(),
+            at: fact.observed_at.to_rfc3339(),
+            by_model: fact.actor == Actor::Model,
+        }
+    }
+}
+
+fn fact_source(fact: &Fact) -> String {
+    format!("fact:{}", short_id(fact.id))
+}
+
+fn fact_lines(facts: &[FactLine]) -> String {
+    facts.iter().fold(String::new(), |mut text, fact| {
+        let day = fact.at.split('T').next().unwrap_or_default();
+        // Writing to a `String` does not fail.
+        let _ = writeln!(text, "[fact:{}, {day}] {}", fact.id, fact.text);
+        text
+    })
 }
 
 async fn remember(call: Call, asked: RememberArgs) -> Result<Outcome> {
-    let new = Remember {
-        kind: asked.kind.map_or(FactKind::Fact, FactKind::from),
-        text: asked.text,
-        subject: asked.subject,
-        attribute: asked.attribute,
-        value: asked.value,
-        tags: asked.tags,
+    let app = &call.server.app;
+    let mut similar = app.similar_facts(&call.who, &asked.text).await?;
+    let (fact, done) = match &asked.replaces {
+        Some(old) => {
+            let (_, old) = app.fact_by_id(&call.who, old).await?;
+            let correction = Correction { text: asked.text, value: asked.value };
+            let fact = app.correct(&call.who, old.id, correction).await?;
+            similar.retain(|similar| similar.id != old.id);
+            (fact, format!("instead of {}", fact_source(&old)))
+        }
+        None => {
+            let new = Remember {
+                kind: asked.kind.map_or(FactKind::Fact, FactKind::from),
+                text: asked.text,
+                subject: asked.subject,
+                attribute: asked.attribute,
+                value: asked.value,
+                tags: asked.tags,
+            };
+            let place = if asked.everywhere { Place::AllWorkspaces } else { Place::Workspace };
+            (app.remember(&call.who, new, place, None).await?, String::new())
+        }
     };
-    let fact = call.server.app.remember(&call.who, new, None).await?;
-    let id = fact.id.to_string();
-    Outcome::done(format!("Remembered as {id}."), &Remembered { id })
+    // A fact in the same slot is replaced already; one that was there is this one.
+    similar.retain(|similar| {
+        similar.id != fact.id && (similar.slot().is_none() || similar.slot() != fact.slot())
+    });
+    let similar: Vec<FactLine> = similar.iter().map(FactLine::of).collect();
+    let mut text = format!("Remembered as {} {done}", fact_source(&fact)).trim_end().to_owned();
+    text.push('.');
+    if !similar.is_empty() {
+        text.push_str("\nNearly the same is remembered already; if so, forget one:\n");
+        text.push_str(&fact_lines(&similar));
+    }
+    Outcome::done(text, &Remembered { id: short_id(fact.id), similar })
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -104,6 +182,9 @@ struct RecallArgs {
     session: Option<String>,
     /// Default 1500.
     max_tokens: Option<u32>,
+    /// Most items.
+    #[schemars(range(min = 1))]
+    k: Option<usize>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -115,117 +196,129 @@ struct Recalled {
 struct RecalledItem {
     source: String,
     text: String,
+    /// When it was said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f32>,
 }
 
 async fn recall(call: Call, asked: RecallArgs) -> Result<Outcome> {
-    let max_tokens = asked.max_tokens.unwrap_or(RECALL_TOKENS);
-    let app = &call.server.app;
-    let context = app.recall(&call.who, asked.session.as_deref(), asked.query, max_tokens).await?;
-    let items = shown(&context);
+    if asked.query.trim().is_empty() {
+        return Err(Error::invalid(
+            "query: give a question or words to look for; `list` shows all facts",
+        ));
+    }
+    let asked = Recalling {
+        session: asked.session,
+        query: asked.query,
+        max_tokens: asked.max_tokens.unwrap_or(RECALL_TOKENS),
+        max_items: asked.k,
+    };
+    let context = call.server.app.recall(&call.who, asked).await?;
+    let items: Vec<_> = context.recalled().into_iter().map(recalled).collect();
     let text = match items.is_empty() {
         true => "No message or fact answers this.".to_owned(),
         false => items.iter().fold(String::new(), |mut text, item| {
+            let day = item.at.as_deref().and_then(|at| at.split('T').next());
+            let day = day.map_or(String::new(), |day| format!(", {day}"));
             // Writing to a `String` does not fail.
-            let _ = writeln!(text, "[{}] {}", item.source, item.text);
+            let _ = writeln!(text, "[{}{day}] {}", item.source, item.text);
             text
         }),
     };
     Outcome::done(text, &Recalled { items })
 }
 
-/// The items that recall put into a context, in their order.
-fn shown(context: &AssembledContext) -> Vec<RecalledItem> {
-    let recalled = context.items.iter().filter(|item| {
-        item.outcome != Became::Dropped
-            && matches!(item.section, Section::Recall | Section::History | Section::Summaries)
-    });
-    let mut found: Vec<_> = recalled
-        .filter_map(|item| Some((item.span.as_ref()?, context.rendered(item)?, item)))
-        .collect();
-    found.sort_by_key(|(span, ..)| (span.message, span.range.start));
-    found
-        .into_iter()
-        .map(|(_, text, item)| RecalledItem {
-            source: item.source.to_string(),
-            text: text.trim().to_owned(),
-            score: item.score,
-        })
-        .collect()
+fn recalled((item, text): (&Item, &str)) -> RecalledItem {
+    RecalledItem {
+        source: match &item.source {
+            Source::Message(id) => format!("msg:{}", short_id(id)),
+            Source::Fact(id) => format!("fact:{}", short_id(id)),
+            other => other.to_string(),
+        },
+        text: text.trim().to_owned(),
+        at: item.at.map(Timestamp::to_rfc3339),
+        score: item.score,
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AssembleArgs {
-    session: String,
-    /// The user's message.
-    #[schemars(length(min = 1))]
-    user_turn: String,
-    intent: Option<IntentJson>,
-    tier: Option<TierJson>,
-    /// Default 3000, including the turn.
-    token_budget: Option<u32>,
+struct ListArgs {
+    kind: Option<FactKindJson>,
+    tag: Option<String>,
+    /// Also those that were replaced or retracted.
     #[serde(default)]
-    topic_tags: Vec<String>,
+    include_superseded: bool,
+    /// 1 to 200, default 20.
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<usize>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Assembled {
-    messages: Vec<Line>,
-    tokens: u32,
-    token_budget: u32,
-    /// Tokens of the whole history.
-    baseline_tokens: u64,
-    header_hash: String,
-    warnings: Vec<String>,
+struct Listed {
+    facts: Vec<FactLine>,
+    total: usize,
 }
 
-/// A message of a context.
+async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {
+    let limit = asked.limit.unwrap_or(LISTED);
+    if !(1..=MOST_LISTED).contains(&limit) {
+        return Err(Error::invalid(format!("limit must be 1 to {MOST_LISTED}")));
+    }
+    let filter = FactFilter {
+        kind: asked.kind.map(FactKind::from),
+        tag: asked.tag,
+        include_superseded: asked.include_superseded,
+    };
+    let (facts, total) = call.server.app.newest_facts(&call.who, &filter, limit).await?;
+    let facts: Vec<FactLine> = facts.iter().map(FactLine::of).collect();
+    let text = match (facts.len(), total) {
+        (0, _) => "No facts are remembered that fit.".to_owned(),
+        (shown, total) if shown < total => {
+            format!("{}{shown} of {total} facts; raise `limit` for more.", fact_lines(&facts))
+        }
+        _ => fact_lines(&facts),
+    };
+    Outcome::done(text, &Listed { facts, total })
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UpdateArgs {
+    /// Id of the fact.
+    id: String,
+    /// What is so.
+    #[schemars(length(min = 1, max = 500))]
+    text: String,
+    /// If the fact has subject and attribute.
+    value: Option<String>,
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
-struct Line {
-    role: &'static str,
-    content: String,
+struct Updated {
+    /// Of the fact that holds now.
+    id: String,
 }
 
-async fn assemble(call: Call, asked: AssembleArgs) -> Result<Outcome> {
-    let turn = Turn {
-        user_turn: asked.user_turn,
-        intent: asked.intent.map(Intent::from),
-        tier: asked.tier.map(Tier::from),
-        token_budget: asked.token_budget,
-        topic_tags: asked.topic_tags,
-        force_refresh: false,
-    };
-    let context = call.server.app.assemble(&call.who, &asked.session, turn).await?;
-    let text = context.payload().fold(String::new(), |mut text, message| {
-        // Writing to a `String` does not fail.
-        let _ = writeln!(text, "<{}>\n{}", message.role.as_str(), message.content);
-        text
-    });
-    let line = |message: &ContextMessage| Line {
-        role: message.role.as_str(),
-        content: message.content.clone(),
-    };
-    let assembled = Assembled {
-        messages: context.payload().map(line).collect(),
-        tokens: context.budget.used,
-        token_budget: context.budget.limit,
-        baseline_tokens: context.baseline_tokens,
-        header_hash: context.header_hash,
-        warnings: context.budget.warnings,
-    };
-    Outcome::done(text, &assembled)
+async fn update(call: Call, asked: UpdateArgs) -> Result<Outcome> {
+    let app = &call.server.app;
+    let (_, old) = app.fact_by_id(&call.who, &asked.id).await?;
+    let correction = Correction { text: asked.text, value: asked.value };
+    let fact = app.correct(&call.who, old.id, correction).await?;
+    let text = format!("Corrected: {} holds now.", fact_source(&fact));
+    Outcome::done(text, &Updated { id: short_id(fact.id) })
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForgetArgs {
-    /// Id or source of a fact to retract.
+    /// Id of a fact to retract.
     fact: Option<String>,
     /// The session to erase, or to erase messages from.
     session: Option<String>,
-    /// Only these messages of it, by id or source.
+    /// Only these messages of it, by id.
     message_ids: Option<Vec<String>>,
     /// With memory: the context document to erase.
     vault: Option<String>,
@@ -246,21 +339,23 @@ async fn forget(call: Call, asked: ForgetArgs) -> Result<Outcome> {
     // All are looked at: one that is named beside may be what is meant.
     match (fact, session, message_ids, vault, memory) {
         (Some(fact), None, None, None, None) => {
-            let id: FactId = fact.strip_prefix("fact:").unwrap_or(&fact).parse()?;
-            app.retract(&call.who, id).await?;
+            let (_, fact) = app.fact_by_id(&call.who, &fact).await?;
+            app.retract(&call.who, fact.id).await?;
             let forgotten = Forgotten { facts: 1, ..Forgotten::default() };
             Outcome::done("The fact is retracted; its value stays rejected.", &forgotten)
         }
         (None, Some(session), ids, None, None) => {
             call.progress(0, 1, "erasing").await;
+            let (scope, id) = Thread::own(&call.who, &session)?;
             let erased = match ids {
-                Some(ids) => {
-                    let ids = ids.iter().map(|id| id.strip_prefix("msg:").unwrap_or(id).parse());
-                    let which = WhichMessages::Ids(ids.collect::<Result<_>>()?);
-                    app.erase_messages(&call.who, &session, which).await?
+                Some(asked) => {
+                    let mut ids = Vec::with_capacity(asked.len());
+                    for text in &asked {
+                        ids.push(app.message_id(&scope, &id, text).await?);
+                    }
+                    app.erase_messages(&call.who, &session, WhichMessages::Ids(ids)).await?
                 }
                 None => {
-                    let (scope, id) = Thread::own(&call.who, &session)?;
                     app.engine.sessions.get(&scope, &id).await?;
                     app.erase_session(&call.who, &session).await?
                 }

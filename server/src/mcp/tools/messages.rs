@@ -18,7 +18,7 @@ const DEFAULT_LIMIT: usize = 20;
 const DESCRIBED_ENTITIES: usize = 20;
 
 pub(super) fn tools() -> Vec<Tool> {
-    let set = ToolSet::Memory;
+    let set = ToolSet::Sessions;
     vec![
         Tool::new::<AppendArgs, Appended, _>(
             set,
@@ -87,13 +87,9 @@ struct Stored {
 async fn append(call: Call, asked: AppendArgs) -> Result<Outcome> {
     let message = |new: New| {
         Ok(NewMessage {
-            role: new.role.into(),
             name: new.name,
-            content: new.content,
             external_id: new.external_id.map(ExternalId::new).transpose()?,
-            created_at: None,
-            parts: None,
-            attachments: None,
+            ..NewMessage::new(new.role.into(), new.content)
         })
     };
     let messages = indexed("messages", asked.messages, message)?;

@@ -1,6 +1,7 @@
 //! The tools, a file a set or a part of one.
 
 mod admin;
+mod contexts;
 mod document;
 mod files;
 mod memory;
@@ -16,6 +17,7 @@ pub(super) use persona::{ContextForm, ConversationForm, PresetForm};
 pub(super) fn of_sets(sets: &[ToolSet]) -> Vec<Tool> {
     let all = [
         memory::tools(),
+        contexts::tools(),
         messages::tools(),
         document::tools(),
         persona::tools(),

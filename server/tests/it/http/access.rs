@@ -118,6 +118,7 @@ fn cases() -> Vec<Case> {
             "read",
             Own,
         ),
+        with("search", Method::POST, "/v1/search", json!({"query": "canary"}), "read", Own),
         get("get_fact", "/v1/facts/{fact}", "read", NotFound),
         with(
             "correct_fact",

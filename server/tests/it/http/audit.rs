@@ -91,8 +91,8 @@ async fn every_change_and_every_refusal_is_there_and_nothing_of_a_caller() {
     expected.extend(
         [
             "key.create", "key.rotate", "key.revoke", "settings.change", "session.share",
-            "session.unshare", "messages.erase", "session.erase", "user.erase", "fact.correct",
-            "fact.retract",
+            "session.unshare", "messages.erase", "message.erase", "session.erase", "user.erase",
+            "fact.remember", "fact.correct", "fact.retract",
         ]
         .map(|action| (action, "done")),
     );

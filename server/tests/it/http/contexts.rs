@@ -62,7 +62,7 @@ async fn a_context_lives_from_its_creation_to_its_erasure() {
     let made = made.ok();
     assert_eq!((&made["temperature"], &made["max_tokens"]), (&json!(0.6), &json!(99)));
     assert_eq!((&made["expiry_days"], &made["status"]), (&json!(14), &json!("active")));
-    assert_eq!((&made["findings"], &made["memory"]), (&json!([]), &json!(true)));
+    assert_eq!((&made["findings"], &made["memory"]), (&json!([]), &json!(false)));
     let path = format!("/v1/contexts/{}", text(&made["id"]));
     assert_eq!(world.get(&path).await.ok(), made);
     let session = world.get(&format!("/v1/sessions/{}", text(&made["session"]))).await.ok();

@@ -40,7 +40,7 @@ impl Tenant {
 
     /// Fails when a file, the log, or an answer of an operation that reads holds the canary.
     async fn shows_nothing(&self, data: &Throughline, users: &[&str], gone: &Gone) {
-        assert_eq!(holders(&data.folder().join("data")), Vec::<String>::new());
+        assert_eq!(holders(&data.data_dir()), Vec::<String>::new());
         assert!(!self.service.log().contains(CANARY), "the log holds what was erased");
         let document = self.service.get("/openapi.json").await.ok();
         for (template, item) in document["paths"].as_object().unwrap() {
@@ -65,7 +65,7 @@ impl Tenant {
             assert!(!context.contains(CANARY), "{context}");
         }
         // Nor have the questions brought anything back.
-        assert_eq!(holders(&data.folder().join("data")), Vec::<String>::new());
+        assert_eq!(holders(&data.data_dir()), Vec::<String>::new());
     }
 }
 
@@ -111,7 +111,7 @@ async fn nothing_that_was_erased_is_left_anywhere_and_no_backup_brings_it_back()
     let data = Throughline::new();
     let admin = key(&data, "acme", &["--any-user"], "read,write,admin");
     let mut tenant = Tenant { service: Service::start(&data), key: admin };
-    let files = data.folder().join("data");
+    let files = data.data_dir();
     let backup = data.folder().join("older.db");
     let backup = backup.to_str().unwrap();
 

@@ -15,3 +15,4 @@ mod quickstart;
 mod requests;
 pub(crate) mod service;
 mod sharing;
+mod slow;

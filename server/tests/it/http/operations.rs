@@ -112,7 +112,7 @@ async fn past_its_limit_the_service_turns_requests_away_at_once_and_stays_alive(
     let shed = answers.recv().unwrap().to_lowercase();
     assert!(shed.starts_with("http/1.1 503") && shed.contains("retry-after: 1"), "{shed}");
     service.get("/v1/sessions").await.problem(503, "unavailable");
-    let refused = Caller::local(&service).call("list_sessions", &json!({})).await;
+    let refused = Caller::local(&service).call("list", &json!({})).await;
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(text(&refused).starts_with("unavailable: "), "{refused}");
     assert_eq!(service.get("/healthz").await.ok()["status"], "ok");

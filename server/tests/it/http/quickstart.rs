@@ -31,7 +31,13 @@ fn shell(data: &Throughline, service: &Service, script: &str) -> Vec<Value> {
         }
     }
     bash.args(["-euo", "pipefail", "-c", script]).current_dir(data.folder());
-    let output = bash.env("PATH", path).env("CURL_HOME", data.folder()).output().unwrap();
+    let output = bash
+        .env("PATH", path)
+        .env("CURL_HOME", data.folder())
+        .env("HOME", data.folder())
+        .env("XDG_DATA_HOME", data.folder())
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{script}\n{}", stderr(&output));
     let answers = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
     answers.map(Result::unwrap).collect()

@@ -18,8 +18,7 @@ async fn every_tool_is_refused_without_a_key_in_another_tenant_and_without_its_p
     let admin = key(&data, "acme", &["--user", "ana"], EVERYTHING);
     let stranger = key(&data, "bolt", &["--user", "ana"], EVERYTHING);
     let service = Service::start_with(&data, &ALL_TOOLS);
-    let (admin, stranger) =
-        (Caller::with_key(&service, &admin), Caller::with_key(&service, &stranger));
+    let (admin, stranger) = (Caller::keyed(&service, &admin), Caller::keyed(&service, &stranger));
 
     let listed = result(&Answer::of(admin.alone("tools/list", json!({}))).await);
     let tools: BTreeSet<&str> =
@@ -34,7 +33,7 @@ async fn every_tool_is_refused_without_a_key_in_another_tenant_and_without_its_p
     for case in &cases {
         let what = &case.tool;
         let params = json!({"name": what, "arguments": case.arguments(&own)});
-        for unknown in [Caller::local(&service), Caller::with_key(&service, "tl_nothing")] {
+        for unknown in [Caller::local(&service), Caller::keyed(&service, "tl_nothing")] {
             let refused = Answer::of(unknown.alone("tools/call", params.clone())).await;
             refused.problem(401, "unauthenticated");
             let refused = Answer::of(unknown.within("any", "tools/call", params.clone())).await;
@@ -44,7 +43,7 @@ async fn every_tool_is_refused_without_a_key_in_another_tenant_and_without_its_p
         let lacking = EVERYTHING.split(',').filter(|one| *one != case.needs);
         let lacking =
             key(&data, "acme", &["--user", "ana"], &lacking.collect::<Vec<_>>().join(","));
-        let lacking = Caller::with_key(&service, &lacking);
+        let lacking = Caller::keyed(&service, &lacking);
         let refused = lacking.call(what, &case.arguments(&own)).await;
         assert_eq!(refused["isError"], true, "{what}: {refused}");
         assert!(text(&refused).starts_with("forbidden: "), "{what}: {refused}");

@@ -17,7 +17,7 @@ async fn nothing_crosses() {
     let other_user = key(&data, "acme", &["--user", "bo"], EVERYTHING);
     let other_tenant = key(&data, "bolt", &["--any-user"], EVERYTHING);
     let service = Service::start_with(&data, &ALL_TOOLS);
-    let with_key = |key: &str| Caller::with_key(&service, key);
+    let with_key = |key: &str| Caller::keyed(&service, key);
     // A workspace has the profile of its user, unless it has its own.
     let anas = with_key(&owner);
     let owner = anas.clone().with("throughline-workspace", "one");

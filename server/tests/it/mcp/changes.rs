@@ -93,7 +93,10 @@ fn a_subscription_hears_of_what_it_asked_for() {
 #[tokio::test]
 async fn clients_hear_of_what_others_did() {
     let data = Throughline::new();
-    let service = Service::start_with(&data, &["--set", r#"mcp.tool_sets=["memory","persona"]"#]);
+    let service = Service::start_with(
+        &data,
+        &["--set", r#"mcp.tool_sets=["memory","sessions","documents","persona"]"#],
+    );
     let caller = Caller::local(&service);
     let document = "throughline://vault/port/memory/harbour";
 
@@ -137,7 +140,7 @@ async fn put(service: &Service, memory: &str, text: &'static str) {
 #[tokio::test]
 async fn what_cannot_be_read_hides_nothing_else() {
     let data = Throughline::new();
-    let service = Service::start(&data);
+    let service = Service::start_with(&data, &["--set", r#"mcp.tool_sets=["documents"]"#]);
     for memory in ["berth", "harbour"] {
         put(&service, memory, "The ferry has berth seven.").await;
     }
@@ -170,7 +173,7 @@ async fn streams_end_with_their_key() {
     let made =
         data.json(&["keys", "create", "--tenant", "acme", "--user", "bo", "--permissions", "read"]);
     let service = Service::start(&data);
-    let caller = Caller::with_key(&service, made["key"].as_str().unwrap());
+    let caller = Caller::keyed(&service, made["key"].as_str().unwrap());
     let uri = "throughline://vault/port/memory/harbour";
     let wanted = json!({"notifications": {"resourceSubscriptions": [uri]}});
     let mut listening = caller.alone("subscriptions/listen", wanted).send().await.unwrap();
@@ -194,7 +197,7 @@ async fn a_key_that_does_not_read_hears_nothing() {
     let keys = ["read", "write", "read,write"]
         .map(|permissions| key(&data, "acme", &["--user", "ana"], permissions));
     let service = Service::start_with(&data, &["--set", r#"mcp.tool_sets=["persona"]"#]);
-    let [reads, writes, both] = keys.map(|key| Caller::with_key(&service, &key));
+    let [reads, writes, both] = keys.map(|key| Caller::keyed(&service, &key));
     let (heard, silent) = (reads.begin().await, writes.begin().await);
     let (mut heard, open) = (reads.stream(&heard).await, writes.stream(&silent).await);
     for _ in 0..2 {

@@ -12,7 +12,7 @@ use crate::http::service::{Answer, Service};
 pub(super) const EVERYTHING: &str = "read,write,chat,admin";
 /// Flags of a service of every tool.
 pub(super) const ALL_TOOLS: [&str; 2] =
-    ["--set", r#"mcp.tool_sets=["memory","persona","files","admin"]"#];
+    ["--set", r#"mcp.tool_sets=["memory","sessions","documents","persona","files","admin"]"#];
 
 /// A stream that has not ended after this time does not end.
 const SOON: Duration = Duration::from_secs(20);
@@ -83,7 +83,7 @@ impl<'s> Caller<'s> {
         Self { service, key: None, headers: Vec::new() }
     }
 
-    pub(super) fn with_key(service: &'s Service, key: &str) -> Self {
+    pub(crate) fn keyed(service: &'s Service, key: &str) -> Self {
         Self { service, key: Some(key.to_owned()), headers: Vec::new() }
     }
 

@@ -10,8 +10,12 @@ use super::client::{Caller, alone, code, initialize, is_done, message, result};
 use crate::http::service::{Answer, Service};
 use crate::support::Throughline;
 
-const SMALL_BODIES: [&str; 4] =
-    ["--set", "http.max_body_mb=1", "--set", r#"mcp.tool_sets=["memory","admin"]"#];
+const SMALL_BODIES: [&str; 4] = [
+    "--set",
+    "http.max_body_mb=1",
+    "--set",
+    r#"mcp.tool_sets=["memory","sessions","documents","admin"]"#,
+];
 
 /// Both eras still work.
 async fn works(caller: &Caller<'_>, session: &str) {
@@ -117,7 +121,7 @@ async fn pages_of_other_sites_are_refused() {
     let key = crate::http::service::key(&data, "acme", &["--user", "ana"], "read,write");
     let allowed = ["--set", r#"mcp.allowed_origins=["https://app.example"]"#];
     let service = Service::start_with(&data, &allowed);
-    let caller = Caller::with_key(&service, &key);
+    let caller = Caller::keyed(&service, &key);
     for (origin, expected) in [
         ("https://evil.example", 403),
         ("https://app.example:8443", 403),

@@ -54,7 +54,7 @@ fn it_keeps_its_character_over_a_hundred_turns_and_two_restarts() {
     let made = client.call(
         "context-manage",
         json!({"action": "create_from_preset", "presetId": "preset-calm-counselor",
-            "presetOverrides": {"name": "Ombud", "maxHistoryTokens": LIMIT, "expiryDays": 3}}),
+            "memory": true, "presetOverrides": {"name": "Ombud", "maxHistoryTokens": LIMIT, "expiryDays": 3}}),
     );
     let context = made["context"]["id"].as_str().unwrap().to_owned();
     let prompt = made["context"]["systemPrompt"].as_str().unwrap().to_owned();

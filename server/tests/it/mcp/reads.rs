@@ -6,7 +6,7 @@ use super::client::{Caller, EVERYTHING, is_done, result};
 use crate::http::service::{Answer, Service, key};
 use crate::support::Throughline;
 
-const SETS: [&str; 2] = ["--set", r#"mcp.tool_sets=["memory","persona"]"#];
+const SETS: [&str; 2] = ["--set", r#"mcp.tool_sets=["memory","sessions","documents","persona"]"#];
 
 async fn complete(caller: &Caller<'_>, of: &str, name: &str, value: &str) -> Value {
     let params = json!({
@@ -82,7 +82,7 @@ async fn a_call_tells_how_far_it_is_and_the_audit_log_what_it_did() {
     let data = Throughline::new();
     let admin = key(&data, "acme", &["--user", "ana"], EVERYTHING);
     let service = Service::start_with(&data, &SETS);
-    let caller = Caller::with_key(&service, &admin);
+    let caller = Caller::keyed(&service, &admin);
     let said = json!({"session": "s", "messages": [{"role": "user", "content": "It rains."}]});
     is_done(&caller.call("append_messages", &said).await);
     let session = caller.begin().await;
@@ -105,7 +105,7 @@ async fn a_caller_past_its_rate_is_told_when_to_come_again() {
     let data = Throughline::new();
     let reader = key(&data, "acme", &["--user", "ana"], "read");
     let service = Service::start_with(&data, &["--set", "http.requests_per_minute=3"]);
-    let caller = Caller::with_key(&service, &reader);
+    let caller = Caller::keyed(&service, &reader);
     let mut last = Answer::of(caller.alone("tools/list", json!({}))).await;
     for _ in 0..3 {
         last = Answer::of(caller.alone("tools/list", json!({}))).await;

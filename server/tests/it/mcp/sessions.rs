@@ -7,7 +7,7 @@ use super::client::{Caller, EVERYTHING, ended, initialize, is_done, result, text
 use crate::http::service::{Answer, Service, key};
 use crate::support::Throughline;
 
-const TOOLS: [&str; 2] = ["--set", r#"mcp.tool_sets=["memory","admin"]"#];
+const TOOLS: [&str; 2] = ["--set", r#"mcp.tool_sets=["memory","sessions","documents","admin"]"#];
 
 fn whoami() -> Value {
     json!({"name": "whoami", "arguments": {}})
@@ -25,7 +25,7 @@ async fn a_session_is_its_callers_alone() {
     let any = key(&data, "acme", &["--any-user"], EVERYTHING);
     let bolt = key(&data, "bolt", &["--user", "ana"], EVERYTHING);
     let service = Service::start_with(&data, &TOOLS);
-    let with_key = |key: &str| Caller::with_key(&service, key);
+    let with_key = |key: &str| Caller::keyed(&service, key);
     let owner = with_key(&ana);
     let session = owner.begin().await;
     let strangers = [
@@ -65,7 +65,7 @@ async fn a_key_that_is_revoked_ends_its_sessions() {
     let made =
         data.json(&["keys", "create", "--tenant", "acme", "--user", "bo", "--permissions", "read"]);
     let service = Service::start_with(&data, &TOOLS);
-    let caller = Caller::with_key(&service, made["key"].as_str().unwrap());
+    let caller = Caller::keyed(&service, made["key"].as_str().unwrap());
     let session = caller.begin().await;
     is_done(&result(&whose(&caller, &session).await));
     let path = format!("/v1/keys/{}", made["id"].as_str().unwrap());
@@ -96,7 +96,7 @@ async fn a_key_that_reads_does_not_write() {
     let admin = key(&data, "acme", &["--user", "ana"], EVERYTHING);
     let reader = key(&data, "acme", &["--user", "ana"], "read");
     let service = Service::start_with(&data, &TOOLS);
-    let caller = Caller::with_key(&service, &reader);
+    let caller = Caller::keyed(&service, &reader);
     let session = caller.begin().await;
     let writes = json!({"name": "remember", "arguments": {"text": "The gate is open."}});
     for request in [

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::client::{alone, initialize, is_done, message};
 use crate::support::{Throughline, stderr};
 
-const SETS: &str = "memory,files,admin";
+const SETS: &str = "memory,sessions,documents,files,admin";
 
 /// A process of `throughline mcp`.
 pub(super) struct Process {
@@ -154,11 +154,12 @@ fn an_installed_server_starts_with_the_configuration_in_force() {
     let elsewhere = Throughline::new();
     let mut command = Command::new(entry["command"].as_str().unwrap());
     command.args(entry["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()));
+    command.env("HOME", data.folder()).env("XDG_DATA_HOME", data.folder());
     let mut process = Process::spawn(command.current_dir(elsewhere.folder()));
     let told = process.ask(&whoami(1, alone));
     assert_eq!(told["result"]["structuredContent"]["user"], "ana", "{told}");
     assert!(process.end());
-    assert!(!elsewhere.folder().join("data").exists());
+    assert!(!elsewhere.data_dir().exists());
 
     let said = data.run(&["mcp", "install", "--client", "fridge"]);
     assert_eq!(said.status.code(), Some(2));

@@ -19,7 +19,7 @@ use super::scenarios;
 use super::support::{
     Port, Snapshot, contents, entities, facts, head, jobs, messages, postings, put, put_one, usage,
 };
-use crate::build::{append, at, batch, id, job, message, say, scope, session, summary};
+use crate::build::{append, at, batch, external, id, job, message, say, scope, session, summary};
 
 pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["erasure":
     a_message_goes_and_its_sibling_stays,
@@ -413,10 +413,12 @@ async fn scopes_of_a_user_are_found(store: Port) {
 async fn messages_of_a_session_are_told_from_others(store: Port) {
     let scope = scope("a");
     let mine = put_one(&store, &scope, "s1", message("one")).await.id;
+    let named = put_one(&store, &scope, "s1", say("one").external("m-1").build()).await.id;
     let other = put_one(&store, &scope, "s2", message("two")).await.id;
-    let asked = [other, MessageId::from_uuid(id()), mine];
-    let held = store.held_messages(&scope, &session("s1"), &asked).await.unwrap();
-    assert_eq!(held, [mine]);
+    let asked = [other, MessageId::from_uuid(id()), mine, named];
+    let mut held = store.held_messages(&scope, &session("s1"), &asked).await.unwrap();
+    held.sort();
+    assert_eq!(held, [(mine, None), (named, Some(external("m-1")))]);
     let none = store.held_messages(&scope, &session("s9"), &asked).await.unwrap();
     assert!(none.is_empty());
 }

@@ -2,6 +2,7 @@
 
 mod batches;
 mod concurrency;
+mod cuts;
 mod documents;
 mod entities;
 mod erasure;
@@ -60,6 +61,7 @@ pub(super) fn table() -> Vec<Scenario<dyn Store>> {
         outbox::TABLE,
         isolation::TABLE,
         erasure::TABLE,
+        cuts::TABLE,
         told::TABLE,
         concurrency::TABLE,
     ]

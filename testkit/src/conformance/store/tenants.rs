@@ -1,7 +1,9 @@
 //! Keys, settings and the audit log of a tenant; what is shared has a group of its own.
 
 use throughline_core::ErrorKind;
-use throughline_core::access::{ApiKey, AuditEntry, KeyUser, Permission, Permissions, Rate};
+use throughline_core::access::{
+    Actor, ApiKey, AuditEntry, By, KeyUser, Permission, Permissions, Rate,
+};
 use throughline_core::ids::{KeyId, TenantId, UserId, WorkspaceId};
 use throughline_core::page::{Page, PageRequest};
 use throughline_core::ports::{Store, TenantBatch, TenantPrecondition, TenantWrite};
@@ -82,13 +84,7 @@ async fn keys(store: &Port, of: &str) -> Vec<u64> {
 }
 
 pub(super) fn entry(action: &str) -> AuditEntry {
-    AuditEntry {
-        at: at(0),
-        key: None,
-        action: action.to_owned(),
-        target: None,
-        outcome: "done".to_owned(),
-    }
+    AuditEntry::done(at(0), By::OPERATOR, action, None)
 }
 
 async fn log(store: &Port, of: &str) -> Vec<String> {
@@ -242,6 +238,7 @@ async fn the_audit_log_is_the_oldest_first(store: Port) {
         action: "session.erase".to_owned(),
         target: Some("0f".repeat(16)),
         outcome: "forbidden".to_owned(),
+        actor: Actor::Model,
     };
     let first = change("acme", TenantWrite::Audit(full.clone()));
     store.apply_tenant(first.with(TenantWrite::Audit(entry("second")))).await.unwrap();

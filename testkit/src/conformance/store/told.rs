@@ -1,5 +1,7 @@
 //! Facts that are told directly, and values that stay rejected.
 
+use throughline_core::ErrorKind;
+use throughline_core::access::Actor;
 use throughline_core::fact::{Fact, FactKind, FactStatus, NewFact, RejectionKey};
 use throughline_core::ids::SessionId;
 use throughline_core::ports::{Erasure, Store, Write};
@@ -22,6 +24,10 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["told":
     erasing_a_restatement_leaves_what_was_told_holding,
     erasing_does_not_bring_a_rejected_value_back,
     erasing_a_scope_takes_what_was_told,
+    a_fact_keeps_the_actor_who_stated_it_first,
+    a_model_overrides_nothing_that_was_settled,
+    what_was_taken_back_holds_again_only_on_the_users_word,
+    a_rejected_fact_is_told_as_such_until_it_is_told_again,
 ];
 
 async fn tell(store: &Port, user: &str, new: NewFact) -> Fact {
@@ -162,6 +168,96 @@ async fn erasing_does_not_bring_a_rejected_value_back(store: Port) {
     assert_eq!(holding(&store, "a").await, [""; 0]);
     let held = facts(&store, &scope("a")).await;
     assert_eq!(held.iter().filter(|fact| fact.kind == FactKind::Retraction).count(), 2);
+}
+
+fn by(actor: Actor, fact: NewFact) -> NewFact {
+    NewFact { actor, ..fact }
+}
+
+async fn a_fact_keeps_the_actor_who_stated_it_first(store: Port) {
+    for (n, actor) in (1..).zip(Actor::ALL) {
+        state(&store, "a", by(actor, slot_fact("user", &format!("slot {n}"), "x", at(n)))).await;
+        state(&store, "a", slot_fact("user", &format!("slot {n}"), "x", at(10 + n))).await;
+    }
+    let told = tell(&store, "a", by(Actor::Api, town("Oslo", 1))).await;
+    assert_eq!((told.actor, told.rejected), (Actor::Api, false));
+    let held = facts(&store, &scope("a")).await;
+    let actors: Vec<Actor> = held.iter().map(|fact| fact.actor).collect();
+    assert_eq!(actors[..5], Actor::ALL);
+}
+
+async fn a_model_overrides_nothing_that_was_settled(store: Port) {
+    let model = |value: &str, seconds| by(Actor::Model, town(value, seconds));
+    let told = tell(&store, "told", by(Actor::Api, town("Oslo", 1))).await;
+    state(&store, "corrected", town("Bergen", 1)).await;
+    state(&store, "corrected", town("Oslo", 2)).await;
+    state(&store, "retracted", town("Turku", 1)).await;
+    state(&store, "retracted", slot_retraction("user", "town", at(2))).await;
+    for user in ["told", "corrected", "retracted"] {
+        let write = Write::PutFact(Box::new(model("Turku", 9)));
+        let error = store.apply(batch(&scope(user)).with(write)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{user}: {error}");
+        let before = holding(&store, user).await;
+        state(&store, user, model("Turku", 9)).await;
+        assert_eq!(holding(&store, user).await, before, "{user}");
+    }
+    // What nobody settled it may bring up to date, and it may say what holds.
+    state(&store, "free", town("Oslo", 1)).await;
+    tell(&store, "free", model("Turku", 2)).await;
+    assert_eq!(holding(&store, "free").await, ["town of user is Turku"]);
+    assert_eq!(tell(&store, "told", model("Oslo", 3)).await.actor, Actor::Model);
+    assert_eq!(store.fact(&scope("told"), told.id).await.unwrap().unwrap().actor, Actor::Api);
+}
+
+async fn what_was_taken_back_holds_again_only_on_the_users_word(store: Port) {
+    let taken_back =
+        || NewFact { value: Some("Oslo".into()), ..slot_retraction("user", "town", at(2)) };
+    for actor in [Actor::Import, Actor::Model] {
+        let user = actor.as_str();
+        // In any order.
+        for (n, seconds) in [(1, 1), (2, 3)] {
+            let name = format!("{user}-{n}");
+            state(&store, &name, town("Oslo", 1)).await;
+            let (first, second) = match n {
+                1 => (taken_back(), by(actor, town("Oslo", 3))),
+                _ => (by(actor, town("Oslo", seconds)), taken_back()),
+            };
+            state(&store, &name, first).await;
+            state(&store, &name, second).await;
+            let held = holding(&store, &name).await;
+            // A restatement of what its user stated has the actor of the first statement.
+            let stays = n == 2;
+            assert_eq!(held.is_empty(), !stays, "{name}: {held:?}");
+        }
+        let name = format!("{user}-open");
+        state(&store, &name, fact("Bees hum", at(1))).await;
+        state(&store, &name, retraction("Bees hum", at(2))).await;
+        state(&store, &name, by(actor, fact("Bees hum", at(3)))).await;
+        assert_eq!(holding(&store, &name).await, [""; 0], "{name}");
+        assert_eq!(facts(&store, &scope(&name)).await.len(), 2, "and is not kept");
+        state(&store, &name, fact("Bees hum", at(4))).await;
+        assert_eq!(holding(&store, &name).await.len(), 1, "{name}");
+    }
+}
+
+async fn a_rejected_fact_is_told_as_such_until_it_is_told_again(store: Port) {
+    let told = tell(&store, "a", town("Oslo", 1)).await;
+    let corrected = NewFact { rejects: true, ..town("Bergen", 2) };
+    let bergen = tell(&store, "a", corrected).await;
+    tell(&store, "a", town("Turku", 3)).await;
+    let rejected = async || {
+        let held = facts(&store, &scope("a")).await;
+        let rejected: Vec<_> =
+            held.into_iter().filter(|fact| fact.rejected).map(|f| f.id).collect();
+        rejected
+    };
+    assert_eq!(rejected().await, [told.id], "what was only brought up to date is not");
+    assert!(!bergen.rejected);
+    tell(&store, "a", town("Oslo", 4)).await;
+    assert_eq!(rejected().await, []);
+    let gone = tell(&store, "a", fact("Bees hum", at(1))).await;
+    tell(&store, "a", NewFact { rejects: true, ..retraction("Bees hum", at(2)) }).await;
+    assert_eq!(rejected().await, [gone.id]);
 }
 
 async fn erasing_a_scope_takes_what_was_told(store: Port) {

@@ -92,7 +92,7 @@ struct RemovedMessages {
 /// The result of a deletion.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({"deleted": 2}))]
-pub(crate) struct GoneJson {
+pub(crate) struct DeletedMessagesJson {
     /// Messages.
     deleted: u64,
 }
@@ -101,7 +101,7 @@ pub(crate) struct GoneJson {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"query": "cutover", "limit": 5}))]
-pub(crate) struct LookForJson {
+pub(crate) struct SearchConversationJson {
     /// Keywords to search for.
     #[schema(min_length = 1)]
     query: String,
@@ -113,7 +113,7 @@ pub(crate) struct LookForJson {
 
 /// A message found by a search.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HitJson {
+pub(crate) struct ConversationHitJson {
     conversation: ConversationJson,
     /// Its best passage.
     passage: String,
@@ -121,7 +121,7 @@ pub(crate) struct HitJson {
     score: f32,
 }
 
-impl From<Hit> for HitJson {
+impl From<Hit> for ConversationHitJson {
     fn from(hit: Hit) -> Self {
         let Hit { conversation, passage, score } = hit;
         Self { conversation: conversation.into(), passage, score }
@@ -174,14 +174,14 @@ async fn list(
     operation_id = "delete_conversations",
     tag = "contexts",
     params(("id" = String, Path, format = "uuid", description = "The context"), RemovedMessages),
-    responses((status = 200, body = GoneJson, description = "What was removed"))
+    responses((status = 200, body = DeletedMessagesJson, description = "What was removed"))
 )]
 async fn delete(
     State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     Params(gone): Params<RemovedMessages>,
-) -> Result<Json<GoneJson>, Failure> {
+) -> Result<Json<DeletedMessagesJson>, Failure> {
     let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let which = match (gone.ids, gone.older_than, gone.all) {
@@ -196,7 +196,7 @@ async fn delete(
         }
     };
     let deleted = service.app.erase_conversations(&caller, id, which).await?;
-    Ok(Json(GoneJson { deleted }))
+    Ok(Json(DeletedMessagesJson { deleted }))
 }
 
 /// Search the conversation of a context
@@ -208,20 +208,20 @@ async fn delete(
     operation_id = "search_conversations",
     tag = "contexts",
     params(("id" = String, Path, format = "uuid", description = "The context")),
-    request_body = LookForJson,
-    responses((status = 200, body = List<HitJson>, description = "Messages, ordered by relevance"))
+    request_body = SearchConversationJson,
+    responses((status = 200, body = List<ConversationHitJson>, description = "Messages, ordered by relevance"))
 )]
 async fn search(
     State(service): State<Service>,
     caller: Caller<Read>,
     Named(id): Named<String>,
-    body: Body<LookForJson>,
-) -> Result<Json<List<HitJson>>, Failure> {
+    body: Body<SearchConversationJson>,
+) -> Result<Json<List<ConversationHitJson>>, Failure> {
     let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let limit = body.value.limit.unwrap_or(DEFAULT_FOUND);
     let found = personas.search(&scope, id, &body.value.query, limit).await?;
-    let items = found.into_iter().map(HitJson::from).collect();
+    let items = found.into_iter().map(ConversationHitJson::from).collect();
     Ok(Json(List { items, next_cursor: None }))
 }
 

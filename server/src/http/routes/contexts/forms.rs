@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use throughline_core::persona::{Finding, Overrides, Persona, PersonaChange};
+use throughline_core::services::personas::TakenIn;
 use throughline_core::time::Timestamp;
 use utoipa::ToSchema;
 
@@ -83,9 +84,18 @@ pub(crate) struct ContextJson {
     version: u64,
     /// Problems found in its prompt.
     findings: Vec<FindingJson>,
+    /// Messages left out, because they were erased since; only where an export or a backup was taken in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_back: Option<u64>,
 }
 
 impl ContextJson {
+    /// One that was made of an export or a backup.
+    pub(super) fn taken_in(service: &Service, taken: TakenIn) -> Self {
+        let context = Self::of(service, taken.made.value);
+        Self { held_back: Some(taken.held_back), ..context }
+    }
+
     pub(super) fn of(service: &Service, persona: Persona) -> Self {
         let personas = &service.app.engine.personas;
         let grace = personas.limits().grace_days;
@@ -114,12 +124,9 @@ impl ContextJson {
             turn_count: persona.turns,
             truncation_count: persona.truncations,
             version: persona.version,
+            held_back: None,
         }
     }
-}
-
-fn on() -> bool {
-    true
 }
 
 /// A context to create.
@@ -160,8 +167,8 @@ pub(crate) struct NewContextJson {
     #[serde(default)]
     #[schema(minimum = 1, maximum = 3650)]
     expiry_days: Option<u32>,
-    /// Whether its turns recall the user's other memory.
-    #[serde(default = "on")]
+    /// Whether its turns recall the user's other memory, but for other contexts; default false.
+    #[serde(default)]
     pub(super) memory: bool,
     #[serde(default)]
     #[schema(max_items = 16)]

@@ -123,7 +123,8 @@ async fn export(
 
 /// Import a context
 ///
-/// Imports it with its conversation, completely or not at all. It becomes a new context, which starts now.
+/// Imports it with its conversation, completely or not at all, but without messages that were erased since it was
+/// exported. It becomes a new context, which starts now.
 #[utoipa::path(
     post,
     path = "/v1/contexts/import",
@@ -146,8 +147,8 @@ async fn import(
             return Err(Error::invalid("give exactly one of `export` and `text`").into());
         }
     };
-    let made = service.app.engine.personas.import(&caller.scope()?, &text, idempotency).await?;
-    Ok((StatusCode::CREATED, Json(ContextJson::of(&service, made.value))))
+    let taken = service.app.engine.personas.import(&caller.scope()?, &text, idempotency).await?;
+    Ok((StatusCode::CREATED, Json(ContextJson::taken_in(&service, taken))))
 }
 
 /// List the backups of a context
@@ -194,6 +195,6 @@ async fn restore_backup(
     let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let id = personas.id_of(&scope, &id).await?;
     let backup: BackupId = backup.parse()?;
-    let made = personas.restore_backup(&scope, id, backup, None).await?;
-    Ok((StatusCode::CREATED, Json(ContextJson::of(&service, made.value))))
+    let taken = personas.restore_backup(&scope, id, backup, None).await?;
+    Ok((StatusCode::CREATED, Json(ContextJson::taken_in(&service, taken))))
 }

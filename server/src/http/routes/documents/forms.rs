@@ -77,6 +77,9 @@ pub(super) struct PutJson {
     info: SnapshotInfoJson,
     /// What happened.
     outcome: OutcomeJson,
+    /// What it states that the user rejected.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// The result of a put.
@@ -94,14 +97,14 @@ pub(super) enum OutcomeJson {
 }
 
 impl PutJson {
-    pub(super) fn of(info: SnapshotInfo, outcome: PutOutcome) -> Self {
+    pub(super) fn of(info: SnapshotInfo, outcome: PutOutcome, warnings: Vec<String>) -> Self {
         let outcome = match outcome {
             PutOutcome::Created => OutcomeJson::Created,
             PutOutcome::Added => OutcomeJson::Added,
             PutOutcome::Unchanged => OutcomeJson::Unchanged,
             PutOutcome::Repeated => OutcomeJson::Repeated,
         };
-        Self { info: info.into(), outcome }
+        Self { info: info.into(), outcome, warnings }
     }
 }
 

@@ -113,13 +113,13 @@ async fn put(
         text,
         expected: expected(&headers)?,
     };
-    let put = service.app.engine.documents.put(&scope, put).await?;
+    let (put, warnings) = service.app.put_document(&caller, put).await?;
     let status = match put.outcome {
         PutOutcome::Created => StatusCode::CREATED,
         _ => StatusCode::OK,
     };
     let info = put.snapshot.info;
-    Ok((status, told(&info), Json(PutJson::of(info, put.outcome))).into_response())
+    Ok((status, told(&info), Json(PutJson::of(info, put.outcome, warnings))).into_response())
 }
 
 /// Show the latest document

@@ -133,7 +133,7 @@ struct Asking {
 
 /// A passage found by a search.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct FoundJson {
+pub(super) struct DocumentHitJson {
     /// The memory of the document.
     memory_id: String,
     /// Its latest snapshot.
@@ -152,10 +152,10 @@ pub(super) struct FoundJson {
     source: String,
 }
 
-impl From<DocumentCandidate> for FoundJson {
+impl From<DocumentCandidate> for DocumentHitJson {
     fn from(found: DocumentCandidate) -> Self {
         Self {
-            text: found.text().to_owned(),
+            text: found.text().into_owned(),
             source: found.source().to_string(),
             memory_id: found.snapshot.info.memory.to_string(),
             context_id: found.snapshot.info.context.to_string(),
@@ -169,9 +169,9 @@ impl From<DocumentCandidate> for FoundJson {
 
 /// The result of a search.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct FoundsJson {
+pub(super) struct DocumentHitsJson {
     /// Ordered by relevance.
-    items: Vec<FoundJson>,
+    items: Vec<DocumentHitJson>,
 }
 
 /// Search the documents of a vault
@@ -183,14 +183,14 @@ pub(super) struct FoundsJson {
     operation_id = "search_vault",
     tag = "documents",
     params(("vault" = String, Path, description = "The vault"), Asking),
-    responses((status = 200, body = FoundsJson, description = "Passages"))
+    responses((status = 200, body = DocumentHitsJson, description = "Passages"))
 )]
 async fn search(
     State(service): State<Service>,
     caller: Caller<Read>,
     Named(vault): Named<String>,
     Params(asking): Params<Asking>,
-) -> Result<Json<FoundsJson>, Failure> {
+) -> Result<Json<DocumentHitsJson>, Failure> {
     let vault = VaultId::new(vault)?;
     let limit = asking.limit.unwrap_or(DEFAULT_FOUND);
     if !(1..=MOST_FOUND).contains(&limit) {
@@ -201,5 +201,5 @@ async fn search(
     }
     let scope = caller.scope()?;
     let found = service.app.engine.documents.search(&scope, Some(&vault), &asking.q, limit).await?;
-    Ok(Json(FoundsJson { items: found.into_iter().map(FoundJson::from).collect() }))
+    Ok(Json(DocumentHitsJson { items: found.into_iter().map(DocumentHitJson::from).collect() }))
 }

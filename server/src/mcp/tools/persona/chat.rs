@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::Result;
-use throughline_core::access::Permission;
+use throughline_core::access::{Actor, Permission};
 use throughline_core::persona::{ChatRequest, Status};
 use throughline_core::services::personas::ChatResult;
 use throughline_engine::config::ToolSet;
@@ -86,9 +86,9 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
     call.progress(2, 3, "keeping the answer").await;
     let Answered { receipt, answer, mut warnings } = answered;
     let (keeps, text) = (personas.clone(), answer.text.clone());
-    let kept = call
-        .server
-        .written(Some(scope.clone()), async move { keeps.commit(&scope, &receipt, &text).await });
+    let kept = call.server.written(Some(scope.clone()), async move {
+        keeps.commit(&scope, &receipt, &text, Actor::Model).await
+    });
     let kept = kept.await.map_err(in_camel_case)?;
     if answer.stop_reason.as_deref() == Some(CUT) {
         warnings.push("the answer was cut at maxTokens".to_owned());

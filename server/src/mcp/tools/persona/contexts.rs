@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::access::Permission;
 use throughline_core::persona::{ExportFormat, NewPersona, Overrides, Persona, PersonaChange};
-use throughline_core::services::personas::{Checked, FromPreset, PersonaFilter};
+use throughline_core::services::personas::{Checked, FromPreset, PersonaFilter, TakenIn};
 use throughline_core::{Error, Result};
 use throughline_engine::app::DeletedPersona;
 use throughline_engine::config::ToolSet;
@@ -71,7 +71,7 @@ struct Args {
     /// Default 7; with extend, days to add.
     expiry_days: Option<u32>,
     tags: Option<Vec<String>>,
-    /// Whether its turns recall the user's other memory; default true.
+    /// Whether its turns recall the user's other memory; default false.
     memory: Option<bool>,
     /// Required by create_from_preset.
     preset_id: Option<String>,
@@ -150,7 +150,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 system_prompt: needed(asked.system_prompt, "systemPrompt", "create")?,
                 personality: asked.personality.unwrap_or_default(),
                 settings,
-                memory: asked.memory.unwrap_or(true),
+                memory: asked.memory.unwrap_or(false),
                 tags: asked.tags.unwrap_or_default(),
             };
             Ok(checked(call, &personas.create(&scope, new, None).await?, "Created"))
@@ -178,7 +178,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         }
         Action::Import => {
             let text = needed(asked.text, "text", "import")?;
-            Ok(checked(call, &personas.import(&scope, &text, None).await?, "Imported"))
+            Ok(taken_in(call, &personas.import(&scope, &text, None).await?, "Imported"))
         }
         Action::Get
         | Action::Update
@@ -230,7 +230,7 @@ async fn act_on_one(call: &Call, asked: Args) -> Result<Answer> {
         Action::Restore => match asked.backup_id {
             Some(backup) => {
                 let restored = personas.restore_backup(&scope, id, backup.parse()?, None).await?;
-                checked(call, &restored, "Restored")
+                taken_in(call, &restored, "Restored")
             }
             None => shown(call, &personas.restore(&scope, id).await?, "Restored"),
         },
@@ -284,7 +284,7 @@ fn from_preset(asked: Args) -> Result<FromPreset> {
             max_history_tokens: over.max_history_tokens.or(settings.max_history_tokens),
             expiry_days: over.expiry_days.or(settings.expiry_days),
         },
-        memory: asked.memory.unwrap_or(true),
+        memory: asked.memory.unwrap_or(false),
         tags: asked.tags.unwrap_or_default(),
         ..FromPreset::new(preset)
     })
@@ -299,6 +299,17 @@ fn shown(call: &Call, persona: &Persona, message: &str) -> Answer {
         message: format!("{message}: {} ({})", persona.name, persona.id),
         ..Answer::default()
     }
+}
+
+fn taken_in(call: &Call, taken: &TakenIn, message: &str) -> Answer {
+    let mut answer = checked(call, &taken.made, message);
+    if taken.held_back > 0 {
+        let held_back = taken.held_back;
+        answer
+            .warnings
+            .push(format!("{held_back} messages were held back: they were erased since"));
+    }
+    answer
 }
 
 fn checked(call: &Call, checked: &Checked<Persona>, message: &str) -> Answer {

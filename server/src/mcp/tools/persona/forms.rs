@@ -161,7 +161,7 @@ pub(super) fn said(findings: &[Finding]) -> Vec<String> {
 /// The given settings.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct SaidSettings {
+pub(super) struct GivenSettings {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
@@ -169,8 +169,8 @@ pub(super) struct SaidSettings {
     pub expiry_days: Option<u32>,
 }
 
-impl From<SaidSettings> for Overrides {
-    fn from(said: SaidSettings) -> Self {
+impl From<GivenSettings> for Overrides {
+    fn from(said: GivenSettings) -> Self {
         Self {
             temperature: said.temperature,
             max_tokens: said.max_tokens,

@@ -9,7 +9,7 @@ use throughline_core::ids::PresetId;
 use throughline_core::persona::{NewPreset, PresetChange};
 use throughline_engine::config::ToolSet;
 
-use super::forms::{PresetForm, SaidSettings};
+use super::forms::{GivenSettings, PresetForm};
 use super::{in_camel_case, needed, page};
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
@@ -49,7 +49,7 @@ struct Args {
     default_personality: Option<String>,
     /// Defaults: temperature 0.7, maxTokens 1000, maxHistoryTokens 15000, expiryDays 7.
     #[serde(default)]
-    default_settings: SaidSettings,
+    default_settings: GivenSettings,
     metadata: Option<Map<String, Value>>,
     /// With update: whether it is active.
     is_active: Option<bool>,

@@ -1,22 +1,33 @@
 //! Reading the ledger of facts, and saying directly what is so and what is not.
 
+mod import;
+
 use std::sync::Arc;
 
+use crate::access::Actor;
+use crate::context::states_rejected;
 use crate::error::{Error, Result};
-use crate::fact::{Fact, FactKind, MAX_FACT_CHARS, NewFact, RejectionKey, Rejections};
+use crate::fact::{
+    Fact, FactKind, MAX_FACT_CHARS, NewFact, RejectionKey, Rejections, SupersededFact,
+};
 use crate::ids::{FactId, MAX_NAME_BYTES, is_forbidden};
 use crate::page::{MAX_PAGE, Page, PageRequest};
 use crate::ports::{
-    Applied, Clock, ErasureLedger, IdGen, Idempotency, LedgerEntry, LedgerIdentity, NameHash,
-    Precondition, Store, Write, WriteBatch,
+    Applied, Clock, ErasureLedger, IdGen, Idempotency, LedgerEntry, LedgerIdentity, LedgerLimits,
+    NameHash, Precondition, Store, Write, WriteBatch,
 };
 use crate::scope::Scope;
+use crate::secret::SecretPolicy;
 use crate::services::embeddings::EmbeddingService;
 use crate::text::{analyze, fold_spaces};
 use crate::time::Timestamp;
 
+pub use import::{FactCopy, ImportOutcome, ReadyCopy};
+
 /// Most tags of a fact that is told directly.
 const MAX_TAGS: usize = 16;
+/// Facts that do not hold any more among which a text is looked for, the newest changes first.
+const REJECTED_READ: usize = 512;
 /// How often what is said in words of a fact is applied again when something was erased meanwhile.
 const ATTEMPTS: usize = 4;
 
@@ -65,6 +76,7 @@ pub struct FactService {
     ids: Arc<dyn IdGen>,
     embeddings: Option<EmbeddingService>,
     rejecting: Rejecting,
+    secrets: SecretPolicy,
 }
 
 impl FactService {
@@ -77,7 +89,13 @@ impl FactService {
         embeddings: Option<EmbeddingService>,
         rejecting: Rejecting,
     ) -> Self {
-        Self { store, clock, ids, embeddings, rejecting }
+        Self { store, clock, ids, embeddings, rejecting, secrets: SecretPolicy::default() }
+    }
+
+    /// The same, with another policy for the secrets in what is told.
+    #[must_use]
+    pub fn with_secrets(self, secrets: SecretPolicy) -> Self {
+        Self { secrets, ..self }
     }
 
     /// All facts by number, superseded ones included.
@@ -96,35 +114,79 @@ impl FactService {
         self.store.fact(scope, id).await?.ok_or_else(no_fact)
     }
 
-    /// Remembers a fact that was told directly. In its slot it takes the place of what held; a value that
-    /// was rejected is allowed again.
+    /// Remembers a fact that was told directly. In its slot it takes the place of what held. A value that
+    /// was rejected is allowed again where the user, or who acts for them, says so.
     ///
     /// # Errors
     /// `InvalidInput` that names the field; `Conflict` when the idempotency key stands for another
-    /// request; those of the store.
+    /// request, and for a model that tells what its user rejected or settled otherwise; those of the store.
     pub async fn remember(
         &self,
         scope: &Scope,
         new: Remember,
+        actor: Actor,
         idempotency: Option<Idempotency>,
     ) -> Result<Fact> {
         let now = self.clock.now();
-        let fact = self.told(new, now)?;
+        let fact = self.told(new, actor, now)?;
         let keys = self.rejecting.rejections.keys(scope, &fact);
         let mut batch = WriteBatch::new(scope.clone(), now).with_idempotency(idempotency);
-        if self.store.is_rejected(scope, &keys).await? {
+        let rejected = self.store.is_rejected(scope, &keys).await?;
+        if !actor.decides() && self.rejected_by_another(scope, &fact, rejected).await? {
+            return Err(Error::conflict(
+                "the user rejected this, and a tool cannot override that: ask the user to state it over \
+                 HTTP or with `throughline facts add`",
+            ));
+        }
+        if rejected {
             batch = self.allow(batch, keys).await?;
         }
         let applied = self.store.apply(self.with_fact(batch, fact).await).await?;
         self.last_put(scope, &applied).await
     }
 
+    /// Whether a model tells what anybody but a model rejected: what it forgot itself it may remember again.
+    async fn rejected_by_another(
+        &self,
+        scope: &Scope,
+        fact: &NewFact,
+        is_rejected: bool,
+    ) -> Result<bool> {
+        let mut superseded = self.superseded(scope).await?;
+        let keys = self.rejecting.rejections.keys(scope, fact);
+        let forgotten = superseded.iter().any(|old| {
+            let own = self.rejecting.rejections.keys_of(scope, &old.fact);
+            old.by.actor == Actor::Model && own.iter().any(|key| keys.contains(key))
+        });
+        superseded.retain(|old| old.by.actor != Actor::Model);
+        Ok(is_rejected && !forgotten || states_rejected(&fact.text, &superseded).is_some())
+    }
+
+    async fn superseded(&self, scope: &Scope) -> Result<Vec<SupersededFact>> {
+        let limits = LedgerLimits { superseded: REJECTED_READ, ..LedgerLimits::default() };
+        Ok(self.store.ledger(scope, limits).await?.superseded)
+    }
+
+    /// The value or statement in a text that the user rejected, and that does not hold again.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn says_rejected(&self, scope: &Scope, text: &str) -> Result<Option<Fact>> {
+        Ok(states_rejected(text, &self.superseded(scope).await?).cloned())
+    }
+
     /// Says what is so instead of a fact. Its value is rejected.
     ///
     /// # Errors
-    /// `NotFound`; `Conflict` for a fact that does not hold any more; `InvalidInput` that names the
-    /// field; those of the store.
-    pub async fn correct(&self, scope: &Scope, id: FactId, correction: Correction) -> Result<Fact> {
+    /// `NotFound`; `Conflict` for a fact that does not hold any more, and for a model; `InvalidInput` that
+    /// names the field; those of the store.
+    pub async fn correct(
+        &self,
+        scope: &Scope,
+        id: FactId,
+        correction: Correction,
+        actor: Actor,
+    ) -> Result<Fact> {
         let (old, erasures) = self.held(scope, id).await?;
         let now = self.clock.now();
         let slotted = old.slot().is_some();
@@ -134,17 +196,20 @@ impl FactService {
                  correct value",
             ));
         }
-        let fact = self.told(
+        let mut fact = self.told(
             Remember {
                 kind: old.kind,
                 text: correction.text,
-                subject: old.subject.clone(),
-                attribute: old.attribute.clone(),
-                value: correction.value,
+                // A fact without a slot keeps none of its parts: they need each other.
+                subject: old.subject.clone().filter(|_| slotted),
+                attribute: old.attribute.clone().filter(|_| slotted),
+                value: correction.value.filter(|_| slotted),
                 tags: old.tags.clone(),
             },
+            actor,
             now,
         )?;
+        fact.rejects = true;
         let rejections = &self.rejecting.rejections;
         let (rejected, allowed) = (rejections.keys_of(scope, &old), rejections.keys(scope, &fact));
         if rejected.iter().any(|key| allowed.contains(key)) {
@@ -158,7 +223,7 @@ impl FactService {
         }
         if !slotted {
             // A fact without a slot is not superseded by another statement, so it is retracted.
-            let retraction = self.retraction(&old, now);
+            let retraction = self.retraction(&old, actor, now);
             batch = batch.with(Write::PutFact(Box::new(retraction)));
         }
         let batch = self.with_fact(batch, fact).await;
@@ -170,10 +235,10 @@ impl FactService {
     ///
     /// # Errors
     /// `NotFound`; `Conflict` for a fact that does not hold any more; those of the store.
-    pub async fn retract(&self, scope: &Scope, id: FactId) -> Result<Fact> {
+    pub async fn retract(&self, scope: &Scope, id: FactId, actor: Actor) -> Result<Fact> {
         let (old, erasures) = self.held(scope, id).await?;
         let now = self.clock.now();
-        let retraction = self.retraction(&old, now);
+        let retraction = self.retraction(&old, actor, now);
         let keys = self.rejecting.rejections.keys_of(scope, &old);
         let batch = self.reject(WriteBatch::new(scope.clone(), now), keys).await?;
         self.apply_to(id, erasures, batch.with(Write::PutFact(Box::new(retraction)))).await?;
@@ -219,7 +284,7 @@ impl FactService {
             for fact in found.items.iter().filter(|fact| fact.holds()) {
                 let own = self.rejecting.rejections.keys_of(scope, fact);
                 if own.iter().any(|key| keys.contains(key)) {
-                    let retraction = self.retraction(fact, now);
+                    let retraction = self.retraction(fact, Actor::Api, now);
                     batch = batch.with(Write::PutFact(Box::new(retraction)));
                 }
             }
@@ -302,7 +367,7 @@ impl FactService {
         self.get(scope, *id).await
     }
 
-    fn retraction(&self, old: &Fact, now: Timestamp) -> NewFact {
+    fn retraction(&self, old: &Fact, actor: Actor, now: Timestamp) -> NewFact {
         NewFact {
             id: FactId::from_uuid(self.ids.next()),
             kind: FactKind::Retraction,
@@ -320,21 +385,26 @@ impl FactService {
             unit: analyze(&old.text, &old.tags),
             refers: None,
             extracted_by: None,
+            actor,
             stated_in: None,
             rejection: Vec::new(),
+            rejects: true,
         }
     }
 
-    fn told(&self, new: Remember, now: Timestamp) -> Result<NewFact> {
+    fn told(&self, new: Remember, actor: Actor, now: Timestamp) -> Result<NewFact> {
         let Remember { kind, text, subject, attribute, value, mut tags } = new;
         if kind == FactKind::Retraction {
             return Err(Error::invalid(
                 "kind: a retraction cannot be added as a fact: retract the fact that it is about",
             ));
         }
-        let text = checked("text", &text, MAX_FACT_CHARS)?;
+        let guarded = |field: &str, text: &str, most: usize| {
+            checked(field, text, most).map(|text| self.secrets.shown(&text).into_owned())
+        };
+        let text = guarded("text", &text, MAX_FACT_CHARS)?;
         let part = |field: &str, part: Option<String>, most: usize| {
-            part.map(|part| checked(field, &part, most)).transpose()
+            part.map(|part| guarded(field, &part, most)).transpose()
         };
         let subject = part("subject", subject, MAX_NAME_BYTES)?;
         let attribute = part("attribute", attribute, MAX_NAME_BYTES)?;
@@ -365,8 +435,10 @@ impl FactService {
             observed_at: now,
             refers: None,
             extracted_by: None,
+            actor,
             stated_in: None,
             rejection: Vec::new(),
+            rejects: false,
         })
     }
 }

@@ -1,0 +1,25 @@
+//! Changing the profile.
+
+use throughline_core::Result;
+use throughline_core::scope::{Profile, ProfileChange};
+
+use super::App;
+use crate::identity::{Identity, hex};
+
+impl App {
+    /// Changes rules and card of the caller. Beside the profile: what it states that the user rejected.
+    ///
+    /// # Errors
+    /// Those of the profile service.
+    pub async fn change_profile(
+        &self,
+        caller: &Identity,
+        change: ProfileChange,
+    ) -> Result<(Profile, Vec<String>)> {
+        let scope = caller.scope()?;
+        let profile = self.engine.profiles.change(&scope, change).await?;
+        caller.audit(&self.engine, "profile.change", hex(&self.engine.names.scope(&scope))).await;
+        let warnings = self.rejected_in(&scope, &[&profile.rules, &profile.card]).await?;
+        Ok((profile, warnings))
+    }
+}

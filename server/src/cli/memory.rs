@@ -1,0 +1,140 @@
+//! `throughline remember`, `throughline recall` and `throughline forget`.
+
+use serde::Serialize;
+use throughline_core::fact::FactKind;
+use throughline_core::services::facts::{Correction, Remember};
+use throughline_core::time::Timestamp;
+use throughline_core::{Error, Result};
+use throughline_engine::app::{App, Place, Recalling};
+use throughline_engine::compose::Engine;
+use throughline_engine::config::Config;
+use throughline_engine::identity::Identity;
+use throughline_engine::terminal::Output;
+
+use super::facts::{FactJson, Slot};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RememberArgs {
+    /// The fact, in up to 500 characters
+    text: String,
+    /// Its kind, such as fact, decision, preference or instruction
+    #[arg(long, default_value = "fact", conflicts_with = "replaces")]
+    kind: FactKind,
+    #[command(flatten)]
+    slot: Slot,
+    /// Topics, such as project:alfred; can be repeated
+    #[arg(long = "tag", conflicts_with = "replaces")]
+    tags: Vec<String>,
+    /// Id of the fact that it replaces
+    #[arg(long, value_name = "ID")]
+    replaces: Option<String>,
+    /// Let it hold in all workspaces
+    #[arg(long)]
+    everywhere: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RecallArgs {
+    /// A question or words
+    query: String,
+    /// The session to prefer
+    #[arg(long)]
+    session: Option<String>,
+    /// Most tokens of the answer
+    #[arg(long, value_name = "TOKENS", default_value_t = 1_500)]
+    max_tokens: u32,
+    /// Most items
+    #[arg(short, value_name = "COUNT")]
+    k: Option<usize>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ForgetArgs {
+    /// The fact's id, as `recall` and `facts` show it; messages and sessions are removed by `erase`
+    id: String,
+}
+
+#[derive(Serialize)]
+struct Recalled {
+    items: Vec<RecalledItem>,
+}
+
+#[derive(Serialize)]
+struct RecalledItem {
+    source: String,
+    at: Option<String>,
+    text: String,
+}
+
+pub(super) async fn remember(args: &RememberArgs, config: &Config, output: &Output) -> Result<()> {
+    let caller = Identity::local(config.scope()?);
+    let app = App::new(Engine::open(config).await?).await?;
+    let fact = match &args.replaces {
+        Some(old) => {
+            let (_, old) = app.fact_by_id(&caller, old).await?;
+            let correction = Correction { text: args.text.clone(), value: args.slot.value.clone() };
+            app.correct(&caller, old.id, correction).await?
+        }
+        None => {
+            let new = Remember {
+                kind: args.kind,
+                text: args.text.clone(),
+                subject: args.slot.subject.clone(),
+                attribute: args.slot.attribute.clone(),
+                value: args.slot.value.clone(),
+                tags: args.tags.clone(),
+            };
+            let place = if args.everywhere { Place::AllWorkspaces } else { Place::Workspace };
+            app.remember(&caller, new, place, None).await?
+        }
+    };
+    let fact = FactJson::from(fact);
+    output.result(&fact, || format!("remembered: {} ({})", fact.text, fact.id))
+}
+
+pub(super) async fn recall(args: &RecallArgs, config: &Config, output: &Output) -> Result<()> {
+    if args.query.trim().is_empty() {
+        return Err(Error::invalid(
+            "give a question or words to look for; `throughline facts` lists all facts",
+        ));
+    }
+    let caller = Identity::local(config.scope()?);
+    let app = App::new(Engine::open_existing(config).await?).await?;
+    super::assemble::catch_up(&app, &caller).await?;
+    let asked = Recalling {
+        session: args.session.clone(),
+        query: args.query.clone(),
+        max_tokens: args.max_tokens,
+        max_items: args.k,
+    };
+    let context = app.recall(&caller, asked).await?;
+    app.meter.write().await;
+    let items = context.recalled().into_iter().map(|(item, text)| RecalledItem {
+        source: item.source.to_string(),
+        at: item.at.map(Timestamp::to_rfc3339),
+        text: text.trim().to_owned(),
+    });
+    let recalled = Recalled { items: items.collect() };
+    output.result(&recalled, || match recalled.items.as_slice() {
+        [] => "No message or fact answers this.".to_owned(),
+        items => {
+            let lines = items.iter().map(|item| {
+                let day = item.at.as_deref().and_then(|at| at.split('T').next()).unwrap_or("");
+                format!(
+                    "{day:10}  {}  ({})",
+                    item.text.replace('\n', "\n            "),
+                    item.source
+                )
+            });
+            lines.collect::<Vec<_>>().join("\n")
+        }
+    })
+}
+
+pub(super) async fn forget(args: &ForgetArgs, config: &Config, output: &Output) -> Result<()> {
+    let caller = Identity::local(config.scope()?);
+    let app = App::new(Engine::open_existing(config).await?).await?;
+    let (_, fact) = app.fact_by_id(&caller, &args.id).await?;
+    let fact = FactJson::from(app.retract(&caller, fact.id).await?);
+    output.result(&fact, || format!("forgotten: {}; its value stays rejected", fact.text))
+}
