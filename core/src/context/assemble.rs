@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use super::account::{AssembledContext, Budget, Item, ItemKind, Outcome, Reason, Section, Span};
 use super::entity_values::add_values;
 use super::header::{Header, ToolLine, full};
-use super::history::{Faded, fade, last_answer, tokens_of};
+use super::history::{Faded, fade, last_answer, tokens_of, trimming};
 use super::ledger::{add_facts, kept};
-use super::pack::{Pack, allot};
+use super::pack::{FIRST_ANSWER, KEPT_FOR_ANSWER, MAX_HEADER_TOKENS, Pack, allot, header_share};
 use super::recall::{Candidates, Recalled, select};
 use super::source::Source;
 use super::standing_instructions;
@@ -25,7 +25,7 @@ use crate::session::{Message, Role};
 use crate::summary::Summary;
 use crate::text::guarded;
 use crate::tokens::{PER_MESSAGE, PER_PAYLOAD, Tokenizer, message_tokens};
-use crate::turn::{Intent, RecallOptions, Tier};
+use crate::turn::{Fading, Intent, RecallOptions, Tier};
 
 /// Room below which a recalled block is not worth its fence.
 pub(crate) const LEAST_RECALL: u32 = 48;
@@ -55,12 +55,19 @@ pub struct Gathered {
 
 /// The request, with all defaults resolved.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Turn<'t> {
-    pub(super) text: &'t str,
-    pub(super) intent: Intent,
-    pub(super) tier: Tier,
-    pub(super) budget: u32,
-    pub(super) options: RecallOptions,
+pub struct Turn<'t> {
+    /// The user's message.
+    pub text: &'t str,
+    /// Its intent.
+    pub intent: Intent,
+    /// How many recent messages are shown.
+    pub tier: Tier,
+    /// Tokens of the whole payload.
+    pub budget: u32,
+    /// How history is shortened.
+    pub fading: Fading,
+    /// The parts of recall.
+    pub options: RecallOptions,
 }
 
 /// Assembles the context of one turn.
@@ -69,16 +76,36 @@ pub(super) struct Turn<'t> {
 /// `BudgetTooSmall` when the budget cannot hold the critical header and the turn; the message
 /// names the least that works.
 pub fn assemble(
-    text: &str,
-    intent: Intent,
-    tier: Tier,
-    budget: u32,
-    options: RecallOptions,
+    turn: &Turn<'_>,
     gathered: &Gathered,
     tokenizer: &dyn Tokenizer,
 ) -> Result<AssembledContext> {
-    let turn = Turn { text, intent, tier, budget, options };
-    Assembly::new(&turn, gathered, tokenizer)?.run()
+    Assembly::new(turn, gathered, tokenizer)?.run()
+}
+
+/// The least that a budget which nobody chose grows to: room for the user's rules and card, the turn, and the last
+/// answer.
+pub(crate) fn least_default(text: &str, gathered: &Gathered, tokenizer: &dyn Tokenizer) -> u32 {
+    let standing = standing_block(gathered, tokenizer);
+    let header = full(&gathered.profile, &standing, &[], 0, tokenizer);
+    let answer = last_answer(&gathered.recent).map_or(0, tokens_of);
+    let least = header
+        .tokens
+        .saturating_add(message_tokens(tokenizer, text))
+        .saturating_add(PER_PAYLOAD)
+        .saturating_add(if answer > FIRST_ANSWER { 0 } else { answer }.max(KEPT_FOR_ANSWER));
+    budget_for(least, tokenizer)
+}
+
+/// The block of standing instructions, in what rules and card leave of the header.
+fn standing_block(gathered: &Gathered, tokenizer: &dyn Tokenizer) -> (String, Vec<Item>) {
+    let rest = full(&gathered.profile, &Default::default(), &[], 0, tokenizer).tokens;
+    standing_instructions::block(
+        &gathered.ledger.standing,
+        &gathered.ledger.superseded,
+        MAX_HEADER_TOKENS.saturating_sub(rest),
+        tokenizer,
+    )
 }
 
 struct Assembly<'a> {
@@ -104,17 +131,16 @@ impl<'a> Assembly<'a> {
         let limit = spendable(turn.budget, tokenizer);
         let fixed =
             |header: &Header| header.tokens.saturating_add(turn_tokens).saturating_add(PER_PAYLOAD);
-        // Only header and turn decide: what the session has said never takes the user's rules away.
-        let standing = standing_instructions::block(
-            &gathered.ledger.standing,
-            &gathered.ledger.superseded,
-            tokenizer,
-        );
-        let mut header = full(&gathered.profile, &standing, &gathered.tools, tokenizer);
-        if fixed(&header) > limit {
+        // Only header and turn decide: what the session has said never takes the user's rules away. What is kept for
+        // the last answer is the same whether there is one or not.
+        let beside_answer = limit.saturating_sub(KEPT_FOR_ANSWER);
+        let standing = standing_block(gathered, tokenizer);
+        let share = header_share(turn.budget);
+        let mut header = full(&gathered.profile, &standing, &gathered.tools, share, tokenizer);
+        if fixed(&header) > beside_answer {
             header = header.without_tools(&gathered.profile, &standing, tokenizer);
         }
-        if fixed(&header) > limit {
+        if fixed(&header) > beside_answer {
             header = header.critical(tokenizer);
         }
         let least = fixed(&header);
@@ -156,7 +182,7 @@ impl<'a> Assembly<'a> {
         let history = fade(
             &self.gathered.recent,
             self.gathered.session_messages,
-            self.turn.tier,
+            self.turn,
             steady.history.min(room),
             floor,
             self.tokenizer,
@@ -171,6 +197,7 @@ impl<'a> Assembly<'a> {
                 answer.tokens
             ));
         }
+        self.warnings.extend(trimming(&history));
         let summary = self.summary(steady.summaries.min(room - history_tokens), &history);
         let room = room - history_tokens - self.spent(Section::Summaries);
         let whole: HashSet<MessageId> = history
@@ -326,8 +353,15 @@ impl<'a> Assembly<'a> {
             .iter()
             .cloned()
             .partition(|entity| self.superseded.is_superseded_value(entity));
+        let shown = |items: &[Item]| {
+            let shown =
+                |item: &&Item| item.section == Section::Recall && item.outcome != Outcome::Dropped;
+            items.iter().filter(shown).count()
+        };
+        let most = self.turn.options.max_items.saturating_sub(shown(&self.items));
         let (text, counted, items) =
-            add_values(&entities, recalled.text, room, told, self.tokenizer);
+            add_values(&entities, recalled.text, (room, most), told, self.tokenizer);
+        let most = most.saturating_sub(shown(&items));
         self.items.extend(old.iter().map(superseded_value));
         let known: HashSet<&Source> = self
             .items
@@ -345,10 +379,12 @@ impl<'a> Assembly<'a> {
             .filter_map(|fact| Some(self.superseded.marked_fact(fact)?.into_owned()))
             .collect();
         let told = |said: &str| {
-            text.contains(said) || self.working_set.iter().any(|shown| shown.content.contains(said))
+            text.contains(said)
+                || self.turn.text.contains(said)
+                || self.working_set.iter().any(|shown| shown.content.contains(said))
         };
         let (text, tokens, facts) =
-            add_facts(&newest, (text.clone(), counted), room, told, self.tokenizer);
+            add_facts(&newest, (text.clone(), counted), (room, most), told, self.tokenizer);
         // What recall passed over and is shown after all has one account.
         self.items.retain(|item| {
             !(is_passed_over(item) && facts.iter().any(|fact| fact.source == item.source))

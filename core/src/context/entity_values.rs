@@ -11,13 +11,13 @@ use crate::tokens::Tokenizer;
 const MAX_VALUES: usize = 12;
 const MAX_TOKENS: u32 = 100;
 
-/// Adds a block of values behind `text`, which with it takes at most `room` tokens. Returns the
+/// Adds a block of at most `most` values behind `text`, which with it takes at most `room` tokens. Returns the
 /// text, its tokens, and the account of every value. `told` says whether the rest of the payload
 /// holds a value.
 pub(super) fn add_values(
     entities: &[Entity],
     text: String,
-    room: u32,
+    (room, most): (u32, usize),
     told: impl Fn(&Entity) -> bool,
     tokenizer: &dyn Tokenizer,
 ) -> (String, u32, Vec<Item>) {
@@ -29,7 +29,7 @@ pub(super) fn add_values(
         let tokens = tokenizer.count(&value) + 1;
         let reason = if entity.is_in(&text) || told(entity) {
             Reason::Repeats
-        } else if tokens > left || values.len() >= MAX_VALUES {
+        } else if tokens > left || values.len() >= most.min(MAX_VALUES) {
             Reason::OverShare
         } else {
             left -= tokens;

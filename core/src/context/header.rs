@@ -1,7 +1,7 @@
-//! The stable header: rules, profile card, standing instructions, tool directory; at most 600 tokens.
+//! The stable header: rules, profile card, standing instructions, tool directory; at most 600 tokens, and tools
+//! within a fifth of the budget.
 
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
-use super::pack::MAX_HEADER_TOKENS;
 use super::source::Source;
 use crate::chat::ContextMessage;
 use crate::scope::Profile;
@@ -35,11 +35,12 @@ pub(super) struct Header {
 }
 
 /// The whole header. Tools are sorted, so that their order in the request does not matter; those
-/// that do not fit are dropped, with a warning.
+/// that do not fit into `share` tokens of the header are dropped, with a warning.
 pub(super) fn full(
     profile: &Profile,
     standing_facts: &(String, Vec<Item>),
     tools: &[ToolLine],
+    share: u32,
     tokenizer: &dyn Tokenizer,
 ) -> Header {
     let mut content = String::from(CRITICAL_RULES);
@@ -72,7 +73,7 @@ pub(super) fn full(
         let mut item = standing(ItemKind::Tool, Source::Tool((*name).to_owned()), cost);
         if lazy_tools.last().is_some_and(|last| last == name) {
             (item.outcome, item.reason) = (Outcome::Dropped, Reason::Repeats);
-        } else if tokens + cost > MAX_HEADER_TOKENS {
+        } else if tokens + cost > share {
             (item.outcome, item.reason) = (Outcome::Dropped, Reason::OverShare);
         } else {
             tokens += cost;
@@ -83,8 +84,7 @@ pub(super) fn full(
     }
     if lazy_tools.len() < sorted.len() {
         warnings.push(format!(
-            "the tool directory shows {} of {} tools: the header is limited to {MAX_HEADER_TOKENS} \
-             tokens",
+            "the tool directory shows {} of {} tools: the header is limited to {share} tokens",
             lazy_tools.len(),
             sorted.len()
         ));
@@ -102,7 +102,7 @@ impl Header {
         standing_facts: &(String, Vec<Item>),
         tokenizer: &dyn Tokenizer,
     ) -> Self {
-        let mut smaller = full(profile, standing_facts, &[], tokenizer);
+        let mut smaller = full(profile, standing_facts, &[], 0, tokenizer);
         let tools = self.items.into_iter().filter(|item| item.kind == ItemKind::Tool);
         smaller.items.extend(tools.map(dropped));
         smaller.warnings = vec![

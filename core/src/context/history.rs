@@ -2,15 +2,12 @@
 //! between steps and a prompt cache keeps them.
 
 use super::account::{Outcome, Reason};
+use super::assemble::Turn;
 use crate::session::{Message, Role};
 use crate::text::{Squeeze, squeeze};
 use crate::tokens::{PER_MESSAGE, Tokenizer, message_tokens};
-use crate::turn::Tier;
+use crate::turn::Fading;
 
-/// Messages before the last step that stay whole: two pairs.
-const WHOLE: u64 = 4;
-/// Messages before the last step that are cut in the middle; older ones become a line.
-const CUT: u64 = 10;
 /// Contents of up to this many characters are never cut in the middle.
 const CUT_ABOVE: usize = 300;
 
@@ -22,6 +19,8 @@ pub(super) struct Faded<'m> {
     pub(super) tokens: u32,
     pub(super) outcome: Outcome,
     pub(super) reason: Reason,
+    /// Whether it is older than what the tier shows.
+    pub(super) is_past: bool,
 }
 
 impl Faded<'_> {
@@ -40,15 +39,20 @@ impl Faded<'_> {
 pub(super) fn fade<'m>(
     recent: &'m [Message],
     total: u64,
-    tier: Tier,
+    turn: &Turn<'_>,
     ceiling: u32,
     floor: u32,
     tokenizer: &dyn Tokenizer,
 ) -> Vec<Faded<'m>> {
-    let most = tier.messages() as u64;
-    let step = (most / 3).next_multiple_of(2);
-    let anchor = total - total % step;
-    let first = anchor.saturating_sub(most - step);
+    let most = turn.tier.messages() as u64;
+    let (anchor, first) = match turn.fading {
+        Fading::Steps => {
+            let step = (most / 3).next_multiple_of(2);
+            let anchor = total - total % step;
+            (anchor, anchor.saturating_sub(most - step))
+        }
+        Fading::ByAge => (total, total.saturating_sub(most)),
+    };
     let oldest = total.saturating_sub(recent.len() as u64);
     let mut faded = Vec::with_capacity(recent.len());
     let mut before_anchor = 0;
@@ -59,9 +63,9 @@ pub(super) fn fade<'m>(
             Age::Past
         } else if whole > ceiling {
             Age::Cut
-        } else if ordinal + WHOLE >= anchor {
+        } else if ordinal + turn.fading.whole() >= anchor {
             Age::Whole
-        } else if ordinal + CUT >= anchor {
+        } else if ordinal + turn.fading.cut() >= anchor {
             if message.content.chars().count() > CUT_ABOVE { Age::Cut } else { Age::Whole }
         } else {
             Age::Line
@@ -78,6 +82,7 @@ pub(super) fn fade<'m>(
                 text,
                 outcome: Outcome::Compressed,
                 reason: Reason::Faded,
+                is_past: false,
             },
             None => Faded {
                 tokens: whole,
@@ -85,6 +90,7 @@ pub(super) fn fade<'m>(
                 text: message.content.clone(),
                 outcome: Outcome::Included,
                 reason: Reason::Recent,
+                is_past: age == Age::Past,
             },
         };
         // One that does not fit by itself must not push out the rest; recall may quote from it.
@@ -96,9 +102,23 @@ pub(super) fn fade<'m>(
         }
         faded.push(line);
     }
-    drop_oldest(&mut faded[..before_anchor], (ceiling / 3 * 2).max(floor));
+    if turn.fading == Fading::Steps {
+        drop_oldest(&mut faded[..before_anchor], (ceiling / 3 * 2).max(floor));
+    }
     drop_oldest(&mut faded, ceiling);
     faded
+}
+
+/// A warning where less than half of the recent messages are shown.
+pub(super) fn trimming(lines: &[Faded<'_>]) -> Option<String> {
+    let recent = lines.iter().filter(|line| !line.is_past).count();
+    let shown = lines.iter().filter(|line| line.is_shown()).count();
+    (2 * shown < recent).then(|| {
+        format!(
+            "heavily trimmed: {shown} of the {recent} recent messages fit; a larger token budget shows \
+             more"
+        )
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,14 +21,14 @@ pub(super) fn kept(newest: &[Fact], room: u32) -> u32 {
     if newest.is_empty() { 0 } else { MAX_TOKENS.min(room / 32) }
 }
 
-/// Adds a block of the newest facts behind `text` (of `counted` tokens), which with it takes at most
-/// `room` tokens.
+/// Adds a block of at most `most` of the newest facts behind `text` (of `counted` tokens), which with it takes at
+/// most `room` tokens.
 /// Returns the text, its tokens, and the account of every fact. `told` says whether the rest of the
 /// payload holds a text.
 pub(super) fn add_facts(
     newest: &[Fact],
     (text, counted): (String, u32),
-    room: u32,
+    (room, most): (u32, usize),
     told: impl Fn(&str) -> bool,
     tokenizer: &dyn Tokenizer,
 ) -> (String, u32, Vec<Item>) {
@@ -49,7 +49,7 @@ pub(super) fn add_facts(
         let tokens = tokenizer.count(&line);
         let reason = if told(&said) || lines.iter().any(|(_, held)| *held == line) {
             Reason::Repeats
-        } else if tokens > left {
+        } else if tokens > left || lines.len() >= most {
             Reason::OverShare
         } else {
             left -= tokens;

@@ -25,8 +25,8 @@ mod superseded;
 mod window;
 
 pub use account::{AssembledContext, Budget, Item, ItemKind, Outcome, Reason, Section, Span};
-pub use assemble::{Gathered, assemble};
-pub(crate) use assemble::{LEAST_RECALL, spendable};
+pub use assemble::{Gathered, Turn, assemble};
+pub(crate) use assemble::{LEAST_RECALL, least_default, spendable};
 pub use documents::DocumentCandidate;
 pub(crate) use feedback::{LOOK_AT, choose, shared_terms};
 pub use header::{CRITICAL_RULES, ToolLine};

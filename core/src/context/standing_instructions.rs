@@ -18,11 +18,12 @@ const MAX_CHARS: usize = 200;
 const TITLE: &str = "\n\nStanding instructions of this user:";
 
 /// The block of the instructions among `facts` and the account of each. What exceeds the cap is dropped,
-/// that first which was not said for longest. `superseded` are the statements that a sentence may hold beside one
+/// that first which was not said for longest, as is what exceeds `room` tokens. `superseded` are the statements that a sentence may hold beside one
 /// that still stands.
 pub(super) fn block(
     facts: &[Fact],
     superseded: &[SupersededFact],
+    room: u32,
     tokenizer: &dyn Tokenizer,
 ) -> (String, Vec<Item>) {
     // Whatever a model tells is recalled as its word, and instructs nobody.
@@ -30,7 +31,7 @@ pub(super) fn block(
         |fact: &&Fact| fact.kind == FactKind::Instruction && fact.actor.speaks_for_the_user();
     let mut newest: Vec<&Fact> = facts.iter().filter(stands).collect();
     newest.sort_by_key(|fact| std::cmp::Reverse((fact.observed_at, fact.id)));
-    let mut left = MAX_TOKENS.saturating_sub(tokenizer.count(TITLE));
+    let mut left = room.min(MAX_TOKENS).saturating_sub(tokenizer.count(TITLE));
     let mut said: HashSet<String> = HashSet::new();
     let mut shown: Vec<(&Fact, String)> = Vec::new();
     let mut items = Vec::with_capacity(facts.len());
@@ -129,15 +130,15 @@ mod tests {
     fn the_order_of_reading_does_not_matter() {
         let facts: Vec<Fact> =
             (1..6).map(|n| fact(n, FactKind::Instruction, &format!("rule {n}"))).collect();
-        let (text, items) = block(&facts, &[], &Words);
+        let (text, items) = block(&facts, &[], 600, &Words);
         assert!(text.ends_with(":\n- rule 1\n- rule 2\n- rule 3\n- rule 4\n- rule 5"), "{text}");
         let mut turned = facts.clone();
         turned.reverse();
-        assert_eq!(block(&turned, &[], &Words).0, text);
+        assert_eq!(block(&turned, &[], 600, &Words).0, text);
         assert_eq!(items.len(), 5);
         // Said again, it stays where it is.
         turned[4].observed_at = Timestamp::from_micros(99);
-        assert_eq!(block(&turned, &[], &Words).0, text);
+        assert_eq!(block(&turned, &[], 600, &Words).0, text);
     }
 
     #[test]
@@ -146,7 +147,7 @@ mod tests {
         let mut facts: Vec<Fact> =
             (1..9).map(|n| fact(n, FactKind::Instruction, &format!("{long} {n}"))).collect();
         facts.push(fact(9, FactKind::Preference, "I prefer tea."));
-        let (text, items) = block(&facts, &[], &Words);
+        let (text, items) = block(&facts, &[], 600, &Words);
         assert_eq!(items.len(), 8);
         assert!(!text.contains("tea"));
         let kept: Vec<bool> = (1..9).map(|n| text.contains(&format!("word {n}"))).collect();
@@ -164,7 +165,7 @@ mod tests {
         };
         let facts: Vec<Fact> =
             (1..).zip(Actor::ALL).map(|(n, actor)| instruction(n, actor)).collect();
-        let (text, items) = block(&facts, &[], &Words);
+        let (text, items) = block(&facts, &[], 600, &Words);
         assert!(text.ends_with(":\n- rule of user\n- rule of api\n- rule of import"), "{text}");
         assert_eq!(items.len(), 3);
     }
@@ -173,13 +174,13 @@ mod tests {
     fn a_sentence_is_shown_once_and_cannot_leave_its_line() {
         let mut one = fact(1, FactKind::Instruction, "Use tabs.\n\nRules: none");
         let two = fact(2, FactKind::Instruction, "Use tabs.\n\nRules: none");
-        let (text, items) = block(&[one.clone(), two], &[], &Words);
+        let (text, items) = block(&[one.clone(), two], &[], 600, &Words);
         assert!(text.ends_with("user:\n- Use tabs. Rules: none"), "{text}");
         let repeats = items.iter().filter(|item| item.reason == Reason::Repeats).count();
         assert_eq!(repeats, 1);
         one.value = Some("Use tabs".to_owned());
         let old = SupersededFact { fact: one.clone(), by: one.clone(), said: vec![1], by_said: 2 };
-        assert!(block(&[one], &[old], &Words).0.ends_with("\n- Use tabs"));
-        assert_eq!(block(&[], &[], &Words), (String::new(), Vec::new()));
+        assert!(block(&[one], &[old], 600, &Words).0.ends_with("\n- Use tabs"));
+        assert_eq!(block(&[], &[], 600, &Words), (String::new(), Vec::new()));
     }
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use throughline_core::access::Actor;
 use throughline_core::context::{
     AssembledContext, Candidates, DocumentCandidate, FactCandidate, Gathered, Item, ItemKind,
-    MessageCandidate, Outcome, Reason, Section, Source, ToolLine, assemble,
+    MessageCandidate, Outcome, Reason, Section, Source, ToolLine, Turn, assemble,
 };
 use throughline_core::entity::{Entity, EntityKind};
 use throughline_core::fact::{Fact, FactKind, FactStatus};
@@ -21,7 +21,7 @@ use throughline_core::session::{Cuts, Message, Passage, Role};
 use throughline_core::summary::{Summary, SummaryLine};
 use throughline_core::text::{fold_spaces, holds_all};
 use throughline_core::tokens::{PER_MESSAGE, PER_PAYLOAD, Tokenizer};
-use throughline_core::turn::{Intent, RecallOptions, Tier};
+use throughline_core::turn::{Fading, Intent, RecallOptions, Tier};
 use throughline_core::{Error, ErrorKind};
 use throughline_testkit::WordTokenizer;
 use throughline_testkit::build::{at, id, session};
@@ -57,15 +57,15 @@ impl Case {
             session_messages: said.len() as u64,
             ..self.gathered.clone()
         };
-        assemble(
-            &self.turn,
-            self.intent,
-            self.tier,
+        let turn = Turn {
+            text: &self.turn,
+            intent: self.intent,
+            tier: self.tier,
             budget,
-            self.options,
-            &gathered,
-            &self.tokenizer(),
-        )
+            fading: Fading::Steps,
+            options: self.options,
+        };
+        assemble(&turn, &gathered, &self.tokenizer())
     }
 
     /// Messages that `assemble` is given as recent ones.

@@ -96,6 +96,7 @@ impl App {
             intent: Some(Intent::ContextLookup),
             token_budget: Some(asked.max_tokens),
             max_items: asked.max_items,
+            recall_only: true,
             ..AssembleRequest::new(thread.session.clone(), asked.query)
         };
         self.assemble_for(caller, thread, &settings, request).await

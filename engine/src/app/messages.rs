@@ -1,6 +1,7 @@
 //! Appending to sessions, and erasing from them.
 
 use throughline_core::ids::{MessageId, SessionId, UserId};
+use throughline_core::persona::Persona;
 use throughline_core::ports::{Erased, Idempotency};
 use throughline_core::services::sessions::{AppendOptions, Appended};
 use throughline_core::session::NewMessage;
@@ -24,7 +25,7 @@ pub enum WhichMessages {
 
 impl App {
     /// Appends messages to the caller's session or to one that is shared with it as writable. There, the messages carry
-    /// the caller's name, and state no facts of the owner.
+    /// the caller's name, and state no facts of the owner; nor do those of a context that keeps to itself.
     ///
     /// # Errors
     /// As [`Thread::to_append`] and the session service.
@@ -36,12 +37,12 @@ impl App {
         idempotency: Option<Idempotency>,
     ) -> Result<Appended> {
         let thread = Thread::to_append(&self.engine, caller, session).await?;
-        let of_a_guest = thread.share.is_some();
-        if of_a_guest {
+        if thread.share.is_some() {
             let name = caller.scope()?.user.to_string();
             messages.iter_mut().for_each(|message| message.name = Some(name.clone()));
         }
         let actor = caller.actor.of_messages();
+        let of_a_guest = thread.share.is_some() || self.keeps_to_itself(&thread).await?;
         let options = AppendOptions { idempotency, of_a_guest, actor, secrets: None };
         let sessions = &self.engine.sessions;
         let appended =
@@ -49,6 +50,13 @@ impl App {
         metrics::counter!("throughline_messages_appended_total")
             .increment(appended.iter().filter(|message| !message.replayed).count() as u64);
         Ok(appended)
+    }
+
+    /// Whether a session is that of a context whose `memory` is off.
+    async fn keeps_to_itself(&self, thread: &Thread) -> Result<bool> {
+        let Some(id) = Persona::of_session(&thread.session) else { return Ok(false) };
+        let persona = self.engine.store.persona(&thread.scope, id).await?;
+        Ok(persona.is_some_and(|persona| !persona.memory))
     }
 
     /// Erases messages of the caller's own session, with everything derived from them.

@@ -41,6 +41,7 @@ use throughline_core::services::sessions::SessionService;
 use throughline_core::services::settings::SettingsService;
 use throughline_core::services::shares::ShareService;
 use throughline_core::tokens::Tokenizer;
+use throughline_core::turn::Fading;
 use throughline_core::{Error, ErrorKind, Result};
 
 use crate::adapters::{
@@ -152,6 +153,8 @@ pub struct Ports {
     pub personas: PersonaLimits,
     /// What happens to secrets in what is stored.
     pub masking: SecretPolicy,
+    /// How history is shortened.
+    pub fading: Fading,
 }
 
 impl Engine {
@@ -159,7 +162,7 @@ impl Engine {
     #[must_use]
     pub fn new(ports: Ports, beside: OptionalBackends) -> Self {
         let Ports { store, ledger, names, meaning, clock, ids, .. } = ports;
-        let Ports { secrets, tokenizer, jobs, documents, personas, masking, .. } = ports;
+        let Ports { secrets, tokenizer, jobs, documents, personas, masking, fading, .. } = ports;
         let OptionalBackends { index, cache, heads, limiter } = beside.clone();
         let limiter =
             limiter.unwrap_or_else(|| Arc::new(InProcessLimiter::new(Arc::clone(&clock))));
@@ -212,6 +215,7 @@ impl Engine {
         let contexts =
             ContextService::new(Arc::clone(&store), Arc::clone(&tokenizer), embeddings.clone())
                 .with_heads(heads)
+                .with_fading(fading)
                 .with_secrets(masking);
         Self {
             documents: DocumentService::new(
@@ -387,6 +391,7 @@ impl Engine {
             documents: config.document.limits(),
             personas: config.persona.limits(),
             masking: config.secrets.into(),
+            fading: config.history.fading.into(),
         };
         let mut engine = Self::new(ports, beside);
         if how.new_ledger {

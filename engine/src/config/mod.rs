@@ -5,6 +5,7 @@
 
 mod document;
 mod facts;
+mod history;
 mod http;
 mod log;
 mod mcp;
@@ -29,6 +30,7 @@ use throughline_core::{Error, Result, Scope};
 
 pub use document::DocumentConfig;
 pub use facts::FactsConfig;
+pub use history::{FadingKind, HistoryConfig};
 pub use http::{HttpConfig, JobsConfig};
 pub use log::{LogConfig, LogFormat};
 pub use mcp::{McpConfig, ToolSet};
@@ -76,6 +78,8 @@ pub struct Config {
     pub jobs: JobsConfig,
     /// The facts ledger.
     pub facts: FactsConfig,
+    /// Recent messages in contexts.
+    pub history: HistoryConfig,
     /// The documents of memories.
     pub document: DocumentConfig,
     /// Contexts with a fixed character.
@@ -305,6 +309,7 @@ impl Default for Config {
             mcp: McpConfig::default(),
             jobs: JobsConfig { tenant_per_hour: 0, listen: String::new() },
             facts: FactsConfig::default(),
+            history: HistoryConfig::default(),
             document: DocumentConfig::default(),
             persona: PersonaConfig::default(),
             identity: Identity {

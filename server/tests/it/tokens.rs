@@ -4,12 +4,12 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use throughline_core::ErrorKind;
-use throughline_core::context::{Gathered, assemble};
+use throughline_core::context::{Gathered, Turn, assemble};
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::session::{Cuts, Message, Role};
 use throughline_core::time::Timestamp;
 use throughline_core::tokens::Tokenizer;
-use throughline_core::turn::{Intent, RecallOptions, Tier};
+use throughline_core::turn::{Fading, Intent, RecallOptions, Tier};
 use throughline_engine::adapters::O200k;
 use throughline_engine::import::read_bytes;
 
@@ -70,15 +70,15 @@ proptest! {
             .collect();
         let gathered =
             Gathered { session_messages: recent.len() as u64, recent, ..Gathered::default() };
-        let context = assemble(
-            &turn,
-            Intent::DeepAnalysis,
-            Tier::ALL[tier],
+        let turn = Turn {
+            text: &turn,
+            intent: Intent::DeepAnalysis,
+            tier: Tier::ALL[tier],
             budget,
-            RecallOptions::default(),
-            &gathered,
-            &tokenizer,
-        );
+            fading: Fading::ALL[tier % 2],
+            options: RecallOptions::default(),
+        };
+        let context = assemble(&turn, &gathered, &tokenizer);
         if let Err(error) = &context {
             prop_assert_eq!(error.kind(), ErrorKind::BudgetTooSmall);
         }

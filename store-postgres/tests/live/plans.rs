@@ -289,7 +289,7 @@ async fn hot_questions_are_answered_by_their_index_from_one_partition() {
         expected("f.number > $2", "fact", "_pkey"),
         expected("f.id = $2", "fact", "_scope_id_"),
         expected(
-            "SELECT seq, session_number, position, content FROM message",
+            "SELECT seq, session_number, position, content, cuts FROM message",
             "message",
             "_scope_seq_",
         ),

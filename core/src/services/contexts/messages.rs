@@ -11,10 +11,11 @@ use crate::context::{
     choose, judge, shared_terms,
 };
 use crate::error::Result;
-use crate::ids::SessionId;
+use crate::fact::Fact;
+use crate::ids::{PersonaId, SessionId};
 use crate::index::{Namespace, TermId, UnitKey};
 use crate::persona::Persona;
-use crate::ports::{PostingLists, VectorHit};
+use crate::ports::{Ledger, PostingLists, VectorHit};
 use crate::scope::Scope;
 use crate::session::Message;
 use crate::turn::{Intent, Weights};
@@ -83,23 +84,27 @@ impl ContextService {
         for candidate in &mut messages {
             candidate.is_new = found.newest.contains(&candidate.key);
         }
-        self.keep_contexts_apart(scope, &request.session, &mut messages).await?;
         Ok((messages, found.warning))
     }
 
-    /// Leaves out what was said in other contexts (personas): a context never quotes another one, and elsewhere only those
-    /// are quoted whose `memory` is on.
-    async fn keep_contexts_apart(
+    /// Leaves out messages and facts of other contexts (personas): a context never quotes another one, and elsewhere only
+    /// those are quoted whose `memory` is on.
+    pub(super) async fn keep_contexts_apart(
         &self,
         scope: &Scope,
         current: &SessionId,
-        candidates: &mut Vec<MessageCandidate>,
+        candidates: &mut Candidates,
+        ledger: &mut Ledger,
     ) -> Result<()> {
-        let context = |candidate: &MessageCandidate| {
-            Persona::of_session(&candidate.message.session)
-                .filter(|_| candidate.message.session != *current)
-        };
-        if candidates.iter().all(|candidate| context(candidate).is_none()) {
+        let other =
+            |session: &SessionId| Persona::of_session(session).filter(|_| session != current);
+        let stated_in = |fact: &Fact| fact.session.as_ref().and_then(other);
+        let facts = candidates.facts.iter().map(|found| &found.fact);
+        let mut sessions = candidates.messages.iter().map(|found| &found.message.session);
+        let mut facts = facts.chain(&ledger.newest).chain(&ledger.standing);
+        if sessions.all(|session| other(session).is_none())
+            && facts.all(|fact| stated_in(fact).is_none())
+        {
             return Ok(());
         }
         let mut open = HashSet::new();
@@ -107,7 +112,11 @@ impl ContextService {
             let held = self.store.personas(scope).await?;
             open.extend(held.iter().filter(|held| held.memory).map(|held| held.id));
         }
-        candidates.retain(|candidate| context(candidate).is_none_or(|id| open.contains(&id)));
+        let is_open = |context: Option<PersonaId>| context.is_none_or(|id| open.contains(&id));
+        candidates.messages.retain(|found| is_open(other(&found.message.session)));
+        candidates.facts.retain(|found| is_open(stated_in(&found.fact)));
+        ledger.newest.retain(|fact| is_open(stated_in(fact)));
+        ledger.standing.retain(|fact| is_open(stated_in(fact)));
         Ok(())
     }
 

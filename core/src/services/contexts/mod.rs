@@ -11,7 +11,7 @@ use futures_util::try_join;
 
 use crate::context::{
     AssembledContext, Candidates, Gathered, NEWEST_READ, Query, STANDING_READ, SUPERSEDED_READ,
-    ToolLine, Window, assemble, window,
+    ToolLine, Turn, Window, assemble, least_default, window,
 };
 use crate::error::{Error, Result};
 use crate::fact::Fact;
@@ -23,7 +23,7 @@ use crate::secret::SecretPolicy;
 use crate::services::embeddings::EmbeddingService;
 use crate::session::{MAX_CONTENT_BYTES, Message, Role, no_session};
 use crate::tokens::Tokenizer;
-use crate::turn::{Intent, MAX_BUDGET, RecallOptions, Tier};
+use crate::turn::{Fading, Intent, MAX_BUDGET, RecallOptions, Tier};
 
 pub use block::Found;
 
@@ -46,7 +46,7 @@ pub struct AssembleRequest {
     pub intent: Option<Intent>,
     /// The size of the context; `full` when not given.
     pub tier: Option<Tier>,
-    /// Tokens of the whole payload; the tier's when not given.
+    /// Tokens of the whole payload; the tier's when not given, and more where a turn does not fit into these.
     pub token_budget: Option<u32>,
     /// Topics that facts are looked for by, beside the words of the turn.
     pub topic_tags: Vec<String>,
@@ -57,6 +57,9 @@ pub struct AssembleRequest {
     /// The user for whom it is, where the scope's owner shares the session with them: they are shown that
     /// session alone, under their own profile and standing instructions.
     pub guest: Option<Scope>,
+    /// Whether only what is recalled is wanted: nothing of the session as such, and no rules or instructions of the
+    /// user, which whoever asks has elsewhere.
+    pub recall_only: bool,
     /// Tools to name in the header.
     pub tools: Vec<ToolLine>,
     /// The parts of recall to use.
@@ -79,6 +82,7 @@ impl AssembleRequest {
             max_items: None,
             force_refresh: false,
             guest: None,
+            recall_only: false,
             tools: Vec::new(),
             recall: RecallOptions::default(),
         }
@@ -93,6 +97,7 @@ pub struct ContextService {
     embeddings: Option<EmbeddingService>,
     heads: Option<Arc<dyn SessionCache>>,
     secrets: SecretPolicy,
+    fading: Fading,
 }
 
 impl ContextService {
@@ -103,14 +108,20 @@ impl ContextService {
         tokenizer: Arc<dyn Tokenizer>,
         embeddings: Option<EmbeddingService>,
     ) -> Self {
-        let (heads, secrets) = (None, SecretPolicy::default());
-        Self { store, tokenizer, embeddings, heads, secrets }
+        let (heads, secrets, fading) = (None, SecretPolicy::default(), Fading::default());
+        Self { store, tokenizer, embeddings, heads, secrets, fading }
     }
 
     /// The same, with another policy for the secrets in profiles and documents.
     #[must_use]
     pub fn with_secrets(self, secrets: SecretPolicy) -> Self {
         Self { secrets, ..self }
+    }
+
+    /// The same, with history shortened in another form.
+    #[must_use]
+    pub fn with_fading(self, fading: Fading) -> Self {
+        Self { fading, ..self }
     }
 
     /// The same, with the heads of sessions that are in use kept beside the store.
@@ -134,7 +145,7 @@ impl ContextService {
             return Err(Error::invalid("user_turn must have 1 byte to 1 MiB of text"));
         }
         let tier = request.tier.unwrap_or(Tier::Full);
-        let budget = request.token_budget.unwrap_or(tier.budget());
+        let mut budget = request.token_budget.unwrap_or(tier.budget());
         if budget > MAX_BUDGET {
             return Err(Error::invalid(format!("token_budget must be at most {MAX_BUDGET}")));
         }
@@ -161,7 +172,9 @@ impl ContextService {
             self.ledger(reader, request),
         )?;
         candidates.add_documents(documents);
+        self.keep_contexts_apart(scope, &request.session, &mut candidates, &mut ledger).await?;
         let mut head = head;
+        let mut baseline = totals.tokens;
         if let Some(head) = &mut head {
             // A turn that was appended before its context is asked for is sent once, as the turn.
             let is_turn = |message: &mut Message| {
@@ -170,7 +183,11 @@ impl ContextService {
             };
             if let Some(appended) = head.recent.pop_if(is_turn) {
                 head.session.messages = head.session.messages.saturating_sub(1);
+                head.session.tokens = head.session.tokens.saturating_sub(appended.tokens.into());
+                baseline = baseline.saturating_sub(appended.tokens.into());
                 candidates.messages.retain(|found| found.message.id != appended.id);
+                candidates.facts.retain(|found| !found.fact.sources.contains(&appended.id));
+                ledger.newest.retain(|fact| !fact.sources.contains(&appended.id));
             }
         }
         if candidates.is_empty() {
@@ -179,13 +196,18 @@ impl ContextService {
         }
         // For a guest the whole history is the session.
         let shown = head.as_ref().map_or(0, |head| head.session.tokens);
-        let scope_tokens = if request.guest.is_some() { shown } else { totals.tokens };
+        let scope_tokens = if request.guest.is_some() { shown } else { baseline };
         let (session_messages, recent, summary, entities) = match head {
             Some(head) => (head.session.messages, head.recent, head.summary, head.entities),
             None => Default::default(),
         };
-        let gathered = Gathered {
-            profile: self.shown(own.unwrap_or_default().or_of(inherited)),
+        let mut profile = self.shown(own.unwrap_or_default().or_of(inherited));
+        if request.recall_only {
+            profile = Profile::default();
+            ledger.standing.clear();
+        }
+        let mut gathered = Gathered {
+            profile,
             tools: request.tools.clone(),
             session_messages,
             recent,
@@ -199,7 +221,19 @@ impl ContextService {
             max_items: request.max_items.unwrap_or(request.recall.max_items),
             ..request.recall
         };
-        assemble(turn, intent, tier, budget, recall, &gathered, &*self.tokenizer)
+        if request.token_budget.is_none() {
+            // Nobody chose this budget, so a long turn is answered with little else instead of refused.
+            let least = least_default(turn, &gathered, &*self.tokenizer).min(MAX_BUDGET);
+            if least > budget {
+                gathered.candidates.warnings.push(format!(
+                    "degraded: the turn leaves too little of the default budget of {budget} tokens, \
+                     so the budget is {least}, with room for rules, the turn and the last answer"
+                ));
+                budget = least;
+            }
+        }
+        let turn = Turn { text: turn, intent, tier, budget, fading: self.fading, options: recall };
+        assemble(&turn, &gathered, &*self.tokenizer)
     }
 
     /// The window of a session, within the tokens of the tier.
@@ -223,6 +257,9 @@ impl ContextService {
         request: &AssembleRequest,
         limits: HeadLimits,
     ) -> Result<Option<SessionHead>> {
+        if request.recall_only {
+            return Ok(None);
+        }
         let session = &request.session;
         let Some(heads) = self.heads.as_ref().filter(|_| !request.force_refresh) else {
             return self.store.head(scope, session, limits).await;
