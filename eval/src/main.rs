@@ -3,6 +3,7 @@
 
 mod entities;
 mod facts;
+mod history;
 mod instructions;
 mod learn;
 mod matching;
@@ -24,6 +25,7 @@ use throughline_engine::import::{Reading, Sample, read_file};
 use throughline_engine::telemetry;
 use throughline_engine::terminal::{self, EXIT_CODES, Options, Output, grouped, percent, table};
 
+use history::{HistoryScore, history};
 use matrix::{Matrix, matrix};
 use report::Report;
 use retrieval::{Variant, retrieval};
@@ -47,6 +49,8 @@ enum Command {
     Facts(FactsArgs),
     /// Compare the typed values found in messages with labelled ones
     Entities(EntitiesArgs),
+    /// Compare the forms of shortening history: tokens, and how much a prompt cache keeps
+    History(HistoryArgs),
     /// Check that valid instructions and facts reach later contexts, and outdated ones do not
     Instructions(InstructionsArgs),
 }
@@ -63,6 +67,16 @@ struct Args {
     /// Skip the ablation, which is five times as fast
     #[arg(long)]
     no_ablation: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct HistoryArgs {
+    /// A file of samples: `[{sample_id, sessions}]`
+    #[arg(long)]
+    data: PathBuf,
+    /// Token budget of each context
+    #[arg(long, default_value_t = 3_000)]
+    budget: u32,
 }
 
 /// The report of what is shipped, with the ablation beside it.
@@ -88,6 +102,7 @@ async fn dispatch(command: &Command, config: &Config, output: &Output) -> Result
         Command::Retrieval(args) => run_retrieval(args, config, output).await,
         Command::Facts(args) => sets::run_facts(args, output),
         Command::Entities(args) => sets::run_entities(args, output),
+        Command::History(args) => run_history(args, config, output).await,
         Command::Instructions(args) => sets::run_instructions(args, output).await,
     }
 }
@@ -141,6 +156,28 @@ async fn run_one(samples: &[Sample], args: &Args, config: &Config, output: &Outp
         return Err(Error::internal("an evaluation without a report"));
     };
     output.result(&Evaluation { shipped, ablation }, || human(shipped, &reports))
+}
+
+async fn run_history(args: &HistoryArgs, config: &Config, output: &Output) -> Result<()> {
+    let samples = read_file(&args.data, &Reading::default())?.samples;
+    let bar = output.progress(0, "playing");
+    let scores = history(&samples, args.budget, config, |done| bar.set_position(done)).await?;
+    bar.finish_and_clear();
+    output.result(&scores, || human_history(&scores))
+}
+
+fn human_history(scores: &BTreeMap<&'static str, HistoryScore>) -> String {
+    let rows = scores.iter().map(|(fading, score)| {
+        vec![
+            (*fading).to_owned(),
+            score.turns.to_string(),
+            format!("{:.0}", score.tokens),
+            format!("{:.1}", score.messages),
+            format!("{:.1}", score.whole),
+            percent(score.stable),
+        ]
+    });
+    table(&["history.fading", "turns", "tokens", "messages", "whole", "stable bytes"], rows)
 }
 
 fn human_matrix(matrix: &Matrix) -> String {

@@ -132,3 +132,23 @@ fn entities_are_compared_with_labels() {
     assert_eq!(report["false_finds"][0]["value"], "OPS-7");
     eval.fails(&["entities", "--data", "nowhere.jsonl"], 4);
 }
+
+#[test]
+fn history_in_steps_keeps_more_bytes_than_by_age() {
+    let eval = Folder::new();
+    let said = |n: usize| {
+        let words = format!("Sentence number {n} about the harbour and its cranes. ").repeat(8);
+        serde_json::json!({"role": if n % 2 == 0 { "user" } else { "assistant" }, "content": words})
+    };
+    let messages: Vec<Value> = (0..40).map(said).collect();
+    let samples = serde_json::json!([{
+        "sample_id": "a", "sessions": [{"started_at": "2026-03-02T09:14:00Z", "messages": messages}],
+        "qa": []
+    }]);
+    eval.file("samples.json", samples.to_string());
+    let report = eval.json(&["history", "--data", "samples.json"]);
+    let of = |fading: &str, name: &str| report[fading][name].as_f64().unwrap();
+    assert_eq!(report["steps"]["turns"], 19);
+    assert!(of("steps", "stable") > of("by_age", "stable"), "{report}");
+    assert!(of("steps", "tokens") > of("by_age", "tokens"), "{report}");
+}
