@@ -11,6 +11,7 @@ mod entity_values;
 mod feedback;
 mod header;
 mod history;
+mod hits;
 mod ledger;
 mod meaning;
 mod pack;

@@ -29,6 +29,9 @@ pub(super) struct Args {
     /// light, standard or full [default: full]
     #[arg(long)]
     tier: Option<String>,
+    /// Most recalled items
+    #[arg(short, value_name = "COUNT")]
+    k: Option<usize>,
 }
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
@@ -48,6 +51,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         intent: args.intent.as_deref().map(str::parse::<Intent>).transpose()?,
         tier: args.tier.as_deref().map(str::parse::<Tier>).transpose()?,
         token_budget: args.budget,
+        max_items: args.k,
         ..Turn::default()
     };
     let app = App::new(Engine::open(config).await?).await?;

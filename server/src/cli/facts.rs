@@ -155,13 +155,13 @@ async fn change(command: &Command, config: &Config, output: &Output) -> Result<(
 }
 
 async fn list(args: &Args, config: &Config, output: &Output) -> Result<()> {
-    let scope = config.scope()?;
+    let caller = Identity::local(config.scope()?);
     let mut page = PageRequest::first(args.limit)?;
     if let Some(cursor) = &args.after {
         page = page.after(cursor)?;
     }
-    let engine = Engine::open_existing(config).await?;
-    let found = engine.facts.list(&scope, &page).await?;
+    let app = App::new(Engine::open_existing(config).await?).await?;
+    let found = app.list_facts(&caller, &page).await?;
     let items = found
         .items
         .into_iter()

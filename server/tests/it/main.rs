@@ -23,11 +23,14 @@ mod meaning;
 mod metering;
 #[cfg(feature = "live-tests")]
 mod moving;
+mod openai;
 #[cfg(feature = "live-tests")]
 mod own;
+mod places;
 mod relevance;
 #[cfg(feature = "live-tests")]
 mod replicas;
+mod search;
 mod standing;
 mod stores;
 mod support;
