@@ -132,3 +132,15 @@ fn entities_are_compared_with_labels() {
     assert_eq!(report["false_finds"][0]["value"], "OPS-7");
     eval.fails(&["entities", "--data", "nowhere.jsonl"], 4);
 }
+
+#[test]
+fn held_back_entities_are_precise_by_kind() {
+    let eval = Folder::new();
+    let held = concat!(env!("CARGO_MANIFEST_DIR"), "/entities-held.jsonl");
+    let report = eval.json(&["entities", "--data", held]);
+    let kinds = report["by_kind"].as_object().unwrap();
+    assert_eq!(kinds.len(), 9, "{report}");
+    for (kind, score) in kinds {
+        assert!(score["precision"].as_f64() >= Some(0.9), "{kind}: {score}");
+    }
+}

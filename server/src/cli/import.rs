@@ -10,13 +10,14 @@ use throughline_core::ids::SessionId;
 use throughline_core::ports::Clock;
 use throughline_core::secret::SecretPolicy;
 use throughline_engine::adapters::SystemClock;
-use throughline_engine::compose::Engine;
 use throughline_engine::config::{Config, SecretsKind, workspace_of};
 use throughline_engine::import::{
     Format, ImportFile, ImportOptions, ImportReport, Reading, Skipped, files_in, import_file,
     read_file,
 };
 use throughline_engine::terminal::{Output, grouped};
+
+use super::open::open;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -125,7 +126,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         now: Some(SystemClock.now()),
     };
     let files = check(args, &reading)?;
-    let engine = Engine::open(config).await?;
+    let engine = open(config).await?.engine;
     let mut imported = Vec::new();
     let mut scopes = BTreeSet::new();
     for (path, file) in files {

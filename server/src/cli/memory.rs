@@ -6,13 +6,13 @@ use throughline_core::fact::FactKind;
 use throughline_core::services::facts::{Correction, Remember};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
-use throughline_engine::app::{App, Place, Recalling};
-use throughline_engine::compose::Engine;
+use throughline_engine::app::{Place, Recalling};
 use throughline_engine::config::Config;
 use throughline_engine::identity::Identity;
 use throughline_engine::terminal::Output;
 
 use super::facts::{FactJson, Slot};
+use super::open::{open, open_existing};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RememberArgs {
@@ -72,7 +72,7 @@ struct RecalledItem {
 
 pub(super) async fn remember(args: &RememberArgs, config: &Config, output: &Output) -> Result<()> {
     let caller = Identity::local(config.scope()?);
-    let app = App::new(Engine::open(config).await?).await?;
+    let app = open(config).await?;
     let fact = match &args.replaces {
         Some(old) => {
             let (_, old) = app.fact_by_id(&caller, old).await?;
@@ -103,8 +103,7 @@ pub(super) async fn recall(args: &RecallArgs, config: &Config, output: &Output) 
         ));
     }
     let caller = Identity::local(config.scope()?);
-    let app = App::new(Engine::open_existing(config).await?).await?;
-    super::assemble::catch_up(&app, &caller).await?;
+    let app = open_existing(config).await?;
     let asked = Recalling {
         session: args.session.clone(),
         query: args.query.clone(),
@@ -143,7 +142,7 @@ pub(super) async fn recall(args: &RecallArgs, config: &Config, output: &Output) 
 
 pub(super) async fn forget(args: &ForgetArgs, config: &Config, output: &Output) -> Result<()> {
     let caller = Identity::local(config.scope()?);
-    let app = App::new(Engine::open_existing(config).await?).await?;
+    let app = open_existing(config).await?;
     let (_, fact) = app.fact_by_id(&caller, &args.id).await?;
     let fact = FactJson::from(app.retract(&caller, fact.id).await?);
     output.result(&fact, || format!("forgotten: {}; its value stays rejected", fact.text))
