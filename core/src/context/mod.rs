@@ -38,7 +38,7 @@ pub(crate) use rank::{Bm25, Query, Ranked, Ranking};
 pub(crate) use recall::select;
 pub use recall::{Candidates, FactCandidate, Mark, MessageCandidate};
 pub(crate) use relevance::judge;
-pub use relevance::{Bearing, Judged};
+pub use relevance::{Bearing, Judged, relevance_step};
 pub use source::Source;
 pub(crate) use standing_instructions::STANDING_READ;
 pub(crate) use superseded::{SUPERSEDED_READ, Superseded, states_rejected};

@@ -8,6 +8,7 @@ use throughline_core::fact::{EVERYWHERE, Fact, FactKind};
 use throughline_core::ids::{FactId, SessionId};
 use throughline_core::page::{MAX_PAGE, Page, PageRequest};
 use throughline_core::ports::Idempotency;
+use throughline_core::services::contexts::sort_by_relevance;
 use throughline_core::services::facts::{Correction, Remember};
 use throughline_core::text::terms;
 use throughline_core::time::Timestamp;
@@ -299,7 +300,7 @@ impl App {
             found.score *= fading(found.fact.observed_at, now, half_life);
             found.score *= 1.0 + TAG_SHARE * shared(&found.fact.tags, tags);
         }
-        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        sort_by_relevance(&mut found);
         found.truncate(*k);
         Ok(found)
     }

@@ -83,7 +83,7 @@ fn every_command_makes_the_vectors_that_wait() {
         &["facts"][..],
         &["recall", "vitest"],
         &["profile", "show"],
-        &["export", "facts", "--to", "facts.jsonl"],
+        &["export", "--to", "all.jsonl"],
         &["mcp"],
     ] {
         without_vectors(&throughline);

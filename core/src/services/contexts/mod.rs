@@ -27,6 +27,7 @@ use crate::tokens::Tokenizer;
 use crate::turn::{Intent, MAX_BUDGET, RecallOptions, Tier};
 
 pub use block::Found;
+pub use facts::sort_by_relevance;
 pub use search::MessageSearch;
 
 /// Postings that are read for one turn, from the rarest word on: what half a million messages share

@@ -234,7 +234,8 @@ async fn list(
 /// Search facts
 ///
 /// Keyword and semantic search among the valid facts, ordered by relevance, shared topics and age: half of the score
-/// fades with the half-life `facts.half_life_days`.
+/// fades with the half-life `facts.half_life_days`. Of facts whose scores differ by less than a twentieth of the best one,
+/// the newer comes first.
 #[utoipa::path(
     post,
     path = "/v1/facts/search",
