@@ -54,7 +54,7 @@ async fn filters_choose_among_everything() {
     assert_eq!(hits.len(), 100);
     let scores: Vec<f64> = hits.iter().map(|hit| hit["score"].as_f64().unwrap()).collect();
     assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
-    assert_eq!(found(&service, json!({"query": query, "session": "none"})).await, [json!(0); 0]);
+    assert!(found(&service, json!({"query": query, "session": "none"})).await.is_empty());
 }
 
 #[tokio::test]
