@@ -30,6 +30,8 @@ fn first_mistakes_get_an_error_that_helps() {
     assert!(
         data.fails(&["forget", "The crane is yellow."], 3).contains("find the fact with `recall`")
     );
+    let unknown = data.fails(&["forget", "1f6a0c15"], 4);
+    assert!(unknown.contains("`recall` shows the ids") && !unknown.contains("`list`"), "{unknown}");
     let keys = data.run(&["keys", "list", "--tenant", "other"]);
     assert!(String::from_utf8_lossy(&keys.stdout).contains("tenant other has no keys"));
     data.file("throughline.toml", "store = \"sqlite\n");

@@ -34,7 +34,7 @@ pub(crate) struct SearchJson {
     /// Only these kinds; all if not given.
     #[serde(default)]
     kinds: Vec<HitKindJson>,
-    /// Only what was said in this session.
+    /// Only messages of this session, and facts that were first stated in it; documents are in no session.
     #[serde(default)]
     session: Option<String>,
     /// Only what was said at this time or later.
