@@ -89,7 +89,7 @@ struct ItemJson {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PayloadFormat {
     /// Messages with the roles `system`, `user` and `assistant`; results of tools are messages of the user that begin with
-    /// `Tool result:`.
+    /// `Tool result:`, which counts in the budget.
     #[default]
     Openai,
     /// The header as `system`, and messages in which `user` and `assistant` take turns.
@@ -119,10 +119,13 @@ fn openai(message: &ContextMessage) -> ContextMessageJson {
     }
 }
 
-/// The result of a tool, marked, since it is shown as if the user had said it. The mark takes three tokens that are not
-/// counted in the budget.
+/// Before the result of a tool, which is shown as if the user had said it.
+const TOOL_MARK: &str = "Tool result: ";
+/// Its tokens, at most.
+pub(crate) const TOOL_MARK_TOKENS: u32 = 4;
+
 fn by_tool(message: &ContextMessage) -> String {
-    format!("Tool result: {}", message.content)
+    format!("{TOOL_MARK}{}", message.content)
 }
 
 /// System messages as one text, and the others with neighbours of one role joined, a user's first: what the Messages API

@@ -1,6 +1,8 @@
 //! Message objects of OpenAI's client library, taken as they are, and a context that its chat completions take.
 
 use serde_json::{Value, json};
+use throughline_core::tokens::Tokenizer;
+use throughline_engine::adapters::O200k;
 
 use crate::http::service::Service;
 use crate::support::Throughline;
@@ -84,6 +86,29 @@ async fn messages_of_the_client_library_are_taken_as_they_are() {
     let said = service.post(path, &wrong).await.problem(400, "invalid_input");
     assert!(said.contains("expected text, an array of parts, or null"), "{said}");
     assert!(!said.contains("Json") && !said.contains("enum"), "{said}");
+}
+
+#[tokio::test]
+async fn marks_of_tool_results_are_within_the_budget() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    let messages: Vec<Value> = (0..200)
+        .map(|at| {
+            let role = if at % 2 == 0 { "tool" } else { "user" };
+            json!({"role": role, "content": format!("The crane {at} stands at berth {at} of the harbour.")})
+        })
+        .collect();
+    service.post("/v1/sessions/s/messages", &json!({"messages": messages})).await.ok();
+    for budget in [200_u32, 400, 800, 1_600, 3_000] {
+        let turn = json!({"user_turn": "Which crane stands at berth 7?", "token_budget": budget});
+        let context = service.post("/v1/sessions/s/assemble", &turn).await.ok();
+        let tokens = |message: &Value| O200k.count(message["content"].as_str().unwrap()) + 4;
+        let sent: u32 = context["messages"].as_array().unwrap().iter().map(tokens).sum::<u32>() + 3;
+        let used = context["budget"]["used"].as_u64().unwrap();
+        assert!(u64::from(sent) <= used && used <= u64::from(budget), "{sent} {used} {budget}");
+        assert_eq!(context["budget"]["limit"], budget);
+        assert!(budget < 800 || context["messages"].to_string().contains("Tool result: "));
+    }
 }
 
 #[tokio::test]

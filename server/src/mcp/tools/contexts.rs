@@ -71,7 +71,7 @@ async fn assemble(call: Call, asked: AssembleArgs) -> Result<Outcome> {
         token_budget: asked.token_budget,
         topic_tags: asked.topic_tags,
         max_items: asked.k,
-        force_refresh: false,
+        ..Turn::default()
     };
     let context = call.server.app.assemble(&call.who, &asked.session, turn).await?;
     let text = context.payload().fold(String::new(), |mut text, message| {
