@@ -1,11 +1,14 @@
 //! Messages that match a search. Filters choose before the ranking is cut off, so that what fits is found in a memory of
 //! any size.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use super::messages::FoundPassages;
 use super::{AssembleRequest, ContextService};
-use crate::context::{Candidates, MessageCandidate, Query, Ranked, SUPERSEDED_READ, Superseded};
+use crate::context::{
+    Candidates, MessageCandidate, Query, Ranked, SUPERSEDED_READ, Superseded, relevance_step,
+};
 use crate::error::Result;
 use crate::ids::{MessageId, SessionId};
 use crate::ports::LedgerLimits;
@@ -93,6 +96,12 @@ impl ContextService {
                 break;
             }
         }
+        // Of messages that match equally well the newer one comes first, as with facts.
+        let best = found.iter().map(|found| found.score).fold(0.0, f32::max);
+        let order = |found: &MessageCandidate| {
+            (relevance_step(found.score, best), found.message.created_at, found.message.seq)
+        };
+        found.sort_by_key(|found| Reverse(order(found)));
         found.truncate(search.limit);
         Ok(found)
     }
