@@ -14,7 +14,7 @@ pub const MAX_NAME_BYTES: usize = 200;
 pub const MAX_PRESET_BYTES: usize = 80;
 
 macro_rules! uuid_id {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Uuid);
@@ -44,7 +44,7 @@ macro_rules! uuid_id {
 
             fn from_str(text: &str) -> Result<Self> {
                 Uuid::try_parse(text).map(Self).map_err(|_| {
-                    Error::invalid(concat!(stringify!($name), " must be a UUID"))
+                    Error::invalid(concat!("the id of ", $what, " must be a UUID"))
                 })
             }
         }
@@ -99,40 +99,40 @@ macro_rules! name_id {
 
 uuid_id!(
     /// One message.
-    MessageId
+    MessageId, "a message"
 );
 uuid_id!(
     /// One fact of the ledger.
-    FactId
+    FactId, "a fact"
 );
 uuid_id!(
     /// One entity mention.
-    EntityId
+    EntityId, "an entity"
 );
 uuid_id!(
     /// One version of a session's rolling summary.
-    SummaryId
+    SummaryId, "a summary"
 );
 uuid_id!(
     /// One background job.
-    JobId
+    JobId, "a job"
 );
 
 uuid_id!(
     /// One grant of a session to other users of its tenant.
-    ShareId
+    ShareId, "a share"
 );
 uuid_id!(
     /// One reference of a session to a file.
-    FileRefId
+    FileRefId, "a file"
 );
 uuid_id!(
     /// One persona: a context with a fixed character.
-    PersonaId
+    PersonaId, "a context"
 );
 uuid_id!(
     /// One backup of a persona.
-    BackupId
+    BackupId, "a backup"
 );
 
 /// A preset: small letters, digits and hyphens, so that it can stand in a path or an address.

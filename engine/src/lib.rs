@@ -8,6 +8,7 @@
 pub mod adapters;
 pub mod admission;
 pub mod app;
+pub mod backups;
 pub mod compose;
 pub mod config;
 pub mod export;

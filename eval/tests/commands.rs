@@ -152,3 +152,15 @@ fn history_in_steps_keeps_more_bytes_than_by_age() {
     assert!(of("steps", "stable") > of("by_age", "stable"), "{report}");
     assert!(of("steps", "tokens") > of("by_age", "tokens"), "{report}");
 }
+
+#[test]
+fn held_back_entities_are_precise_by_kind() {
+    let eval = Folder::new();
+    let held = concat!(env!("CARGO_MANIFEST_DIR"), "/entities-held.jsonl");
+    let report = eval.json(&["entities", "--data", held]);
+    let kinds = report["by_kind"].as_object().unwrap();
+    assert_eq!(kinds.len(), 9, "{report}");
+    for (kind, score) in kinds {
+        assert!(score["precision"].as_f64() >= Some(0.9), "{kind}: {score}");
+    }
+}

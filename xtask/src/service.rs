@@ -17,7 +17,7 @@ pub(crate) fn throughline<'sh>(
     args: &[&str],
 ) -> Result<Cmd<'sh>> {
     sh.change_dir(data);
-    Ok(proc::throughline(sh, profile)?.args(args).arg("--json"))
+    Ok(proc::throughline(sh, profile)?.args(args).arg("--json").arg("--data-dir").arg(data))
 }
 
 /// A running service. It ends with this value.

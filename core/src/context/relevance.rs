@@ -104,6 +104,17 @@ pub(crate) fn judge(
     (judged, Bearing::of(ranking, &keys, hits))
 }
 
+/// Steps between nothing and the best score.
+const STEPS: f32 = 20.0;
+
+/// The step of a score below the best one. Within one step texts match equally well, such as two that differ in nothing but
+/// a value: then the newer one comes first.
+#[must_use]
+pub fn relevance_step(score: f32, best: f32) -> u32 {
+    // Shares are 0 to 1, so nothing is cut off.
+    (score / best.max(f32::MIN_POSITIVE) * STEPS).round().max(0.0) as u32
+}
+
 /// Values as shares of the largest.
 fn shares(mut values: Vec<f32>) -> Vec<f32> {
     let largest = largest(values.iter().copied()).max(f32::MIN_POSITIVE);

@@ -42,7 +42,7 @@ impl ProfileService {
         Ok(own.or_of(inherited))
     }
 
-    /// Changes the profile of exactly this scope and returns it.
+    /// Changes the profile of exactly this scope and returns it. A change that changes nothing raises no version.
     ///
     /// # Errors
     /// `InvalidInput` when a part is over its limit; those of the store.
@@ -57,8 +57,11 @@ impl ProfileService {
                 Some(profile) => Precondition::IfVersion(RecordKey::Profile, profile.version),
                 None => Precondition::IfAbsent(RecordKey::Profile),
             };
-            let changed =
-                current.unwrap_or_default().changed(change.clone(), now, &*self.tokenizer)?;
+            let held = current.unwrap_or_default();
+            let changed = held.clone().changed(change.clone(), now, &*self.tokenizer)?;
+            if (&changed.rules, &changed.card) == (&held.rules, &held.card) && held.version > 0 {
+                return Ok(held);
+            }
             let mut batch = WriteBatch::new(scope.clone(), now)
                 .with_precondition(precondition)
                 .with(Write::PutProfile(changed.clone()));

@@ -1,8 +1,9 @@
 //! Contexts of turns, recall, and windows, with the defaults of the tenant.
 
 use throughline_core::Result;
-use throughline_core::context::{AssembledContext, Window};
+use throughline_core::context::{AssembledContext, Section, Window};
 use throughline_core::services::contexts::AssembleRequest;
+use throughline_core::session::Role;
 use throughline_core::settings::TenantSettings;
 use throughline_core::turn::{Intent, Tier};
 
@@ -29,6 +30,8 @@ pub struct Turn {
     pub max_items: Option<usize>,
     /// Whether nothing is taken from a cache.
     pub force_refresh: bool,
+    /// Tokens of the mark that the caller puts before each result of a tool; they count in the budget.
+    pub tool_mark: u32,
 }
 
 /// A question to what is remembered.
@@ -53,6 +56,11 @@ pub struct SessionWindow {
     pub window: Window,
     /// The settings of the tenant; of a session that somebody else shares, none.
     pub settings: Option<TenantSettings>,
+}
+
+/// Tokens of the marks before results of tools.
+fn marks(context: &AssembledContext, each: u32) -> u32 {
+    context.payload().filter(|message| message.role == Role::Tool).map(|_| each).sum()
 }
 
 impl App {
@@ -80,7 +88,7 @@ impl App {
             force_refresh: turn.force_refresh,
             ..AssembleRequest::new(thread.session.clone(), turn.user_turn)
         };
-        self.assemble_for(caller, thread, &settings, request).await
+        self.assemble_for(caller, thread, &settings, request, turn.tool_mark).await
     }
 
     /// The context of a question, within so many tokens: what answers it in any session, those of one preferred where
@@ -99,7 +107,7 @@ impl App {
             recall_only: true,
             ..AssembleRequest::new(thread.session.clone(), asked.query)
         };
-        self.assemble_for(caller, thread, &settings, request).await
+        self.assemble_for(caller, thread, &settings, request, 0).await
     }
 
     async fn assemble_for(
@@ -108,11 +116,30 @@ impl App {
         thread: Thread,
         settings: &TenantSettings,
         request: AssembleRequest,
+        tool_mark: u32,
     ) -> Result<AssembledContext> {
         let guest = thread.share.is_some().then(|| caller.scope()).transpose()?;
         let request = AssembleRequest { recall: settings.recall(), guest, ..request };
-        let context =
-            measures::assembly(self.engine.contexts.assemble(&thread.scope, &request)).await?;
+        let assembled = async {
+            let contexts = &self.engine.contexts;
+            let whole = contexts.assemble(&thread.scope, &request).await?;
+            let (limit, marks) = (whole.budget.limit, marks(&whole, tool_mark));
+            if whole.budget.used + marks <= limit {
+                return Ok(whole);
+            }
+            // The marks take room from what is recalled.
+            let token_budget = Some(limit.saturating_sub(marks));
+            let less = AssembleRequest { token_budget, ..request };
+            let mut context = contexts.assemble(&thread.scope, &less).await?;
+            context.budget.limit = limit;
+            Ok(context)
+        };
+        let mut context = measures::assembly(assembled).await?;
+        let marks = marks(&context, tool_mark);
+        context.budget.used += marks;
+        for (section, tokens) in &mut context.budget.by_section {
+            *tokens += if *section == Section::History { marks } else { 0 };
+        }
         self.meter.count(caller.scope()?, &context);
         Ok(context)
     }

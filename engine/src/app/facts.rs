@@ -6,8 +6,9 @@ use std::time::Duration;
 use throughline_core::context::FactCandidate;
 use throughline_core::fact::{EVERYWHERE, Fact, FactKind};
 use throughline_core::ids::{FactId, SessionId};
-use throughline_core::page::{MAX_PAGE, PageRequest};
+use throughline_core::page::{MAX_PAGE, Page, PageRequest};
 use throughline_core::ports::Idempotency;
+use throughline_core::services::contexts::sort_by_relevance;
 use throughline_core::services::facts::{Correction, Remember};
 use throughline_core::text::terms;
 use throughline_core::time::Timestamp;
@@ -20,12 +21,14 @@ use crate::identity::Identity;
 const MAX_FOUND: usize = 24;
 /// Facts that a search looks at, of which age and tags choose.
 const MAX_SEARCHED: usize = 64;
-/// As many of which a session chooses.
-const MAX_SEARCHED_IN_SESSION: usize = 512;
-/// Most tags of a search.
-const MAX_SEARCH_TAGS: usize = 16;
+/// As many of which a session or a time chooses.
+pub(super) const MOST_SEARCHED: usize = 1_024;
+/// Most tags of a fact, and of a search.
+const MAX_TAGS: usize = 16;
 /// By how much all tags raise a fact's score.
 const TAG_SHARE: f32 = 0.5;
+/// In a list, where the facts of the user's own scope begin: behind every number of a workspace's.
+const OF_USER: u64 = 1 << 32;
 /// Facts that are told to be similar.
 const MAX_SIMILAR: usize = 3;
 /// Most characters of a search.
@@ -84,7 +87,7 @@ impl FactFilter {
 /// Where a fact holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Place {
-    /// In the caller's workspace; in all where it has none.
+    /// In the caller's workspace; where it has none, outside of all workspaces.
     #[default]
     Workspace,
     /// In all workspaces of its user.
@@ -92,7 +95,8 @@ pub enum Place {
 }
 
 impl App {
-    /// Adds a fact that the caller states directly: in its workspace, or in all of its user's.
+    /// Adds a fact that the caller states directly: in its workspace, or in all of its user's. A tag tells the latter apart,
+    /// which callers cannot set themselves.
     ///
     /// # Errors
     /// Those of the fact service; as [`Identity::user_scope`].
@@ -103,9 +107,21 @@ impl App {
         place: Place,
         idempotency: Option<Idempotency>,
     ) -> Result<Fact> {
+        if fact.tags.iter().any(|tag| tag == EVERYWHERE) {
+            return Err(Error::invalid(format!(
+                "tags: `{EVERYWHERE}` is reserved: to let a fact hold in all workspaces, use \
+                 `{EVERYWHERE}` itself, not a tag"
+            )));
+        }
         let scope = match place {
             Place::Workspace => caller.scope()?,
             Place::AllWorkspaces => {
+                if fact.tags.len() >= MAX_TAGS {
+                    let most = MAX_TAGS - 1;
+                    return Err(Error::invalid(format!(
+                        "tags: at most {most} with `{EVERYWHERE}`, which is kept as one"
+                    )));
+                }
                 fact.tags.push(EVERYWHERE.to_owned());
                 let scope = caller.user_scope();
                 caller.refused(&self.engine, "fact.remember", scope).await?
@@ -132,6 +148,48 @@ impl App {
         match self.engine.facts.get(&of_user, id).await {
             Ok(fact) if fact.holds_everywhere() => Ok((of_user, fact)),
             _ => Err(missing),
+        }
+    }
+
+    /// All facts of the caller by number, superseded ones included; in a workspace, those that hold in all workspaces of its
+    /// user come after its own.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn list_facts(&self, caller: &Identity, page: &PageRequest) -> Result<Page<Fact>> {
+        let own = caller.scope()?;
+        let position = page.position().unwrap_or_default();
+        let mut items = Vec::new();
+        if position < OF_USER {
+            let found = self.engine.facts.list(&own, page).await?;
+            if found.next_cursor.is_some() || own.workspace.is_none() {
+                return Ok(found);
+            }
+            items = found.items;
+        }
+        let mut after = position.saturating_sub(OF_USER);
+        // A key that is bound to its workspace reads nothing outside.
+        let Ok(of_user) = caller.user_scope() else {
+            return Ok(Page { items, next_cursor: None });
+        };
+        loop {
+            let rest = PageRequest::first(MAX_PAGE)?.after(&format!("{after:x}"))?;
+            let found = self.engine.facts.list(&of_user, &rest).await?;
+            for fact in found.items.into_iter().filter(Fact::holds_everywhere) {
+                if items.len() == page.limit() {
+                    let next_cursor = Some(format!("{:x}", OF_USER + after));
+                    return Ok(Page { items, next_cursor });
+                }
+                after = fact.number.into();
+                items.push(fact);
+            }
+            match found.next_cursor {
+                Some(cursor) => {
+                    let next = PageRequest::first(MAX_PAGE)?.after(&cursor)?;
+                    after = next.position().unwrap_or(after);
+                }
+                None => return Ok(Page { items, next_cursor: None }),
+            }
         }
     }
 
@@ -214,27 +272,35 @@ impl App {
         caller: &Identity,
         search: &FactSearch,
     ) -> Result<Vec<FactCandidate>> {
-        let FactSearch { query, session, tags, k } = search;
+        let FactSearch { query, tags, k, .. } = search;
         if !(1..=MAX_FOUND).contains(k) {
-            return Err(Error::invalid(format!("k must be 1 to {MAX_FOUND}")));
+            return Err(Error::invalid(format!("k (or `limit`) must be 1 to {MAX_FOUND}")));
         }
         if !(1..=MAX_QUERY_CHARS).contains(&query.chars().count()) {
             return Err(Error::invalid(format!("query: 1 to {MAX_QUERY_CHARS} characters")));
         }
-        if tags.len() > MAX_SEARCH_TAGS {
-            return Err(Error::invalid(format!("tags: at most {MAX_SEARCH_TAGS}")));
+        if tags.len() > MAX_TAGS {
+            return Err(Error::invalid(format!("tags: at most {MAX_TAGS}")));
         }
-        let scope = caller.scope()?;
+        self.ranked_facts(&caller.scope()?, search).await
+    }
+
+    pub(super) async fn ranked_facts(
+        &self,
+        scope: &Scope,
+        search: &FactSearch,
+    ) -> Result<Vec<FactCandidate>> {
+        let FactSearch { query, session, tags, k } = search;
         let asked = format!("{query} {}", tags.join(" "));
-        let most = if session.is_some() { MAX_SEARCHED_IN_SESSION } else { MAX_SEARCHED };
-        let mut found = self.engine.contexts.recall_facts(&scope, &asked, most).await?;
+        let most = if session.is_some() { MOST_SEARCHED } else { MAX_SEARCHED.max(*k) };
+        let mut found = self.engine.contexts.recall_facts(scope, &asked, most).await?;
         found.retain(|found| session.is_none() || found.fact.session == *session);
         let (now, half_life) = (self.engine.clock.now(), self.engine.fact_half_life);
         for found in &mut found {
             found.score *= fading(found.fact.observed_at, now, half_life);
             found.score *= 1.0 + TAG_SHARE * shared(&found.fact.tags, tags);
         }
-        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        sort_by_relevance(&mut found);
         found.truncate(*k);
         Ok(found)
     }

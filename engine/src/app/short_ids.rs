@@ -33,7 +33,7 @@ fn one_of<T>(mut found: Vec<T>, what: &str, text: &str) -> Result<T> {
         ))),
         (None, _) => Err(Error::new(
             ErrorKind::NotFound,
-            format!("there is no {what} with the id `{text}`: `recall` and `list` show the ids"),
+            format!("there is no {what} with the id `{text}`: `recall` shows the ids"),
         )),
     }
 }
@@ -48,8 +48,8 @@ impl App {
         if !is_short(bare) {
             let id = bare.parse::<FactId>().map_err(|_| {
                 Error::invalid(format!(
-                    "`{text}` is not the id of a fact: find the fact with `recall` or `list`, which show \
-                     ids such as fact:1f6a0c15"
+                    "`{text}` is not the id of a fact: find the fact with `recall`, which shows ids such as \
+                     fact:1f6a0c15"
                 ))
             })?;
             return self.fact(caller, id).await;

@@ -74,7 +74,7 @@ pub async fn fetch_model(
     progress: impl Fn(u64, u64) + Send + Sync + 'static,
 ) -> Result<bool> {
     use throughline_provider_local::{FetchProgress, Fetched, Source, fetch};
-    super::create_data_dir(&config.data_dir)?;
+    super::create_private(&config.data_dir)?;
     let source = match source {
         ModelSource::Hub(mirror) => {
             Source::Hub { endpoint: mirror.unwrap_or_else(|| Source::HUB.to_owned()) }

@@ -360,7 +360,7 @@ impl Engine {
                 None
             }
         };
-        create_data_dir(&config.data_dir)?;
+        create_private(&config.data_dir)?;
         let Opened { mut store, index, limiter, clock } = open_store(config, machine).await?;
         let state = store.erasure_state().await?;
         let ledger = erasure_ledger::ledger(config, &state, how.new_ledger).await?;
@@ -588,7 +588,7 @@ pub async fn restore(
     progress: impl Fn(u64, u64),
 ) -> Result<Replayed> {
     must_be_embedded(config)?;
-    create_data_dir(&config.data_dir)?;
+    create_private(&config.data_dir)?;
     #[cfg(feature = "sqlite")]
     {
         let state = sqlite::backup_state(from)?;
@@ -607,8 +607,8 @@ pub async fn restore(
     }
 }
 
-/// Creates the data directory with mode 0700.
-fn create_data_dir(path: &Path) -> Result<()> {
+/// Creates the data directory, or a folder in it, with mode 0700.
+pub(crate) fn create_private(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
     }

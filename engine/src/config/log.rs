@@ -15,13 +15,17 @@ pub struct LogConfig {
 }
 
 impl LogConfig {
-    /// Whether each directive is a level, or a target with one.
+    /// Whether each directive is a level, or a target with one or without. A single plain word is taken for a level, since a
+    /// misspelt level would silence the log as a target.
     pub(super) fn check(&self) -> Result<()> {
         let levels = ["off", "error", "warn", "info", "debug", "trace"];
         let is_level = |text: &str| levels.iter().any(|level| level.eq_ignore_ascii_case(text));
         for directive in self.level.split(',').map(str::trim).filter(|text| !text.is_empty()) {
-            let level = directive.rsplit_once('=').map_or(directive, |(_, level)| level);
-            if !is_level(level) {
+            let (is_target, level) = match directive.rsplit_once('=') {
+                Some((_, level)) => (directive.contains('['), level),
+                None => (directive.contains(['_', ':', '[', ']', '{', '}']), directive),
+            };
+            if !is_target && !is_level(level) {
                 return Err(Error::invalid(format!(
                     "configuration key `log.level`: `{level}` is not a level: use {}, or a target with \
                      one, such as `throughline_core=debug`",

@@ -76,6 +76,8 @@ pub struct Config {
     pub mcp: McpConfig,
     /// Background work.
     pub jobs: JobsConfig,
+    /// Copies of the embedded store.
+    pub backup: BackupConfig,
     /// The facts ledger.
     pub facts: FactsConfig,
     /// Recent messages in contexts.
@@ -241,6 +243,15 @@ pub enum Durability {
     Normal,
 }
 
+/// Settings of the copies that `serve` makes of the embedded store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackupConfig {
+    /// Days for which `serve` keeps a daily copy of the store in `backups/` of the data directory; 0 makes none. A store on
+    /// Postgres is backed up by the server's own tools.
+    pub days: u32,
+}
+
 /// Settings of the store on Postgres.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -308,6 +319,7 @@ impl Default for Config {
             http: HttpConfig::default(),
             mcp: McpConfig::default(),
             jobs: JobsConfig { tenant_per_hour: 0, listen: String::new() },
+            backup: BackupConfig { days: 7 },
             facts: FactsConfig::default(),
             history: HistoryConfig::default(),
             document: DocumentConfig::default(),
@@ -428,6 +440,7 @@ impl Config {
         whole("jobs.tenant_per_hour", self.jobs.tenant_per_hour.into(), 0, 100_000)?;
         let most = throughline_core::document::MOST_BYTES as u64;
         whole("document.max_bytes", self.document.max_bytes as u64, 1, most)?;
+        whole("backup.days", self.backup.days.into(), 0, 3_650)?;
         whole("facts.half_life_days", self.facts.half_life_days.into(), 0, 36_500)?;
         whole("document.kept", self.document.kept.into(), 1, 10_000)?;
         whole("http.max_in_flight", self.http.max_in_flight as u64, 1, 65_536)?;

@@ -5,13 +5,14 @@ use std::io::Read;
 use throughline_core::context::AssembledContext;
 use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
-use throughline_engine::app::{App, Turn};
-use throughline_engine::compose::Engine;
+use throughline_engine::app::Turn;
 use throughline_engine::config::Config;
 use throughline_engine::identity::Identity;
 use throughline_engine::terminal::{Output, grouped, saved, table};
 
 use crate::wire::AssembledContextJson;
+
+use super::open::open;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -29,6 +30,9 @@ pub(super) struct Args {
     /// light, standard or full [default: full]
     #[arg(long)]
     tier: Option<String>,
+    /// Most recalled items
+    #[arg(short, value_name = "COUNT")]
+    k: Option<usize>,
 }
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
@@ -48,26 +52,15 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         intent: args.intent.as_deref().map(str::parse::<Intent>).transpose()?,
         tier: args.tier.as_deref().map(str::parse::<Tier>).transpose()?,
         token_budget: args.budget,
+        max_items: args.k,
         ..Turn::default()
     };
-    let app = App::new(Engine::open(config).await?).await?;
-    catch_up(&app, &caller).await?;
+    let app = open(config).await?;
     let context = app.assemble(&caller, &args.session, turn).await?;
     // The context is ready; that it cannot be counted (a writer holds the store, the user was erased) does
     // not take it.
     app.meter.write().await;
     output.result(&AssembledContextJson::from(context.clone()), || human(&context))
-}
-
-/// Embeds what waits, where that is quick: what a process that was killed had stored is found, too.
-pub(super) async fn catch_up(app: &App, caller: &Identity) -> Result<()> {
-    if let Some(embeddings) = &app.engine.embeddings {
-        // Texts that cannot be indexed now are indexed later; until then words find them.
-        if let Err(error) = embeddings.catch_up_if_instant(&caller.scope()?).await {
-            tracing::warn!(code = error.kind().code(), "not indexed yet: {}", error.message());
-        }
-    }
-    Ok(())
 }
 
 fn human(context: &AssembledContext) -> String {

@@ -5,11 +5,12 @@ use serde::Serialize;
 use throughline_core::ports::Erased;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
-use throughline_engine::app::{App, WhichMessages};
-use throughline_engine::compose::Engine;
+use throughline_engine::app::WhichMessages;
 use throughline_engine::config::Config;
 use throughline_engine::identity::Identity;
 use throughline_engine::terminal::{Output, grouped};
+
+use super::open::open_existing;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -69,7 +70,7 @@ impl From<&Erased> for ErasedJson {
 
 pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> Result<()> {
     let caller = Identity::local(config.scope()?);
-    let open = async || App::new(Engine::open_existing(config).await?).await;
+    let open = async || open_existing(config).await;
     let erased = match command {
         Command::Message { session, before: Some(before), .. } => {
             let which = WhichMessages::Before(Timestamp::parse(before)?);

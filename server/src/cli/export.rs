@@ -16,6 +16,7 @@ use throughline_engine::export::{MessageLine, records};
 use throughline_engine::terminal::{Output, grouped};
 
 use super::facts::FactJson;
+use super::open::open_existing;
 use super::profile::ProfileJson;
 
 #[derive(Debug, clap::Args)]
@@ -68,7 +69,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
             "--json and the export would both write to standard output: name a file with --to",
         ));
     }
-    let engine = Engine::open_existing(config).await?;
+    let engine = open_existing(config).await?.engine;
     let mut target = Target::open(args.to.as_deref())?;
     let mut exported = Exported::default();
     match what {

@@ -5,11 +5,12 @@ use throughline_core::Result;
 use throughline_core::fact::{Fact, FactKind};
 use throughline_core::page::PageRequest;
 use throughline_core::services::facts::{Correction, Remember};
-use throughline_engine::app::{App, Place, short_id};
-use throughline_engine::compose::Engine;
+use throughline_engine::app::{Place, short_id};
 use throughline_engine::config::Config;
 use throughline_engine::identity::Identity;
 use throughline_engine::terminal::{Output, table};
+
+use super::open::{open, open_existing};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -135,17 +136,17 @@ async fn change(command: &Command, config: &Config, output: &Output) -> Result<(
                 value: slot.value.clone(),
                 tags: Vec::new(),
             };
-            let app = App::new(Engine::open(config).await?).await?;
+            let app = open(config).await?;
             (app.remember(&caller, new, Place::Workspace, None).await?, "remembered")
         }
         Command::Correct { id: of, text, value } => {
             let correction = Correction { text: text.clone(), value: value.clone() };
-            let app = App::new(Engine::open_existing(config).await?).await?;
+            let app = open_existing(config).await?;
             let (_, old) = app.fact_by_id(&caller, of).await?;
             (app.correct(&caller, old.id, correction).await?, "corrected")
         }
         Command::Reject { id: of } => {
-            let app = App::new(Engine::open_existing(config).await?).await?;
+            let app = open_existing(config).await?;
             let (_, old) = app.fact_by_id(&caller, of).await?;
             (app.retract(&caller, old.id).await?, "rejected")
         }
@@ -155,13 +156,13 @@ async fn change(command: &Command, config: &Config, output: &Output) -> Result<(
 }
 
 async fn list(args: &Args, config: &Config, output: &Output) -> Result<()> {
-    let scope = config.scope()?;
+    let caller = Identity::local(config.scope()?);
     let mut page = PageRequest::first(args.limit)?;
     if let Some(cursor) = &args.after {
         page = page.after(cursor)?;
     }
-    let engine = Engine::open_existing(config).await?;
-    let found = engine.facts.list(&scope, &page).await?;
+    let app = open_existing(config).await?;
+    let found = app.list_facts(&caller, &page).await?;
     let items = found
         .items
         .into_iter()

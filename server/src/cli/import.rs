@@ -10,13 +10,14 @@ use throughline_core::ids::SessionId;
 use throughline_core::ports::Clock;
 use throughline_core::secret::SecretPolicy;
 use throughline_engine::adapters::SystemClock;
-use throughline_engine::compose::Engine;
-use throughline_engine::config::{Config, SecretsKind};
+use throughline_engine::config::{Config, SecretsKind, workspace_of};
 use throughline_engine::import::{
     Format, ImportFile, ImportOptions, ImportReport, Reading, Skipped, files_in, import_file,
     read_file,
 };
 use throughline_engine::terminal::{Output, grouped};
+
+use super::open::open;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -46,6 +47,9 @@ struct Imported {
     /// Where it was imported to; nothing for what holds in all workspaces.
     #[serde(skip_serializing_if = "Option::is_none")]
     workspace: Option<String>,
+    /// What finds it: the workspace of a folder that is in no git repository is not that of the commands there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    use_with: Option<String>,
     #[serde(flatten)]
     report: ImportReport,
     /// Parts of the file that are not messages.
@@ -55,8 +59,11 @@ struct Imported {
 
 impl Imported {
     fn line(&self) -> String {
-        let Self { file, workspace, report, skipped } = self;
+        let Self { file, workspace, use_with, report, skipped } = self;
         let of = workspace.as_ref().map_or(String::new(), |name| format!(" (workspace {name})"));
+        let of_none = use_with.as_ref().map_or(String::new(), |with| {
+            format!("; its folder is in no git repository here: use it with `{with}`")
+        });
         let skipped: Vec<String> =
             skipped.iter().map(|(reason, count)| format!("{} {reason}", grouped(*count))).collect();
         let skipped = match skipped.is_empty() {
@@ -86,7 +93,7 @@ impl Imported {
             .map(|(count, what)| format!(", {} {what}", grouped(*count as u64)))
             .collect();
         format!(
-            "{file}{of}: {} messages ({} tokens) in {} sessions{records}; {} already existed{skipped}{kept}{held_back}",
+            "{file}{of}: {} messages ({} tokens) in {} sessions{records}; {} already existed{skipped}{kept}{held_back}{of_none}",
             grouped(report.messages as u64),
             grouped(report.tokens),
             report.sessions,
@@ -119,7 +126,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         now: Some(SystemClock.now()),
     };
     let files = check(args, &reading)?;
-    let engine = Engine::open(config).await?;
+    let engine = open(config).await?.engine;
     let mut imported = Vec::new();
     let mut scopes = BTreeSet::new();
     for (path, file) in files {
@@ -148,8 +155,13 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         };
         let report = import_file(&engine, &scope, &file, options, told).await?;
         bar.finish_and_clear();
+        // Where a workspace is configured, it is that of every command.
+        let own = folder.is_some_and(|folder| workspace_of(folder).is_none())
+            && config.identity.workspace.is_empty();
+        let named = scope.workspace.as_ref().filter(|_| own);
         imported.push(Imported {
             file: path.display().to_string(),
+            use_with: named.map(|name| format!("--workspace '{name}'")),
             workspace: scope.workspace.as_ref().map(ToString::to_string),
             report,
             skipped: file.skipped,

@@ -195,7 +195,7 @@ fn shared(args: &Args, layers: &Layers, config: &Config, left_out: &mut Vec<Stri
     }
     let mut settings = Vec::new();
     for (key, value) in &layers.flags {
-        if Path::new(value).is_absolute() {
+        if names_a_path(value) {
             left_out.push(format!("`{key}`, a path of this machine"));
         } else if key != "data_dir" {
             settings.push((key.clone(), value.clone()));
@@ -213,6 +213,14 @@ fn shared(args: &Args, layers: &Layers, config: &Config, left_out: &mut Vec<Stri
         settings,
         sets: args.tool_sets.clone(),
     }
+}
+
+/// Whether a value has an absolute path: alone, in quotation marks or a list, or as a file with a secret (`file:/…`).
+fn names_a_path(value: &str) -> bool {
+    let parts = value.split(|c: char| c.is_whitespace() || "\"'[]{}=,".contains(c));
+    parts.map(|part| part.strip_prefix("file:").unwrap_or(part)).any(|part| {
+        Path::new(part).is_absolute() || part.starts_with("~/") || part.starts_with("file://")
+    })
 }
 
 fn entry(start: &Start) -> Value {

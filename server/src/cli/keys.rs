@@ -9,9 +9,10 @@ use throughline_core::ids::{KeyId, TenantId, UserId, WorkspaceId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
-use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
 use throughline_engine::terminal::{Output, table};
+
+use super::open::{open, open_existing};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -134,7 +135,7 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
         Command::Create(args) => create(args, config, output).await,
         Command::List(args) => list(args, config, output).await,
         Command::Rotate(args) => {
-            let engine = Engine::open_existing(config).await?;
+            let engine = open_existing(config).await?.engine;
             let (id, tenant) = (args.id.parse::<KeyId>()?, args.tenant.tenant(config)?);
             let grace = Duration::from_secs(args.grace);
             let rotated = engine.access.rotate(By::OPERATOR, &tenant, id, grace).await?;
@@ -142,7 +143,7 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
             output.result(&key, || key.shown_once())
         }
         Command::Revoke(args) => {
-            let engine = Engine::open_existing(config).await?;
+            let engine = open_existing(config).await?.engine;
             let (id, tenant) = (args.id.parse::<KeyId>()?, args.tenant.tenant(config)?);
             let revoked = engine.access.revoke(By::OPERATOR, &tenant, id).await?;
             let key = Key::of(revoked, None);
@@ -166,7 +167,7 @@ async fn create(args: &CreateArgs, config: &Config, output: &Output) -> Result<(
         rate: args.requests_per_minute.map(|most| Rate { most, per: Duration::from_secs(60) }),
         expires_at: args.expires.as_deref().map(Timestamp::parse).transpose()?,
     };
-    let engine = Engine::open(config).await?;
+    let engine = open(config).await?.engine;
     let created = engine.access.create(By::OPERATOR, &tenant, new, None).await?;
     let key = Key::of(created.record, Some(created.key));
     output.result(&key, || key.shown_once())
@@ -174,7 +175,7 @@ async fn create(args: &CreateArgs, config: &Config, output: &Output) -> Result<(
 
 async fn list(args: &TenantArgs, config: &Config, output: &Output) -> Result<()> {
     let tenant = args.tenant(config)?;
-    let engine = Engine::open_existing(config).await?;
+    let engine = open_existing(config).await?.engine;
     let mut keys = Vec::new();
     let mut page = PageRequest::first(MAX_PAGE)?;
     loop {

@@ -1,11 +1,11 @@
 //! `throughline mcp`.
 
 use throughline_core::Result;
-use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
 use throughline_engine::config::ToolSet;
 
 use super::install;
+use super::open::open;
 use crate::mcp::serve_stdio;
 
 #[derive(Debug, clap::Args)]
@@ -33,5 +33,5 @@ pub(super) async fn run(args: &Args, config: &Config) -> Result<()> {
     if let Some(sets) = &args.tool_sets {
         config.mcp.tool_sets.clone_from(sets);
     }
-    serve_stdio(Engine::open(&config).await?, &config).await
+    serve_stdio(open(&config).await?.engine, &config).await
 }

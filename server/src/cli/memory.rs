@@ -1,32 +1,34 @@
 //! `throughline remember`, `throughline recall` and `throughline forget`.
 
 use serde::Serialize;
+use throughline_core::context::Source;
 use throughline_core::fact::FactKind;
 use throughline_core::services::facts::{Correction, Remember};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
-use throughline_engine::app::{App, Place, Recalling};
-use throughline_engine::compose::Engine;
+use throughline_engine::app::{Place, Recalling};
 use throughline_engine::config::Config;
 use throughline_engine::identity::Identity;
 use throughline_engine::terminal::Output;
 
 use super::facts::{FactJson, Slot};
+use super::open::{open, open_existing};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RememberArgs {
     /// The fact, in up to 500 characters
     text: String,
     /// Its kind, such as fact, decision, preference or instruction
-    #[arg(long, default_value = "fact", conflicts_with = "replaces")]
+    #[arg(long, default_value = "fact")]
     kind: FactKind,
     #[command(flatten)]
     slot: Slot,
     /// Topics, such as project:alfred; can be repeated
-    #[arg(long = "tag", conflicts_with = "replaces")]
+    #[arg(long = "tag")]
     tags: Vec<String>,
-    /// Id of the fact that it replaces
+    /// Id of the fact that it replaces, whose kind, subject, attribute, topics and place it takes
     #[arg(long, value_name = "ID")]
+    #[arg(conflicts_with_all = ["kind", "subject", "attribute", "tags", "everywhere"])]
     replaces: Option<String>,
     /// Let it hold in all workspaces
     #[arg(long)]
@@ -62,13 +64,15 @@ struct Recalled {
 #[derive(Serialize)]
 struct RecalledItem {
     source: String,
+    /// Of a message.
+    session: Option<String>,
     at: Option<String>,
     text: String,
 }
 
 pub(super) async fn remember(args: &RememberArgs, config: &Config, output: &Output) -> Result<()> {
     let caller = Identity::local(config.scope()?);
-    let app = App::new(Engine::open(config).await?).await?;
+    let app = open(config).await?;
     let fact = match &args.replaces {
         Some(old) => {
             let (_, old) = app.fact_by_id(&caller, old).await?;
@@ -99,8 +103,7 @@ pub(super) async fn recall(args: &RecallArgs, config: &Config, output: &Output) 
         ));
     }
     let caller = Identity::local(config.scope()?);
-    let app = App::new(Engine::open_existing(config).await?).await?;
-    super::assemble::catch_up(&app, &caller).await?;
+    let app = open_existing(config).await?;
     let asked = Recalling {
         session: args.session.clone(),
         query: args.query.clone(),
@@ -111,6 +114,10 @@ pub(super) async fn recall(args: &RecallArgs, config: &Config, output: &Output) 
     app.meter.write().await;
     let items = context.recalled().into_iter().map(|(item, text)| RecalledItem {
         source: item.source.to_string(),
+        session: match &item.source {
+            Source::Message(_) => item.session.as_ref().map(ToString::to_string),
+            _ => None,
+        },
         at: item.at.map(Timestamp::to_rfc3339),
         text: text.trim().to_owned(),
     });
@@ -120,8 +127,10 @@ pub(super) async fn recall(args: &RecallArgs, config: &Config, output: &Output) 
         items => {
             let lines = items.iter().map(|item| {
                 let day = item.at.as_deref().and_then(|at| at.split('T').next()).unwrap_or("");
+                let session = item.session.as_ref();
+                let session = session.map_or(String::new(), |id| format!(", session {id}"));
                 format!(
-                    "{day:10}  {}  ({})",
+                    "{day:10}  {}  ({}{session})",
                     item.text.replace('\n', "\n            "),
                     item.source
                 )
@@ -133,7 +142,7 @@ pub(super) async fn recall(args: &RecallArgs, config: &Config, output: &Output) 
 
 pub(super) async fn forget(args: &ForgetArgs, config: &Config, output: &Output) -> Result<()> {
     let caller = Identity::local(config.scope()?);
-    let app = App::new(Engine::open_existing(config).await?).await?;
+    let app = open_existing(config).await?;
     let (_, fact) = app.fact_by_id(&caller, &args.id).await?;
     let fact = FactJson::from(app.retract(&caller, fact.id).await?);
     output.result(&fact, || format!("forgotten: {}; its value stays rejected", fact.text))

@@ -16,6 +16,7 @@ mod mcp;
 mod memory;
 mod migrate;
 mod model;
+mod open;
 mod openapi;
 mod profile;
 mod serve;

@@ -3,9 +3,10 @@
 use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::scope::{Profile, ProfileChange};
-use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
 use throughline_engine::terminal::Output;
+
+use super::open::{open, open_existing};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
@@ -38,10 +39,10 @@ impl<'p> From<&'p Profile> for ProfileJson<'p> {
 pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> Result<()> {
     let scope = config.scope()?;
     let profile = match command {
-        Command::Show => Engine::open_existing(config).await?.profiles.get(&scope).await?,
+        Command::Show => open_existing(config).await?.engine.profiles.get(&scope).await?,
         Command::Set { rules, card } => {
             let change = ProfileChange { rules: rules.clone(), card: card.clone() };
-            Engine::open(config).await?.profiles.change(&scope, change).await?
+            open(config).await?.engine.profiles.change(&scope, change).await?
         }
     };
     let Profile { rules, card, .. } = &profile;

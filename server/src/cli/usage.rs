@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use throughline_core::Result;
-use throughline_engine::app::App;
-use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
 use throughline_engine::identity::Identity;
 use throughline_engine::terminal::{Output, grouped, saved, table};
+
+use super::open::open_existing;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -27,7 +27,7 @@ struct DayJson {
 
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
     let caller = Identity::local(config.scope()?);
-    let app = App::new(Engine::open_existing(config).await?).await?;
+    let app = open_existing(config).await?;
     let days: Vec<DayJson> = app
         .usage_of_last(&caller, args.days)
         .await?

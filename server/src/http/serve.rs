@@ -6,6 +6,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use throughline_core::{Error, ErrorKind, Result};
 use throughline_engine::app::App;
+use throughline_engine::backups::DailyBackups;
 use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
 use throughline_engine::worker;
@@ -34,6 +35,7 @@ pub struct Served {
     limits: ConnectionLimits,
     drain: Duration,
     with_worker: bool,
+    backups: Option<DailyBackups>,
 }
 
 /// Binds the service of a configuration.
@@ -43,6 +45,7 @@ pub struct Served {
 /// address is taken; those of the store.
 pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
     let listen = config.listen_address()?;
+    let backups = DailyBackups::of(config, &engine);
     let (listener, service) = bind(engine, config, "listen", listen).await?;
     Ok(Served {
         listener,
@@ -50,6 +53,7 @@ pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
         limits: limits(config),
         drain: Duration::from_millis(config.http.drain_ms),
         with_worker: config.http.worker,
+        backups,
     })
 }
 
@@ -170,9 +174,10 @@ impl Served {
     /// # Errors
     /// `Internal` when its routes cannot be built.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
-        let Self { listener, service, limits, drain, with_worker } = self;
+        let Self { listener, service, limits, drain, with_worker, backups } = self;
         let (stopping, stopped) = watch::channel(false);
-        let beside = tokio::spawn(run_beside(service.clone(), with_worker, stopped.clone()));
+        let beside = run_beside(service.clone(), with_worker, backups, stopped.clone());
+        let beside = tokio::spawn(beside);
         let router = super::router(&service)?;
         let signalled = {
             let service = service.clone();
@@ -209,8 +214,13 @@ impl Served {
     }
 }
 
-/// The background tasks of the service: usage counts, upkeep of metrics, and jobs.
-async fn run_beside(service: Service, with_worker: bool, stopped: watch::Receiver<bool>) {
+/// The background tasks of the service: usage counts, upkeep of metrics, jobs, and the copies of the store.
+async fn run_beside(
+    service: Service,
+    with_worker: bool,
+    backups: Option<DailyBackups>,
+    stopped: watch::Receiver<bool>,
+) {
     let jobs = async {
         if !with_worker {
             return;
@@ -231,7 +241,12 @@ async fn run_beside(service: Service, with_worker: bool, stopped: watch::Receive
             _ = stopped.wait_for(|stopped| *stopped) => {}
         }
     };
-    tokio::join!(service.app.meter.run(stopped.clone()), upkeep, jobs);
+    let copies = async {
+        if let Some(backups) = backups {
+            backups.run(stopped.clone()).await;
+        }
+    };
+    tokio::join!(service.app.meter.run(stopped.clone()), upkeep, jobs, copies);
 }
 
 /// Adds what was recorded to its histograms, which would hold every value by itself until someone reads them; it

@@ -88,7 +88,8 @@ struct ItemJson {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PayloadFormat {
-    /// Messages with the roles `system`, `user` and `assistant`.
+    /// Messages with the roles `system`, `user` and `assistant`; results of tools are messages of the user that begin with
+    /// `Tool result:`, which counts in the budget.
     #[default]
     Openai,
     /// The header as `system`, and messages in which `user` and `assistant` take turns.
@@ -99,7 +100,7 @@ impl AssembledContextJson {
     /// A context with its payload in a form.
     pub(crate) fn of(context: AssembledContext, format: PayloadFormat) -> Self {
         let (system, messages) = match format {
-            PayloadFormat::Openai => (None, context.payload().cloned().map(Into::into).collect()),
+            PayloadFormat::Openai => (None, context.payload().map(openai).collect()),
             PayloadFormat::Anthropic => {
                 let (system, messages) = in_turns(&context);
                 (Some(system), messages)
@@ -109,8 +110,26 @@ impl AssembledContextJson {
     }
 }
 
+/// A message as the chat completions of OpenAI take it. They refuse the role `tool` without the call before it, which a
+/// context need not quote.
+fn openai(message: &ContextMessage) -> ContextMessageJson {
+    match message.role {
+        Role::Tool => ContextMessageJson { role: Role::User.as_str(), content: by_tool(message) },
+        role => ContextMessageJson { role: role.as_str(), content: message.content.clone() },
+    }
+}
+
+/// Before the result of a tool, which is shown as if the user had said it.
+const TOOL_MARK: &str = "Tool result: ";
+/// Its tokens, at most.
+pub(crate) const TOOL_MARK_TOKENS: u32 = 4;
+
+fn by_tool(message: &ContextMessage) -> String {
+    format!("{TOOL_MARK}{}", message.content)
+}
+
 /// System messages as one text, and the others with neighbours of one role joined, a user's first: what the Messages API
-/// of Anthropic takes. Results of tools are told by the user there.
+/// of Anthropic takes.
 fn in_turns(context: &AssembledContext) -> (String, Vec<ContextMessageJson>) {
     let mut system = Vec::new();
     let mut turns: Vec<ContextMessageJson> = Vec::new();
@@ -123,17 +142,20 @@ fn in_turns(context: &AssembledContext) -> (String, Vec<ContextMessageJson>) {
             Role::Assistant => Role::Assistant,
             Role::User | Role::Tool => Role::User,
         };
+        let content = match message.role {
+            Role::Tool => by_tool(message),
+            _ => message.content.clone(),
+        };
         match turns.last_mut().filter(|last| last.role == role.as_str()) {
             Some(last) => {
                 last.content.push_str("\n\n");
-                last.content.push_str(&message.content);
+                last.content.push_str(&content);
             }
             None => {
                 if turns.is_empty() && role == Role::Assistant {
                     let before = "(earlier conversation)".to_owned();
                     turns.push(ContextMessageJson { role: Role::User.as_str(), content: before });
                 }
-                let content = message.content.clone();
                 turns.push(ContextMessageJson { role: role.as_str(), content });
             }
         }
@@ -143,7 +165,7 @@ fn in_turns(context: &AssembledContext) -> (String, Vec<ContextMessageJson>) {
 
 impl From<AssembledContext> for AssembledContextJson {
     fn from(context: AssembledContext) -> Self {
-        let payload = context.payload().cloned().map(ContextMessageJson::from).collect();
+        let payload = context.payload().map(openai).collect();
         let budget = context.budget;
         let messages = |messages: Vec<ContextMessage>| {
             messages.into_iter().map(ContextMessageJson::from).collect()

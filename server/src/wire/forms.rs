@@ -31,9 +31,11 @@ pub(crate) fn indexed<T, U>(
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RoleJson {
+    #[serde(alias = "developer")]
     System,
     User,
     Assistant,
+    #[serde(alias = "function")]
     Tool,
 }
 

@@ -6,5 +6,5 @@ mod forms;
 pub(crate) mod problem;
 pub(crate) mod request;
 
-pub(crate) use context::{AssembledContextJson, PayloadFormat};
+pub(crate) use context::{AssembledContextJson, PayloadFormat, TOOL_MARK_TOKENS};
 pub(crate) use forms::{ActorJson, FactKindJson, IntentJson, RoleJson, TierJson, indexed};

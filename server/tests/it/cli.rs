@@ -199,6 +199,15 @@ fn the_demo_explains_itself() {
     {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    // The question, the line that answers it, what is saved, and only then a table.
+    let at = |what: &str| text.find(what).unwrap_or_else(|| unreachable!("{what}: {text}"));
+    let order = [
+        "The user asks: Who on my team looks after the infrastructure",
+        "Odile Marchetti does infrastructure and most of the on-call",
+        "the whole history takes",
+        "| the user asks",
+    ];
+    assert!(order.map(at).is_sorted(), "{text}");
     // What its user really stated to stand, and no line of a log, a list or a joke.
     let standing = text.split("Standing instructions of this user:\n").nth(1).unwrap();
     let standing: Vec<&str> = standing.lines().take_while(|line| !line.is_empty()).collect();
@@ -213,6 +222,47 @@ fn the_demo_explains_itself() {
     let own = throughline.json(&["demo", "talk.jsonl", "--budget", "500"]);
     assert!(own.as_array().unwrap().iter().all(|turn| turn["sent"].as_u64().unwrap() <= 500));
     assert!(!throughline.database().exists(), "a demo leaves nothing behind");
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let throughline = Throughline::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = throughline.run(&["completions", shell]);
+        let script = String::from_utf8(output.stdout).unwrap();
+        for command in ["remember", "recall", "forget", "assemble"] {
+            assert!(script.contains(command), "{shell}: {command}");
+        }
+    }
+}
+
+#[test]
+fn a_key_in_an_imported_log_is_not_recalled() {
+    let throughline = Throughline::new();
+    let key = ["ghp", "16C7e42F292c6912E7710c838347Ae178B4a"].join("_");
+    let line = serde_json::json!({
+        "type": "user", "sessionId": "5b1e", "uuid": "u-1", "timestamp": "2026-01-01T10:00:00Z",
+        "cwd": throughline.folder(),
+        "message": {"role": "user", "content": format!("The token of the release bot is {key}, use it.")}
+    });
+    throughline.file("log.jsonl", format!("{line}\n"));
+    let report = throughline.json(&["import", "log.jsonl"]);
+    let workspace = report[0]["workspace"].as_str().unwrap();
+    let asked = ["recall", "What is the token of the release bot?", "--workspace", workspace];
+    let found = throughline.json(&asked).to_string();
+    assert!(found.contains("token of the release bot"), "{found}");
+    assert!(!found.contains(&key) && !found.contains("16C7e42F"), "{found}");
+}
+
+#[test]
+fn assemble_takes_a_number_of_items() {
+    let throughline = Throughline::new();
+    throughline.file("talk.jsonl", conversation(60, 20));
+    throughline.json(&["import", "talk.jsonl"]);
+    let context = throughline.json(&["assemble", "Which shipment is at gate 7?", "-k", "2"]);
+    let items = context["items"].as_array().unwrap().iter();
+    let shown = items.filter(|i| i["section"] == "recall" && i["outcome"] != "dropped").count();
+    assert!((1..=2).contains(&shown), "{context}");
 }
 
 #[test]

@@ -43,6 +43,9 @@ fn a_healthy_store_has_no_problem() {
         }
         assert!(!lines.iter().any(|line| line.contains(": problem: ")), "{lines:?}");
     }
+    assert!(has(&doctor(&throughline, &[]).0, "workspace: ok", "none: this folder"));
+    std::fs::create_dir_all(throughline.folder().join(".git")).unwrap();
+    assert!(has(&doctor(&throughline, &[]).0, "workspace: ok", "`Throughline-Workspace: "));
     let table = throughline.run(&["doctor"]);
     let text = String::from_utf8_lossy(&table.stdout);
     assert!(text.contains("| store          | ok"), "{text}");

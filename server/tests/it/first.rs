@@ -22,6 +22,7 @@ fn first_mistakes_get_an_error_that_helps() {
     let data = Throughline::new();
     let settings = |setting: &str| data.fails(&["facts", "--set", setting], 3);
     assert!(settings("log.level=verbose").contains("use off, error, warn, info, debug, trace"));
+    data.json(&["doctor", "--set", "log.level=warn,throughline_core"]);
     assert!(settings("http.listen=127.0.0.1:1").contains("did you mean `listen`?"));
     data.json(&["doctor", "--set", "listen=localhost:0"]);
     assert!(data.fails(&["recall", ""], 3).contains("give a question"));
@@ -29,6 +30,8 @@ fn first_mistakes_get_an_error_that_helps() {
     assert!(
         data.fails(&["forget", "The crane is yellow."], 3).contains("find the fact with `recall`")
     );
+    let unknown = data.fails(&["forget", "1f6a0c15"], 4);
+    assert!(unknown.contains("`recall` shows the ids") && !unknown.contains("`list`"), "{unknown}");
     let keys = data.run(&["keys", "list", "--tenant", "other"]);
     assert!(String::from_utf8_lossy(&keys.stdout).contains("tenant other has no keys"));
     data.file("throughline.toml", "store = \"sqlite\n");
@@ -89,12 +92,28 @@ fn a_file_that_a_project_shares_has_no_path_of_this_machine() {
     let data = Throughline::new();
     for (client, file) in [("claude-code", ".mcp.json"), ("vscode", ".vscode/mcp.json")] {
         let folder = data.folder().display().to_string();
-        let told =
-            data.json(&["mcp", "install", "--client", client, "--write", "--data-dir", &folder]);
+        let url = data.file("postgres-url", "postgres://localhost/throughline");
+        let secret = format!("postgres.url=file:{}", url.display());
+        let told = data.json(&[
+            "mcp",
+            "install",
+            "--client",
+            client,
+            "--write",
+            "--data-dir",
+            &folder,
+            "--set",
+            &secret,
+            "--set",
+            "static.table=\"/srv/table.tlvt\"",
+        ]);
         let text = std::fs::read_to_string(data.folder().join(file)).unwrap();
         assert!(!text.contains(&folder) && !text.contains("/target/"), "{text}");
         assert!(text.contains("\"command\": \"throughline\""), "{text}");
-        assert!(told["left_out"].to_string().contains("data_dir"), "{told}");
+        assert!(!text.contains("/srv"), "{text}");
+        for key in ["data_dir", "postgres.url", "static.table"] {
+            assert!(told["left_out"].to_string().contains(key), "{told}");
+        }
     }
 }
 
@@ -206,6 +225,16 @@ async fn small_things_are_answered_well() {
     let path = format!("/v1/contexts/{}", made["id"].as_str().unwrap());
     let same = ask(&service, Method::PATCH, &path, json!({"name": "Guide"})).await.ok();
     assert_eq!(same["version"], made["version"], "nothing changed");
+    let preset = json!({"name": "Pilot", "system_prompt": "You are a calm pilot of a harbour."});
+    let preset = ask(&service, Method::POST, "/v1/presets", preset).await.json();
+    let of_preset = format!("/v1/presets/{}", preset["id"].as_str().unwrap());
+    let same = ask(&service, Method::PATCH, &of_preset, json!({"name": "Pilot"})).await.ok();
+    assert_eq!(same["version"], preset["version"], "nothing changed");
+    let profile = json!({"card": "Engineer"});
+    for _ in 0..2 {
+        let put = ask(&service, Method::PUT, "/v1/profile", profile.clone()).await.ok();
+        assert_eq!(put["version"], 1, "the second one changes nothing");
+    }
     assert!(ask(&service, Method::DELETE, &path, Value::Null).await.status.is_success());
     let gone = ask(&service, Method::GET, &path, Value::Null).await;
     assert!(gone.problem(404, "not_found").contains("restore"));
@@ -236,4 +265,130 @@ async fn a_model_sees_what_it_remembers_twice_and_replaces_it() {
     assert!(empty.to_string().contains("`list` shows all facts"), "{empty}");
     let text = model.call("forget", &json!({"fact": "The locker of Ana"})).await;
     assert!(text.to_string().contains("is not the id of a fact"), "{text}");
+}
+
+#[tokio::test]
+async fn newer_facts_come_first_and_old_ones_fade() {
+    let data = Throughline::new();
+    let query = json!({"query": "deploy day of the web shop", "k": 1});
+    let found = async |service: &Service, body: &Value| {
+        let found = ask(service, Method::POST, "/v1/facts/search", body.clone()).await.ok();
+        found["items"].as_array().unwrap().clone()
+    };
+    let old = json!([{
+        "role": "user", "created_at": "2020-01-05T10:00:00Z",
+        "content": "From now on, answer in Portuguese when I ask about the ferry."
+    }]);
+    let score = {
+        let service = Service::start_with(&data, &["--set", "facts.half_life_days=0"]);
+        say(&service, "s", old).await;
+        for day in ["Tuesday", "Thursday"] {
+            let fact = json!({"text": format!("The deploy day of the web shop is {day}."), "kind": "decision"});
+            ask(&service, Method::POST, "/v1/facts", fact).await.json();
+        }
+        // Of the same words the newer one comes first, with and without fading.
+        let first = found(&service, &query).await;
+        assert!(first[0]["fact"]["text"].to_string().contains("Thursday"), "{first:?}");
+        let body = json!({"query": "deploy day of the web shop", "kinds": ["fact"]});
+        let hits = ask(&service, Method::POST, "/v1/search", body).await.ok();
+        assert!(hits["items"][0]["text"].to_string().contains("Thursday"), "{hits}");
+        let model = Caller::local(&service);
+        let recalled =
+            model.call("recall", &json!({"query": "deploy day of the web shop", "k": 1})).await;
+        assert!(recalled["structuredContent"].to_string().contains("Thursday"), "{recalled}");
+        for at in 0..20 {
+            let fact =
+                json!({"text": format!("Crane {at} is yellow."), "tags": [format!("crane:{at}")]});
+            ask(&service, Method::POST, "/v1/facts", fact).await.json();
+        }
+        assert_eq!(found(&service, &json!({"query": "yellow crane"})).await.len(), 12);
+        let tagged = json!({"query": "yellow crane", "tags": ["crane:3"], "k": 1});
+        assert_eq!(found(&service, &tagged).await[0]["fact"]["tags"], json!(["crane:3"]));
+        found(&service, &json!({"query": "Portuguese ferry", "k": 1})).await[0]["score"]
+            .as_f64()
+            .unwrap()
+    };
+    let service = Service::start_with(&data, &["--set", "facts.half_life_days=1"]);
+    let first = found(&service, &query).await;
+    assert!(first[0]["fact"]["text"].to_string().contains("Thursday"), "{first:?}");
+    let faded = found(&service, &json!({"query": "Portuguese ferry", "k": 1})).await;
+    let share = faded[0]["score"].as_f64().unwrap() / score;
+    assert!((0.49..0.51).contains(&share), "{share}");
+}
+
+#[tokio::test]
+async fn a_report_is_shown_whole_in_windows_and_contexts() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    let report = "ERROR: connection to https://db.example.com:5432/x?y=1 refused (code E4711) after 3 retries.";
+    let before = "The nightly job of the billing system broke again and I have no idea why it does, since nothing \
+                  was changed in the last days as far as anybody here knows.";
+    let after = "We looked at the log for a long while and then went home, because nobody had an idea what else \
+                 could be done about it at that hour.";
+    let mut messages =
+        vec![json!({"role": "user", "content": format!("{before} {report} {after}")})];
+    messages.extend((1..120).map(|at| {
+        let role = if at % 2 == 0 { "user" } else { "assistant" };
+        json!({"role": role, "content": format!(
+            "Step {at}: we look at part {at} of the configuration together and write down what we see there, \
+             one line at a time, without any hurry, and then go on."
+        )})
+    }));
+    say(&service, "s", Value::Array(messages)).await;
+    let window = ask(&service, Method::GET, "/v1/sessions/s/window", Value::Null).await.ok();
+    let summary = window["summary"].to_string();
+    assert!(summary.contains(report), "{summary}");
+    let turn = json!({"user_turn": "What is next?"});
+    let context = ask(&service, Method::POST, "/v1/sessions/s/assemble", turn).await.ok();
+    assert!(payload(&context).contains(&format!("user: {report}")), "{context}");
+}
+
+#[tokio::test]
+async fn entities_end_where_their_sentence_does() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    say(
+        &service,
+        "s",
+        json!([
+            {"role": "user", "content": "We live at 5 Oak Avenue, Berlin. Call me."},
+            {"role": "user", "content": "Joan moved to Berlin."},
+            {"role": "user", "content": "The project is called Zeus. Tell Joan."},
+            {"role": "user", "content": "Write to a@b.org, which is the same as A@B.org."}
+        ]),
+    )
+    .await;
+    let found = ask(&service, Method::GET, "/v1/sessions/s/entities", Value::Null).await.ok();
+    let mut found: Vec<(&str, &str)> = found["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| (item["type"].as_str().unwrap(), item["value"].as_str().unwrap()))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    let expected = [
+        ("address", "5 Oak Avenue, Berlin"),
+        ("email", "a@b.org"),
+        ("name", "Joan"),
+        ("project", "Zeus"),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn schemas_are_named_for_what_they_are() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    let document = service.get("/openapi.json").await.ok();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for name in ["SearchFacts", "FoundFact", "Search", "SearchHit", "Erased", "Settings"] {
+        assert!(schemas.contains_key(name), "{name}");
+    }
+    for name in schemas.keys() {
+        assert!(
+            !name.ends_with("Json")
+                && !["Founds", "Gone", "LookFor", "SaidSettings"].contains(&name.as_str())
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! The real binary: what its users do, and what goes wrong around it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure is the answer")]
 
+mod backups;
 mod budgets;
 mod cli;
 #[cfg(feature = "live-tests")]
@@ -24,11 +25,14 @@ mod meaning;
 mod metering;
 #[cfg(feature = "live-tests")]
 mod moving;
+mod openai;
 #[cfg(feature = "live-tests")]
 mod own;
+mod places;
 mod relevance;
 #[cfg(feature = "live-tests")]
 mod replicas;
+mod search;
 mod standing;
 mod stores;
 mod support;

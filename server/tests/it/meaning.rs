@@ -54,6 +54,47 @@ fn what_was_written_without_an_embedder_is_embedded_later() {
     assert!(shown(&throughline, &[]).contains("kitten"));
 }
 
+/// What a process that was killed between the store and the index leaves.
+fn without_vectors(throughline: &Throughline) {
+    let store = rusqlite::Connection::open(throughline.database()).unwrap();
+    for table in ["vector_state", "vector_tail", "vector_block"] {
+        store.execute(&format!("DELETE FROM {table}"), []).unwrap();
+    }
+}
+
+fn vectors(throughline: &Throughline) -> u64 {
+    let store = rusqlite::Connection::open(throughline.database()).unwrap();
+    store.query_row("SELECT count(*) FROM vector_tail", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn every_command_makes_the_vectors_that_wait() {
+    let throughline = filled(&[]);
+    std::fs::create_dir_all(throughline.folder().join("one/.git")).unwrap();
+    let at = |args: &[&str]| {
+        let mut command = throughline.command(args);
+        let output = command.current_dir(throughline.folder().join("one")).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+    };
+    at(&["remember", "Tests run with vitest."]);
+    let all = vectors(&throughline);
+    assert!(all >= 5, "{all}: those of the user's scope and of the workspace's");
+    for args in [
+        &["facts"][..],
+        &["recall", "vitest"],
+        &["profile", "show"],
+        &["export", "--to", "all.jsonl"],
+        &["mcp"],
+    ] {
+        without_vectors(&throughline);
+        at(args);
+        assert_eq!(vectors(&throughline), all, "{args:?}");
+    }
+    without_vectors(&throughline);
+    at(&["remember", "The editor is dark.", "--everywhere"]);
+    assert_eq!(vectors(&throughline), all + 1);
+}
+
 #[test]
 fn a_broken_table_is_told_and_words_go_on() {
     let throughline = filled(&[]);

@@ -27,7 +27,8 @@ const ENGINE: Order = Order {
         Layer {
             name: "engine",
             modules: &[
-                "adapters", "telemetry", "compose", "identity", "admission", "metering", "worker",
+                "adapters", "telemetry", "compose", "identity", "admission", "metering", "backups",
+                "worker",
             ],
         },
         Layer { name: "application", modules: &["app"] },

@@ -102,7 +102,7 @@ impl ContextService {
     }
 
     /// Where each of some terms stands in a session, by its messages.
-    async fn occurrences(
+    pub(super) async fn occurrences(
         &self,
         scope: &Scope,
         session: &Session,

@@ -1,11 +1,14 @@
 //! Facts of the ledger for recall.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use futures_util::try_join;
 
 use super::{ContextService, MOST_POSTINGS};
-use crate::context::{Bearing, Bm25, FactCandidate, Nearness, Query, Ranking, blend};
+use crate::context::{
+    Bearing, Bm25, FactCandidate, Nearness, Query, Ranked, Ranking, blend, relevance_step,
+};
 use crate::error::{Error, Result};
 use crate::index::{Namespace, TermId, UnitKey};
 use crate::scope::Scope;
@@ -92,7 +95,9 @@ impl ContextService {
         }
         let bearing = Bearing::of(&ranking, &keys, &hits);
         // Of facts that match equally well the newest come first: older ones may be superseded.
-        ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| b.key.cmp(&a.key)));
+        let best = ranked.iter().map(|ranked| ranked.score).fold(0.0, f32::max);
+        let order = |ranked: &Ranked| (relevance_step(ranked.score, best), ranked.key);
+        ranked.sort_by_key(|ranked| Reverse(order(ranked)));
         let mut candidates = Vec::new();
         for chunk in ranked.chunks(2 * FACT_CANDIDATES) {
             let numbers: Vec<u32> = chunk.iter().map(|ranked| ranked.key.position()).collect();
@@ -115,6 +120,13 @@ impl ContextService {
     }
 }
 
+/// The most relevant first, and of facts that match equally well the newest.
+pub fn sort_by_relevance(found: &mut [FactCandidate]) {
+    let best = found.iter().map(|found| found.score).fold(0.0, f32::max);
+    let order = |found: &FactCandidate| (relevance_step(found.score, best), found.fact.observed_at);
+    found.sort_by_key(|found| Reverse(order(found)));
+}
+
 /// Adds what was told for all workspaces, best first; of one slot the workspace's own fact holds.
 fn add_inherited(own: &mut Vec<FactCandidate>, inherited: Vec<FactCandidate>) {
     let slots: HashSet<_> = own.iter().filter_map(|found| found.fact.slot()).collect();
@@ -124,5 +136,5 @@ fn add_inherited(own: &mut Vec<FactCandidate>, inherited: Vec<FactCandidate>) {
             .filter(|found| found.fact.holds_everywhere())
             .filter(|found| found.fact.slot().is_none_or(|slot| !slots.contains(&slot))),
     );
-    own.sort_by(|a, b| b.score.total_cmp(&a.score));
+    sort_by_relevance(own);
 }

@@ -17,7 +17,7 @@ use crate::index::{Namespace, TermId, UnitKey};
 use crate::persona::Persona;
 use crate::ports::{Ledger, PostingLists, VectorHit};
 use crate::scope::Scope;
-use crate::session::Message;
+use crate::session::{Message, Session};
 use crate::turn::{Intent, Weights};
 
 /// A question whose words have more postings than this is not asked again: it has cost enough. A
@@ -27,6 +27,8 @@ const FEEDBACK_POSTINGS: usize = 16_384;
 const NEAREST_MESSAGES: usize = 384;
 /// Passages best by words whose meaning is looked at: about as many as a context can show.
 const LOOKED_AT_FOR_MEANING: usize = 288;
+/// Passages of a session whose meaning is looked at where that session alone is shown.
+const MEANT_OF_SESSION: u32 = 512;
 /// Passages that are candidates however few may fit.
 const LEAST_CANDIDATES: usize = 50;
 /// Statements of the user that may be shown for being new.
@@ -34,10 +36,10 @@ const NEWEST_STATEMENTS: usize = 24;
 
 /// The messages found for a turn.
 #[derive(Default)]
-struct FoundPassages {
+pub(super) struct FoundPassages {
     /// Passages, best first.
-    judged: Vec<Judged>,
-    bearing: Bearing,
+    pub(super) judged: Vec<Judged>,
+    pub(super) bearing: Bearing,
     /// Terms of a passage of the scope, on average.
     terms_of_each: f32,
     /// The latest facts that the user stated, newest first.
@@ -58,6 +60,13 @@ pub(super) fn keep_session(found: &mut PostingLists, only: Option<u32>) {
     }
 }
 
+/// The passages of one session whose meaning is looked at whatever their words, since others are nearer in a large scope.
+fn newest_passages(session: &Session) -> impl Iterator<Item = UnitKey> {
+    let end = session.next_position;
+    let number = session.number;
+    (end.saturating_sub(MEANT_OF_SESSION)..end).map(move |at| UnitKey::message(number, at))
+}
+
 impl ContextService {
     pub(super) async fn message_candidates(
         &self,
@@ -69,7 +78,11 @@ impl ContextService {
     ) -> Result<(Vec<MessageCandidate>, Option<String>)> {
         // A message rarely takes less than a dozen tokens: more candidates could not be shown.
         let limit = (budget as usize / 12).clamp(LEAST_CANDIDATES, 1_000);
-        let mut found = self.judged(scope, query, request, intent, limit).await?;
+        let Some(within) = self.of_guest(scope, request).await? else {
+            return Ok((Vec::new(), None));
+        };
+        let within = within.as_ref();
+        let mut found = self.judged(scope, query, request, intent, limit, within).await?;
         if !found.bearing.is_enough() {
             return Ok((Vec::new(), found.warning));
         }
@@ -134,7 +147,7 @@ impl ContextService {
         let intent = request.intent.unwrap_or_else(|| Intent::detect(&request.user_turn));
         let query = Query::of(&request.user_turn);
         let FoundPassages { mut judged, bearing, .. } =
-            self.judged(scope, &query, request, intent, limit).await?;
+            self.judged(scope, &query, request, intent, limit, None).await?;
         judged.sort_by_key(|one| one.key);
         let keys: Vec<UnitKey> = judged.iter().map(|one| one.key).collect();
         let mut judged = judged.into_iter().peekable();
@@ -147,41 +160,57 @@ impl ContextService {
         Ok((found, bearing))
     }
 
-    async fn judged(
+    /// The one session that a guest is shown; nothing at all where it does not exist.
+    async fn of_guest(
+        &self,
+        scope: &Scope,
+        request: &AssembleRequest,
+    ) -> Result<Option<Option<Session>>> {
+        match request.guest {
+            Some(_) => Ok(self.store.session(scope, &request.session).await?.map(Some)),
+            None => Ok(Some(None)),
+        }
+    }
+
+    /// The passages that bear on a question, of one session or of all.
+    pub(super) async fn judged(
         &self,
         scope: &Scope,
         query: &Query,
         request: &AssembleRequest,
         intent: Intent,
         limit: usize,
+        within: Option<&Session>,
     ) -> Result<FoundPassages> {
         let (current, options) = (&request.session, &request.recall);
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
         let mut found =
             self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
-        let only = match request.guest {
-            Some(_) => match self.store.session(scope, current).await? {
-                Some(session) => Some(session.number),
-                None => return Ok(FoundPassages::default()),
-            },
-            None => None,
-        };
-        keep_session(&mut found, only);
+        let only = within.map(|session| session.number);
+        let asked = query.content().len();
+        match within {
+            // A word that is too frequent in the scope may be rare in this session.
+            Some(session) if found.unread.iter().take(asked).any(|unread| *unread > 0) => {
+                found.lists = self.occurrences(scope, session, &terms).await?;
+                found.unread.fill(0);
+            }
+            _ => keep_session(&mut found, only),
+        }
         let question = query.text_without_names(&found).into_owned();
         let newest = query.newest_statements(&found, NEWEST_STATEMENTS);
         let (bm25, weights) = match options.neighbours {
             true => (&Bm25::MESSAGES, &options.weights),
             false => (&Bm25::SINGLE, &Weights::NONE),
         };
-        let words = query.content().len();
         let worth_asking_again = options.feedback
-            && found.unread.iter().take(words).all(|unread| *unread == 0)
-            && found.lists.iter().take(words).map(Vec::len).sum::<usize>() <= FEEDBACK_POSTINGS;
+            && found.unread.iter().take(asked).all(|unread| *unread == 0)
+            && found.lists.iter().take(asked).map(Vec::len).sum::<usize>() <= FEEDBACK_POSTINGS;
         let units = found.stats.units;
         let terms_of_each = found.stats.length as f32 / units.max(1) as f32;
         let mut ranking = Ranking::new(query, found, bm25, weights);
-        let also: Vec<UnitKey> =
+        let mut also: Vec<UnitKey> =
             ranking.best(LOOKED_AT_FOR_MEANING).iter().map(|ranked| ranked.key).collect();
+        also.extend(within.into_iter().flat_map(newest_passages));
         let (expansion, (hits, warning)) = try_join!(
             async {
                 if worth_asking_again {
@@ -199,7 +228,7 @@ impl ContextService {
         let hits: Vec<VectorHit> =
             hits.into_iter().filter(|hit| is_within(hit.key, only)).collect();
         // Neighbours are scored without knowing where a session ends, so some keys have no passage.
-        let limit = limit + limit / 8;
+        let limit = limit.saturating_add(limit / 8);
         let (judged, bearing) = judge(&ranking, &hits, Nearness::messages(intent), weights, limit);
         Ok(FoundPassages { judged, bearing, terms_of_each, newest, warning })
     }

@@ -4,6 +4,7 @@ mod block;
 mod documents;
 mod facts;
 mod messages;
+mod search;
 
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ use crate::tokens::Tokenizer;
 use crate::turn::{Fading, Intent, MAX_BUDGET, RecallOptions, Tier};
 
 pub use block::Found;
+pub use facts::sort_by_relevance;
+pub use search::MessageSearch;
 
 /// Postings that are read for one turn, from the rarest word on: what half a million messages share
 /// tells nothing, and reading it takes longer than everything else.
@@ -157,7 +160,7 @@ impl ContextService {
             )));
         }
         if request.max_items == Some(0) {
-            return Err(Error::invalid("max_items (k) must be at least 1"));
+            return Err(Error::invalid("k must be at least 1"));
         }
         let reader = request.guest.as_ref().unwrap_or(scope);
         let intent = request.intent.unwrap_or_else(|| Intent::detect(turn));

@@ -152,6 +152,11 @@ impl PresetService {
             let now = self.clock.now();
             let changed = held.changed(change, &self.limits, now)?;
             self.check(&changed)?;
+            let same =
+                Preset { version: held.version, updated_at: held.updated_at, ..changed.clone() };
+            if same == held {
+                return Ok(Checked { findings: self.findings(&held), value: held });
+            }
             match self.put(scope, &held, &changed).await {
                 Ok(()) => {
                     return Ok(Checked { findings: self.findings(&changed), value: changed });

@@ -10,7 +10,7 @@ use crate::entity::Entity;
 use crate::error::{Error, Result};
 use crate::fact::{FactExtractor, Forms, Rejections};
 use crate::ids::{FileRefId, MessageId, SessionId};
-use crate::page::{MAX_PAGE, Page, PageRequest};
+use crate::page::{Page, PageRequest};
 use crate::ports::{Clock, IdGen, Idempotency, Store, Write, WriteBatch};
 use crate::scope::Scope;
 use crate::secret::SecretPolicy;
@@ -124,17 +124,7 @@ impl SessionService {
 
     /// Whether a session has a message.
     async fn holds(&self, scope: &Scope, session: &SessionId, id: MessageId) -> Result<bool> {
-        let mut page = PageRequest::first(MAX_PAGE)?;
-        loop {
-            let messages = self.store.messages(scope, session, &page).await?;
-            if messages.items.iter().any(|message| message.id == id) {
-                return Ok(true);
-            }
-            match messages.next_cursor {
-                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
-                None => return Ok(false),
-            }
-        }
+        Ok(!self.store.held_messages(scope, session, &[id]).await?.is_empty())
     }
 
     /// The files that a session refers to, the newest first.

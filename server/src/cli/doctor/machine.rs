@@ -45,6 +45,19 @@ pub(super) fn secrets(checks: &mut Checks, layers: &Layers) {
     }
 }
 
+/// The workspace of commands in this folder, which a request over HTTP has to name.
+pub(super) fn workspace(checks: &mut Checks, config: &Config) {
+    let said = match config.clone().in_folder(Path::new(".")).identity.workspace.as_str() {
+        "" => "none: this folder is in no git repository, and none is configured".to_owned(),
+        name => {
+            format!(
+                "{name}: that of commands in this folder; over HTTP, `Throughline-Workspace: {name}`"
+            )
+        }
+    };
+    checks.ok("workspace", said);
+}
+
 /// The data directory: there, private, and with room.
 pub(super) fn data_dir(checks: &mut Checks, config: &Config) {
     let path = &config.data_dir;

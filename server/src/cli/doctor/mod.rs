@@ -107,6 +107,7 @@ pub(super) fn run(args: &Args, layers: &Layers, output: &Output) -> Result<()> {
     if let Some(config) = config {
         let _telemetry = telemetry::start(&config)?;
         machine::data_dir(&mut checks, &config);
+        machine::workspace(&mut checks, &config);
         machine::files(&mut checks, &config);
         machine::processes(&mut checks, &config);
         machine::address(&mut checks, &config.listen);

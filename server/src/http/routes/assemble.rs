@@ -20,7 +20,7 @@ use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Body, Named, Params};
 use crate::http::service::Service;
 use crate::wire::problem::Failure;
-use crate::wire::{AssembledContextJson, IntentJson, PayloadFormat, TierJson};
+use crate::wire::{AssembledContextJson, IntentJson, PayloadFormat, TOOL_MARK_TOKENS, TierJson};
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(assemble)).routes(routes!(window))
@@ -119,6 +119,7 @@ async fn assemble(
         topic_tags: asked.topic_tags,
         max_items: asked.k,
         force_refresh: asked.force_refresh,
+        tool_mark: TOOL_MARK_TOKENS,
     };
     let context = service.app.assemble(&caller, &id, turn).await?;
     Ok(Json(AssembledContextJson::of(context, asked.format)))

@@ -60,6 +60,10 @@ pub(crate) struct RememberJson {
     #[serde(default)]
     #[schema(max_items = 16)]
     tags: Vec<String>,
+    /// Whether it holds in all workspaces of the user; default in the one of the request alone. It is kept as the tag
+    /// `everywhere`, which callers cannot set.
+    #[serde(default)]
+    everywhere: bool,
 }
 
 /// The correct fact.
@@ -201,13 +205,15 @@ async fn remember(
         value: new.value,
         tags: new.tags,
     };
-    let fact = service.app.remember(&caller, remember, Place::Workspace, idempotency).await?;
+    let place = if new.everywhere { Place::AllWorkspaces } else { Place::Workspace };
+    let fact = service.app.remember(&caller, remember, place, idempotency).await?;
     Ok((StatusCode::CREATED, Json(FactJson::of(fact))))
 }
 
 /// List facts
 ///
-/// All facts in the order in which they were stated, including those that are no longer valid.
+/// All facts in the order in which they were stated, including those that are no longer valid. In a workspace, those that
+/// hold in all workspaces of the user come last.
 #[utoipa::path(
     get,
     path = "/v1/facts",
@@ -221,14 +227,15 @@ async fn list(
     caller: Caller<Read>,
     asked: ListQuery,
 ) -> Result<Json<List<FactJson>>, Failure> {
-    let page = service.app.engine.facts.list(&caller.scope()?, &asked.page).await?;
+    let page = service.app.list_facts(&caller, &asked.page).await?;
     Ok(Json(asked.list(page, FactJson::of)))
 }
 
 /// Search facts
 ///
 /// Keyword and semantic search among the valid facts, ordered by relevance, shared topics and age: half of the score
-/// fades with the half-life `facts.half_life_days`.
+/// fades with the half-life `facts.half_life_days`. Of facts whose scores differ by less than a twentieth of the best one,
+/// the newer comes first.
 #[utoipa::path(
     post,
     path = "/v1/facts/search",

@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use throughline_core::ids::ExternalId;
 use throughline_core::session::{Message, NewMessage};
@@ -40,14 +41,15 @@ pub(crate) struct Append {
     messages: Vec<NewMessageJson>,
 }
 
-/// A message to append.
+/// A message to append: ours, or a message object of OpenAI's client library as it is.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMessageJson {
+    /// `developer` is stored as `system`, and `function` as `tool`.
     role: RoleJson,
     /// The text, up to 1 MiB; or parts as OpenAI and Anthropic write them, of which the texts are stored. May be null beside
     /// `tool_calls`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "content")]
     content: Option<ContentJson>,
     /// The speaker's name.
     #[serde(default)]
@@ -67,12 +69,30 @@ pub(crate) struct NewMessageJson {
     /// The call that a message of the role `tool` answers; stored in `parts`.
     #[serde(default)]
     tool_call_id: Option<String>,
-    /// JSON; stored, not interpreted.
+    /// The one call of a message in OpenAI's older form; stored like `tool_calls`.
+    #[serde(default)]
+    function_call: Option<Value>,
+    /// Why a model answered nothing, as OpenAI writes it: the text where there is no content.
+    #[serde(default)]
+    refusal: Option<String>,
+    /// JSON; stored, not interpreted, in place of what `content` and `tool_calls` would store.
     #[serde(default)]
     parts: Option<Value>,
     /// JSON; stored, not interpreted.
     #[serde(default)]
     attachments: Option<Value>,
+    /// Ignored: a message of OpenAI's client library has it.
+    #[serde(default, rename = "annotations")]
+    #[schema(value_type = Option<Value>)]
+    _annotations: IgnoredAny,
+    /// Ignored: a message of OpenAI's client library has it.
+    #[serde(default, rename = "audio")]
+    #[schema(value_type = Option<Value>)]
+    _audio: IgnoredAny,
+    /// Ignored: servers that follow OpenAI's interface add it.
+    #[serde(default, rename = "reasoning_content")]
+    #[schema(value_type = Option<Value>)]
+    _reasoning_content: IgnoredAny,
 }
 
 /// The content of a message.
@@ -83,6 +103,16 @@ pub(crate) enum ContentJson {
     Parts(Vec<Value>),
 }
 
+/// Reads a content by hand, so that an error says what is expected.
+fn content<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ContentJson>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(ContentJson::Text(text))),
+        Value::Array(parts) => Ok(Some(ContentJson::Parts(parts))),
+        _ => Err(de::Error::custom("expected text, an array of parts, or null")),
+    }
+}
+
 impl NewMessageJson {
     fn message(self) -> Result<NewMessage> {
         let (text, as_parts) = match self.content {
@@ -90,14 +120,24 @@ impl NewMessageJson {
             Some(ContentJson::Parts(parts)) => (text_of_parts(&parts), Some(Value::Array(parts))),
             None => (String::new(), None),
         };
-        let calls = self.tool_calls.unwrap_or_default();
+        let mut calls = self.tool_calls.unwrap_or_default();
+        calls.extend(self.function_call.map(|call| json!({"type": "function", "function": call})));
         let content = if text.trim().is_empty() { text_of_calls(&calls) } else { text };
+        let content = match self.refusal {
+            Some(refusal) if content.trim().is_empty() => refusal,
+            _ => content,
+        };
         let of_tool = match (calls.is_empty(), self.tool_call_id) {
-            (false, _) => Some(json!({"tool_calls": calls})),
-            (true, Some(id)) => Some(json!({"tool_call_id": id})),
+            (false, _) => Some(("tool_calls", Value::Array(calls))),
+            (true, Some(id)) => Some(("tool_call_id", Value::String(id))),
             (true, None) => None,
         };
-        let parts = self.parts.or(of_tool).or(as_parts);
+        let from_openai = match (of_tool, as_parts) {
+            (Some((name, value)), Some(content)) => Some(json!({name: value, "content": content})),
+            (Some((name, value)), None) => Some(json!({name: value})),
+            (None, as_parts) => as_parts,
+        };
+        let parts = self.parts.or(from_openai);
         Ok(NewMessage {
             role: self.role.into(),
             name: self.name,

@@ -34,7 +34,7 @@ pub(crate) struct SearchJson {
     /// Only these kinds; all if not given.
     #[serde(default)]
     kinds: Vec<HitKindJson>,
-    /// Only what was said in this session.
+    /// Only messages of this session, and facts that were first stated in it; documents are in no session.
     #[serde(default)]
     session: Option<String>,
     /// Only what was said at this time or later.
@@ -46,7 +46,7 @@ pub(crate) struct SearchJson {
     #[schema(format = DateTime)]
     until: Option<String>,
     /// Maximum number of hits, 1 to 100; default 12.
-    #[serde(default)]
+    #[serde(default, alias = "limit")]
     #[schema(minimum = 1, maximum = 100)]
     k: Option<usize>,
 }
@@ -74,11 +74,11 @@ pub(crate) struct SearchHitJson {
     session: Option<String>,
     /// When it was said, last stated or put.
     #[schema(format = DateTime)]
-    at: Option<String>,
-    /// Its text, as a context shows it.
+    at: String,
+    /// Its text: of a message the passage that matches best, with its speaker.
     text: String,
     /// Relevance; comparable only among hits of one kind.
-    score: Option<f32>,
+    score: f32,
 }
 
 impl From<HitKindJson> for HitKind {
@@ -92,26 +92,30 @@ impl From<HitKindJson> for HitKind {
 }
 
 impl From<Hit> for SearchHitJson {
-    fn from(Hit { kind, item, text }: Hit) -> Self {
+    fn from(hit: Hit) -> Self {
         Self {
-            kind: match kind {
+            kind: match hit.kind {
                 HitKind::Message => HitKindJson::Message,
                 HitKind::Fact => HitKindJson::Fact,
                 HitKind::Document => HitKindJson::Document,
             },
-            source: item.source.to_string(),
-            session: item.session.map(|id| id.to_string()),
-            at: item.at.map(Timestamp::to_rfc3339),
-            text,
-            score: item.score,
+            source: hit.source.to_string(),
+            session: hit.session.map(|id| id.to_string()),
+            at: hit.at.to_rfc3339(),
+            text: hit.text,
+            score: hit.score,
         }
     }
 }
 
 /// Search everything
 ///
-/// Keyword and semantic search over messages, facts and documents of the user. The most relevant hits of each kind come
-/// first, the kinds in turn. What does not hold any more, was rejected or is secret is treated as in a context.
+/// Keyword and semantic search over messages, facts and documents of the user. Hits of one kind are ordered by score;
+/// messages and facts whose scores differ by less than a twentieth of the best one match equally well, and the newer comes
+/// first. As scores of different kinds do not compare, kinds take turns: the best message, the best fact, the best document,
+/// the second message, and so on. Filters choose before ranking is cut off. What does not hold any more, was rejected or is
+/// secret is treated as in a context. A search is no turn: it counts as no use, and the tenant's setting `recall` does not
+/// turn it off.
 #[utoipa::path(
     post,
     path = "/v1/search",

@@ -49,6 +49,9 @@ struct Assembled {
     token_budget: u32,
     /// Tokens of the whole history.
     baseline_tokens: u64,
+    /// Of which are not sent.
+    tokens_saved: u64,
+    intent: IntentJson,
     header_hash: String,
     warnings: Vec<String>,
 }
@@ -68,7 +71,7 @@ async fn assemble(call: Call, asked: AssembleArgs) -> Result<Outcome> {
         token_budget: asked.token_budget,
         topic_tags: asked.topic_tags,
         max_items: asked.k,
-        force_refresh: false,
+        ..Turn::default()
     };
     let context = call.server.app.assemble(&call.who, &asked.session, turn).await?;
     let text = context.payload().fold(String::new(), |mut text, message| {
@@ -85,6 +88,8 @@ async fn assemble(call: Call, asked: AssembleArgs) -> Result<Outcome> {
         tokens: context.budget.used,
         token_budget: context.budget.limit,
         baseline_tokens: context.baseline_tokens,
+        tokens_saved: context.baseline_tokens.saturating_sub(context.budget.used.into()),
+        intent: context.intent.into(),
         header_hash: context.header_hash,
         warnings: context.budget.warnings,
     };

@@ -90,6 +90,17 @@ struct RememberArgs {
     everywhere: bool,
 }
 
+impl RememberArgs {
+    /// Whether it says more than a fact that replaces another one can.
+    fn says_more(&self) -> bool {
+        self.kind.is_some()
+            || self.subject.is_some()
+            || self.attribute.is_some()
+            || !self.tags.is_empty()
+            || self.everywhere
+    }
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 struct Remembered {
     id: String,
@@ -138,6 +149,13 @@ async fn remember(call: Call, asked: RememberArgs) -> Result<Outcome> {
     let app = &call.server.app;
     let mut similar = app.similar_facts(&call.who, &asked.text).await?;
     let (fact, done) = match &asked.replaces {
+        Some(_) if asked.says_more() => {
+            return Err(Error::invalid(
+                "replaces: the new fact takes kind, subject, attribute, tags and place of the old one: \
+                 leave out `kind`, `subject`, `attribute`, `tags` and `everywhere`, or remember it \
+                 without `replaces` and `forget` the old one",
+            ));
+        }
         Some(old) => {
             let (_, old) = app.fact_by_id(&call.who, old).await?;
             let correction = Correction { text: asked.text, value: asked.value };
@@ -195,6 +213,9 @@ struct Recalled {
 #[derive(Debug, Serialize, JsonSchema)]
 struct RecalledItem {
     source: String,
+    /// Of a message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
     text: String,
     /// When it was said.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,8 +243,10 @@ async fn recall(call: Call, asked: RecallArgs) -> Result<Outcome> {
         false => items.iter().fold(String::new(), |mut text, item| {
             let day = item.at.as_deref().and_then(|at| at.split('T').next());
             let day = day.map_or(String::new(), |day| format!(", {day}"));
+            let session = item.session.as_ref();
+            let session = session.map_or(String::new(), |id| format!(", session {id}"));
             // Writing to a `String` does not fail.
-            let _ = writeln!(text, "[{}{day}] {}", item.source, item.text);
+            let _ = writeln!(text, "[{}{day}{session}] {}", item.source, item.text);
             text
         }),
     };
@@ -236,6 +259,10 @@ fn recalled((item, text): (&Item, &str)) -> RecalledItem {
             Source::Message(id) => format!("msg:{}", short_id(id)),
             Source::Fact(id) => format!("fact:{}", short_id(id)),
             other => other.to_string(),
+        },
+        session: match &item.source {
+            Source::Message(_) => item.session.as_ref().map(ToString::to_string),
+            _ => None,
         },
         text: text.trim().to_owned(),
         at: item.at.map(Timestamp::to_rfc3339),

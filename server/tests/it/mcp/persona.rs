@@ -146,3 +146,27 @@ turn the test checks that the system prompt is sent, that the budget holds, that
 only after a warning. Turn 100 asks about turn 7, which is no longer in the history: recall brings it back.
 
 ";
+
+#[test]
+fn numbers_times_and_deletions_are_told_as_they_are() {
+    let data = Throughline::new();
+    let mut client = Client::start(&data, false);
+    let preset = json!({
+        "action": "create", "presetId": "preset-pilot", "name": "Pilot",
+        "systemPrompt": "You are a calm pilot of a harbour.", "defaultSettings": {"temperature": 0.6}
+    });
+    let made = client.call("personality-preset-manage", preset);
+    assert_eq!(made["preset"]["defaultSettings"]["temperature"].to_string(), "0.6");
+    let delete = json!({"action": "delete", "presetId": "preset-pilot"});
+    let first = client.call("personality-preset-manage", delete.clone());
+    assert!(first["message"].as_str().unwrap().starts_with("Deleted: preset-pilot"), "{first}");
+    let second = client.call("personality-preset-manage", delete);
+    assert!(second["message"].as_str().unwrap().starts_with("Removed for good"), "{second}");
+
+    let new = json!({"action": "create_from_preset", "presetId": "preset-calm-counselor"});
+    let made = client.call("context-manage", new);
+    let context = made["context"]["id"].as_str().unwrap().to_owned();
+    let answered = chat(&mut client, &context, "Good morning!", |_| "Good morning.".to_owned());
+    let at = |message: &str| answered[message]["createdAt"].as_str().unwrap().to_owned();
+    assert!(at("userMessage") < at("assistantResponse"), "{answered}");
+}

@@ -113,3 +113,13 @@ async fn a_caller_past_its_rate_is_told_when_to_come_again() {
     last.problem(429, "rate_limited");
     assert!(last.headers.contains_key("retry-after"), "{last:?}");
 }
+
+#[tokio::test]
+async fn a_context_tells_its_intent_and_what_it_saved() {
+    let data = Throughline::new();
+    let service = Service::start_with(&data, &SETS);
+    let caller = Caller::local(&service);
+    let asked = json!({"session": "s", "user_turn": "Where is the ferry?"});
+    let told = caller.call("assemble_context", &asked).await["structuredContent"].clone();
+    assert_eq!((&told["intent"], &told["tokens_saved"]), (&json!("context_lookup"), &json!(0)));
+}

@@ -137,6 +137,35 @@ fn due_work_is_done_after_a_call() {
     assert_eq!((&left["enqueued"], &left["texts"]), (&json!(0), &json!(0)), "{left}");
 }
 
+/// One memory of the user, and a workspace for each project, wherever a client starts it.
+#[test]
+fn two_folders_share_one_memory() {
+    let data = Throughline::new();
+    for folder in ["one/.git", "two/.git"] {
+        std::fs::create_dir_all(data.folder().join(folder)).unwrap();
+    }
+    let call = |folder: &str, tool: &str, arguments: Value| {
+        let mut command = data.command(&["mcp"]);
+        let mut process = Process::spawn(command.current_dir(data.folder().join(folder)));
+        let params = alone(json!({"name": tool, "arguments": arguments}));
+        let told = process.ask(&message("tools/call", params))["result"].clone();
+        is_done(&told);
+        assert!(process.end());
+        told["structuredContent"].to_string()
+    };
+    call("one", "remember", json!({"text": "The editor is dark.", "everywhere": true}));
+    call("one", "remember", json!({"text": "Tests run with vitest."}));
+    assert!(call("two", "recall", json!({"query": "dark editor"})).contains("editor is dark"));
+    assert!(!call("two", "recall", json!({"query": "vitest tests"})).contains("vitest"));
+    let listed = call("one", "list", json!({}));
+    assert!(listed.contains("vitest") && listed.contains("editor is dark"), "{listed}");
+    assert!(data.database().exists());
+    for folder in ["one", "two"] {
+        let held = std::fs::read_dir(data.folder().join(folder)).unwrap().count();
+        assert_eq!(held, 1, "nothing but .git in {folder}");
+    }
+}
+
 /// A client starts what `mcp install` wrote into its file, from anywhere.
 #[test]
 fn an_installed_server_starts_with_the_configuration_in_force() {

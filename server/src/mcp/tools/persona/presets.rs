@@ -128,8 +128,14 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         }
         Action::Delete => {
             let id = needed(id, "presetId", "delete")?;
-            call.server.app.delete_preset(&call.who, &id, asked.version).await?;
-            let message = format!("Deleted: {id}; contexts made from it stay");
+            let is_there = call.server.app.delete_preset(&call.who, &id, asked.version).await?;
+            let message = match is_there {
+                true => format!(
+                    "Deleted: {id}; contexts made from it stay. Delete it once more to remove it for good, \
+                     or update it with isActive to have it back"
+                ),
+                false => format!("Removed for good: {id}; contexts made from it stay"),
+            };
             return Ok(Answer { success: true, message, ..Answer::default() });
         }
     };
