@@ -170,7 +170,8 @@ async fn facts(count: usize, quick: bool) -> Value {
     let engine = open(folder.path()).await;
     let scope = Scope::new("bench", "facts", None).unwrap();
     let mut rng = fastrand::Rng::with_seed(4);
-    let tell = async |fact| engine.facts.remember(&scope, fact, Actor::Api, None).await.map(drop);
+    let by = (Actor::Api, &scope);
+    let tell = async |fact| engine.facts.remember(&scope, fact, by, None).await.map(drop);
     let told = stream::iter(corpus::statements(&mut rng, count)).map(Ok);
     told.try_for_each_concurrent(64, tell).await.unwrap();
     let held = engine.store.totals(&scope).await.unwrap().facts;

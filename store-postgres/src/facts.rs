@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::apply::Source;
 use crate::connection::mapped;
-use crate::known::{bytes, rejected, said_earlier};
+use crate::known::{bytes, corrected, rejected, said_earlier};
 use crate::records::{at, bounded, number, parsed, stored_wrongly};
 use crate::store::PostgresStore;
 use crate::timed::Timed;
@@ -41,6 +41,7 @@ struct Met<'b> {
     actor: Actor,
     value: Option<String>,
     corrects: bool,
+    of_settled: bool,
     /// Whether what superseded it rejects it.
     rejected: bool,
     /// Made by this batch, in this session.
@@ -57,6 +58,7 @@ impl Met<'_> {
             actor: self.actor,
             value: self.value.clone(),
             corrects: self.corrects,
+            of_settled: self.of_settled,
         }
     }
 }
@@ -69,31 +71,40 @@ pub(crate) struct FactWriter<'b> {
     sources: Vec<(u64, Source)>,
     /// Those keys of its facts that are rejected.
     rejected: HashSet<RejectionKey>,
+    /// Statements of slots that the user replaced, of those that facts of the batch say on the word of others.
+    corrected: HashSet<(SlotKey, StatementKey)>,
     /// Earlier messages that facts of the batch are stated in, and messages of the batch.
     said: HashMap<Uuid, Source>,
 }
 
 impl<'b> FactWriter<'b> {
+    fn new(scope: Uuid) -> Self {
+        Self {
+            scope,
+            met: Vec::new(),
+            active: HashMap::new(),
+            sources: Vec::new(),
+            rejected: HashSet::new(),
+            corrected: HashSet::new(),
+            said: HashMap::new(),
+        }
+    }
+
     /// Reads the active facts that those of the batch may meet, and which of their keys are rejected.
     pub(crate) async fn open(
         connection: &mut Timed,
         scope: Uuid,
         facts: impl Iterator<Item = &'b NewFact>,
     ) -> sqlx::Result<Self> {
-        let mut writer = Self {
-            scope,
-            met: Vec::new(),
-            active: HashMap::new(),
-            sources: Vec::new(),
-            rejected: HashSet::new(),
-            said: HashMap::new(),
-        };
+        let mut writer = Self::new(scope);
         let (mut slots, mut statements) = (Vec::new(), Vec::new());
         let mut keys: Vec<RejectionKey> = Vec::new();
         let mut earlier: Vec<Uuid> = Vec::new();
         let mut by_model = false;
+        let mut bound = Vec::new();
         for fact in facts {
             by_model |= fact.actor == Actor::Model;
+            bound.extend(fact.bound_by_corrections());
             earlier.extend(fact.stated_in.map(|message| message.as_uuid()));
             keys.extend(&fact.rejection);
             match fact.place() {
@@ -105,7 +116,43 @@ impl<'b> FactWriter<'b> {
             return Ok(writer);
         }
         writer.rejected = rejected(connection, scope, &keys).await?;
+        writer.corrected = corrected(connection, scope, &bound).await?;
         writer.said = said_earlier(connection, scope, earlier).await?;
+        writer.meet(connection, slots, statements).await?;
+        // Only a model has to ask.
+        if by_model {
+            writer.mark_corrections(connection).await?;
+        }
+        Ok(writer)
+    }
+
+    /// The active facts of these places, as a new fact meets them.
+    pub(crate) async fn holders(
+        connection: &mut Timed,
+        scope: Uuid,
+        places: &[Place],
+    ) -> sqlx::Result<Vec<(Place, ActiveFact)>> {
+        let mut writer = Self::new(scope);
+        let (mut slots, mut statements) = (Vec::new(), Vec::new());
+        for place in places {
+            match place {
+                Place::Slot(slot) => slots.push(slot.to_bits().cast_signed()),
+                Place::Statement(statement) => statements.push(statement.to_bits().cast_signed()),
+            }
+        }
+        writer.meet(connection, slots, statements).await?;
+        writer.mark_corrections(connection).await?;
+        let held = |(place, at): (&Place, &usize)| Some((*place, writer.met.get(*at)?.active()));
+        Ok(writer.active.iter().filter_map(held).collect())
+    }
+
+    /// Reads the active facts of slots, and of statements outside any slot.
+    async fn meet(
+        &mut self,
+        connection: &mut Timed,
+        slots: Vec<i64>,
+        statements: Vec<i64>,
+    ) -> sqlx::Result<()> {
         let rows = sqlx::query(
             "SELECT slot, statement, number, id, kind, observed_at, actor, value FROM fact
              WHERE scope = $1 AND slot = ANY($2) AND superseded_by IS NULL
@@ -113,17 +160,17 @@ impl<'b> FactWriter<'b> {
              SELECT slot, statement, number, id, kind, observed_at, actor, value FROM fact
              WHERE scope = $1 AND slot IS NULL AND statement = ANY($3) AND superseded_by IS NULL",
         )
-        .bind(scope)
+        .bind(self.scope)
         .bind(slots)
         .bind(statements)
-        .fetch_all(&mut *connection)
+        .fetch_all(connection)
         .await?;
         for row in rows {
             let slot: Option<i64> = row.try_get(0)?;
             let slot = slot.map(|bits| SlotKey::from_bits(bits.cast_unsigned()));
             let statement = StatementKey::from_bits(row.try_get::<i64, _>(1)?.cast_unsigned());
-            writer.active.insert(Place::of(slot, statement), writer.met.len());
-            writer.met.push(Met {
+            self.active.insert(Place::of(slot, statement), self.met.len());
+            self.met.push(Met {
                 number: number(row.try_get(2)?)?,
                 id: row.try_get(3)?,
                 statement,
@@ -134,28 +181,30 @@ impl<'b> FactWriter<'b> {
                 actor: parsed(row.try_get(6)?)?,
                 value: row.try_get(7)?,
                 corrects: false,
+                of_settled: false,
                 rejected: false,
                 new: None,
             });
         }
-        if by_model {
-            writer.mark_corrections(connection).await?;
-        }
-        Ok(writer)
+        Ok(())
     }
 
-    /// Tells which of the facts that were met took the place of others: only a model has to ask.
+    /// Tells which of the facts that were met took the place of others, and of others that were settled.
     async fn mark_corrections(&mut self, connection: &mut Timed) -> sqlx::Result<()> {
         let met: Vec<Uuid> = self.met.iter().map(|met| met.id).collect();
-        let replaced: Vec<Uuid> = sqlx::query_scalar(
-            "SELECT superseded_by FROM fact WHERE scope = $1 AND superseded_by = ANY($2)",
+        let replaced: Vec<(Uuid, bool)> = sqlx::query_as(
+            "SELECT superseded_by, bool_or(o.actor IN ('user', 'api') AND (o.actor = 'api'
+               OR o.kind = 'retraction' OR EXISTS (SELECT 1 FROM fact p
+                 WHERE p.scope = $1 AND p.superseded_by = o.id)))
+             FROM fact o WHERE o.scope = $1 AND o.superseded_by = ANY($2) GROUP BY 1",
         )
         .bind(self.scope)
         .bind(met)
         .fetch_all(connection)
         .await?;
         for met in &mut self.met {
-            met.corrects = replaced.contains(&met.id);
+            let took = replaced.iter().find(|(id, _)| *id == met.id);
+            (met.corrects, met.of_settled) = (took.is_some(), took.is_some_and(|took| took.1));
         }
         Ok(())
     }
@@ -176,7 +225,9 @@ impl<'b> FactWriter<'b> {
             Some(earlier) => *self.said.get(&earlier.as_uuid())?,
             None => source,
         };
-        let rejected = fact.rejection.iter().any(|key| self.rejected.contains(key));
+        let corrected = |said| self.corrected.contains(&said);
+        let rejected = fact.rejection.iter().any(|key| self.rejected.contains(key))
+            || fact.bound_by_corrections().is_some_and(corrected);
         let held = self.active.get(&fact.place()).and_then(|at| self.met.get_mut(*at));
         match fact.meet(held.as_deref().map(Met::active).as_ref(), rejected) {
             Meeting::Ignored => None,
@@ -208,7 +259,9 @@ impl<'b> FactWriter<'b> {
         let number = counters.next_fact();
         let place = fact.place();
         let held = self.active.get(&place).and_then(|at| self.met.get_mut(*at));
+        let mut of_settled = false;
         if let Some(held) = held.filter(|_| added.supersedes) {
+            of_settled = held.active().is_settled();
             held.superseded_by = Some(fact.id.as_uuid());
             held.rejected = fact.rejects;
         }
@@ -226,6 +279,7 @@ impl<'b> FactWriter<'b> {
             actor: fact.actor,
             value: fact.value.clone(),
             corrects: added.supersedes,
+            of_settled,
             rejected: false,
             new: Some((fact, source.session_number)),
         });
@@ -346,6 +400,7 @@ pub(crate) async fn insert_derived(
         actor: derived.fact.actor,
         value: derived.fact.value.clone(),
         corrects: false,
+        of_settled: false,
         rejected: false,
         new: Some((&derived.fact, derived.session_number)),
     });
@@ -491,19 +546,15 @@ const NEWEST: &str = select_facts!(
     " LIMIT $2"
 );
 
-async fn superseded(
-    connection: &mut Timed,
-    scope: Uuid,
-    limit: usize,
-) -> sqlx::Result<Vec<SupersededFact>> {
-    if limit == 0 {
-        return Ok(Vec::new());
-    }
-    let rows = sqlx::query(concat!(
+/// Superseded facts beside what holds now: those whose value was rejected, or the others.
+macro_rules! select_superseded {
+    ($rejected:literal) => {
+        concat!(
         "SELECT f.number, now.number, ",
         last_sources!("message_seq"),
         ", (SELECT min(message_seq) FROM fact_source
-            WHERE scope = $1 AND fact_number = now.number)
+            WHERE scope = $1 AND fact_number = now.number),
+           (SELECT n.actor FROM fact n WHERE n.scope = $1 AND n.id = f.superseded_by)
          FROM fact f
          CROSS JOIN LATERAL (
            SELECT number, kind, statement FROM fact a
@@ -515,12 +566,24 @@ async fn superseded(
          ) now
          WHERE f.scope = $1 AND f.superseded_by IS NOT NULL AND f.kind <> 'retraction'
            AND (now.kind = 'retraction' OR now.statement <> f.statement)
-         ORDER BY f.superseded_by DESC, f.number DESC LIMIT $2"
-    ))
-    .bind(scope)
-    .bind(bounded(limit))
-    .fetch_all(&mut *connection)
-    .await?;
+           AND f.rejected = ",
+            $rejected,
+            " ORDER BY f.superseded_by DESC, f.number DESC LIMIT $2"
+        )
+    };
+}
+
+async fn superseded(
+    connection: &mut Timed,
+    scope: Uuid,
+    sql: &'static str,
+    limit: usize,
+) -> sqlx::Result<Vec<SupersededFact>> {
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let rows =
+        sqlx::query(sql).bind(scope).bind(bounded(limit)).fetch_all(&mut *connection).await?;
     let mut wanted: Vec<i64> = Vec::with_capacity(rows.len() * 2);
     for row in &rows {
         wanted.extend([row.try_get::<i64, _>(0)?, row.try_get(1)?]);
@@ -536,6 +599,7 @@ async fn superseded(
             Ok(SupersededFact {
                 fact: fact(row.try_get(0)?)?,
                 by: fact(row.try_get(1)?)?,
+                ended_by: row.try_get::<Option<&str>, _>(4)?.map_or(Ok(Actor::User), parsed)?,
                 said: said.into_iter().map(number).collect::<sqlx::Result<_>>()?,
                 by_said: number(row.try_get(3)?)?,
             })
@@ -561,10 +625,14 @@ async fn by_numbers(
 }
 
 async fn ledger(connection: &mut Timed, scope: Uuid, limits: LedgerLimits) -> sqlx::Result<Ledger> {
+    const REJECTED: &str = select_superseded!("1");
+    const OTHERS: &str = select_superseded!("0");
+    let mut found = superseded(connection, scope, REJECTED, limits.rejected).await?;
+    found.extend(superseded(connection, scope, OTHERS, limits.superseded).await?);
     Ok(Ledger {
         standing: list(connection, scope, STANDING, limits.standing).await?,
         newest: list(connection, scope, NEWEST, limits.newest).await?,
-        superseded: superseded(connection, scope, limits.superseded).await?,
+        superseded: found,
     })
 }
 
@@ -587,6 +655,15 @@ impl FactRepo for PostgresStore {
         let key = read.key;
         let found = rejected(read.connection(), key, keys).await;
         Ok(!mapped(found, "is_rejected")?.is_empty())
+    }
+
+    async fn holders(&self, scope: &Scope, places: &[Place]) -> Result<Vec<(Place, ActiveFact)>> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut read = self.read(scope).await?;
+        let key = read.key;
+        mapped(FactWriter::holders(read.connection(), key, places).await, "holders")
     }
 
     async fn fact(&self, scope: &Scope, id: FactId) -> Result<Option<Fact>> {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use throughline_core::fact::RejectionKey;
+use throughline_core::fact::{RejectionKey, SlotKey, StatementKey};
 use uuid::Uuid;
 
 use crate::apply::Source;
@@ -58,4 +58,31 @@ pub(crate) async fn rejected(
         Ok(RejectionKey::from_bytes(bytes))
     };
     found.into_iter().map(key).collect()
+}
+
+/// Those statements of slots that the user replaced by others.
+pub(crate) async fn corrected(
+    connection: &mut Timed,
+    scope: Uuid,
+    said: &[(SlotKey, StatementKey)],
+) -> sqlx::Result<HashSet<(SlotKey, StatementKey)>> {
+    if said.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let found: Vec<(i64, i64)> = sqlx::query_as(
+        "SELECT o.slot, o.statement FROM unnest($2::bigint[], $3::bigint[]) AS s (slot, statement)
+         JOIN fact o ON o.scope = $1 AND o.slot = s.slot AND o.statement = s.statement
+           AND o.superseded_by IS NOT NULL
+         JOIN fact n ON n.scope = $1 AND n.id = o.superseded_by AND n.actor IN ('user', 'api')
+           AND n.statement <> o.statement",
+    )
+    .bind(scope)
+    .bind(said.iter().map(|(slot, _)| slot.to_bits().cast_signed()).collect::<Vec<i64>>())
+    .bind(said.iter().map(|(_, said)| said.to_bits().cast_signed()).collect::<Vec<i64>>())
+    .fetch_all(connection)
+    .await?;
+    let keys = |(slot, said): (i64, i64)| {
+        (SlotKey::from_bits(slot.cast_unsigned()), StatementKey::from_bits(said.cast_unsigned()))
+    };
+    Ok(found.into_iter().map(keys).collect())
 }

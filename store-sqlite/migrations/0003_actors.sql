@@ -7,3 +7,7 @@ ALTER TABLE audit ADD COLUMN actor TEXT NOT NULL DEFAULT 'api';
 ALTER TABLE message ADD COLUMN original TEXT;
 -- From here on `fact.rejected` says that the value was rejected when it was superseded. What is stated after its value
 -- was rejected is not stored at all.
+-- Rejected values are read on their own, and imports look up what the user replaced.
+CREATE INDEX fact_rejected ON fact (scope_id, superseded_by, number)
+  WHERE rejected = 1 AND superseded_by IS NOT NULL;
+CREATE INDEX fact_replaced ON fact (scope_id, slot, statement) WHERE superseded_by IS NOT NULL;

@@ -47,7 +47,8 @@ pub(crate) fn add(
     };
     let source = earlier.as_ref().unwrap_or(source);
     let held = active(connection, source.scope_id, fact.place())?;
-    let rejected = is_rejected(connection, source.scope_id, &fact.rejection)?;
+    let rejected = is_rejected(connection, source.scope_id, &fact.rejection)?
+        || is_corrected(connection, source.scope_id, fact)?;
     match (fact.meet(held.as_ref().map(|(_, held)| held), rejected), held) {
         (Meeting::Restated { observed_at }, Some((number, _))) => {
             connection
@@ -174,6 +175,19 @@ fn is_rejected(
     Ok(false)
 }
 
+/// Whether the user replaced by another statement what a fact says that is not on their own word.
+fn is_corrected(connection: &Connection, scope_id: i64, fact: &NewFact) -> rusqlite::Result<bool> {
+    let Some((slot, statement)) = fact.bound_by_corrections() else { return Ok(false) };
+    connection
+        .prepare_cached(
+            "SELECT 1 FROM fact o JOIN fact n ON n.scope_id = o.scope_id AND n.id = o.superseded_by
+             WHERE o.scope_id = ?1 AND o.slot = ?2 AND o.statement = ?3
+               AND o.superseded_by IS NOT NULL AND n.actor IN ('user', 'api')
+               AND n.statement <> o.statement",
+        )?
+        .exists(params![scope_id, Bits(slot.to_bits()), Bits(statement.to_bits())])
+}
+
 fn supersede(
     connection: &Connection,
     scope_id: i64,
@@ -254,7 +268,11 @@ pub(crate) fn insert(
 macro_rules! active_columns {
     () => {
         "number, id, statement, kind, observed_at, actor, value,
-         EXISTS (SELECT 1 FROM fact o WHERE o.scope_id = f.scope_id AND o.superseded_by = f.id)"
+         EXISTS (SELECT 1 FROM fact o WHERE o.scope_id = f.scope_id AND o.superseded_by = f.id),
+         EXISTS (SELECT 1 FROM fact o WHERE o.scope_id = f.scope_id AND o.superseded_by = f.id
+           AND o.actor IN ('user', 'api')
+           AND (o.actor = 'api' OR o.kind = 'retraction' OR EXISTS (SELECT 1 FROM fact p
+             WHERE p.scope_id = o.scope_id AND p.superseded_by = o.id)))"
     };
 }
 
@@ -273,6 +291,7 @@ fn active(
             actor: parsed(row.get_ref(5)?.as_str()?)?,
             value: row.get(6)?,
             corrects: row.get(7)?,
+            of_settled: row.get(8)?,
         };
         Ok((row.get(0)?, held))
     };
@@ -392,20 +411,25 @@ const STANDING: &str = "f.kind IN ('instruction', 'preference') AND f.superseded
     ORDER BY f.observed_at DESC, f.number DESC";
 const NEWEST: &str = "f.superseded_by IS NULL AND f.kind <> 'retraction' ORDER BY f.number DESC";
 
+/// Those whose value was rejected, or the others.
 fn superseded(
     connection: &Connection,
     scope_id: i64,
+    rejected: bool,
     limit: usize,
 ) -> rusqlite::Result<Vec<SupersededFact>> {
     let mut found = Vec::new();
     if limit == 0 {
         return Ok(found);
     }
-    let mut newest = connection.prepare_cached(
-        "SELECT number, slot, statement FROM fact
+    let mut newest = connection.prepare_cached(&format!(
+        "SELECT number, slot, statement, coalesce((SELECT n.actor FROM fact n
+           WHERE n.scope_id = f.scope_id AND n.id = f.superseded_by), 'user') FROM fact f
          WHERE scope_id = ?1 AND superseded_by IS NOT NULL AND kind <> 'retraction'
+           AND rejected = {}
          ORDER BY superseded_by DESC, number DESC",
-    )?;
+        i32::from(rejected)
+    ))?;
     let mut one = connection.prepare_cached(&format!(
         "SELECT {FACT_COLUMNS} FROM fact f
          LEFT JOIN session s ON s.scope_id = f.scope_id AND s.number = f.session_number
@@ -429,6 +453,7 @@ fn superseded(
             found.push(SupersededFact {
                 fact: read(number)?,
                 by: read(by_number)?,
+                ended_by: parsed(row.get_ref(3)?.as_str()?)?,
                 said: said_in(connection, scope_id, number)?,
                 by_said: connection
                     .prepare_cached(
@@ -475,6 +500,21 @@ impl FactRepo for SqliteStore {
         Ok(found.unwrap_or_default())
     }
 
+    async fn holders(&self, scope: &Scope, places: &[Place]) -> Result<Vec<(Place, ActiveFact)>> {
+        let places = places.to_vec();
+        let found = self
+            .read_scope(scope, move |connection, scope_id| {
+                let mut found = Vec::with_capacity(places.len());
+                for place in places {
+                    let held = active(connection, scope_id, place)?;
+                    found.extend(held.map(|(_, held)| (place, held)));
+                }
+                Ok(found)
+            })
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+
     async fn fact(&self, scope: &Scope, id: FactId) -> Result<Option<Fact>> {
         let found = self
             .read_scope(scope, move |connection, scope_id| {
@@ -499,7 +539,11 @@ impl FactRepo for SqliteStore {
                 Ok(Ledger {
                     standing: list(connection, scope_id, STANDING, limits.standing)?,
                     newest: list(connection, scope_id, NEWEST, limits.newest)?,
-                    superseded: superseded(connection, scope_id, limits.superseded)?,
+                    superseded: {
+                        let mut found = superseded(connection, scope_id, true, limits.rejected)?;
+                        found.extend(superseded(connection, scope_id, false, limits.superseded)?);
+                        found
+                    },
                 })
             })
             .await?;

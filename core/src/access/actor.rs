@@ -50,6 +50,12 @@ impl Actor {
         matches!(self, Self::User | Self::Api)
     }
 
+    /// Whether its words are the user's own, where those of the other are not.
+    #[must_use]
+    pub fn outranks(self, other: Self) -> bool {
+        self.speaks_for_the_user() && !other.speaks_for_the_user()
+    }
+
     /// Whether its words are the user's own, as they were said.
     #[must_use]
     pub fn speaks_for_the_user(self) -> bool {

@@ -37,8 +37,10 @@ pub(super) fn add_facts(
     let mut left = MAX_TOKENS;
     // What has a slot is known to hold; of the rest, no later statement says that it does not.
     let own = |fact: &&Fact| {
-        // What other people do or like is recalled where the turn speaks of them.
-        fact.kind != FactKind::Task && (fact.slot().is_some() || fact.is_of_the_user())
+        // What other people do or like is recalled where the turn speaks of them, and a tool is not the user.
+        fact.actor.speaks_for_the_user()
+            && fact.kind != FactKind::Task
+            && (fact.slot().is_some() || fact.is_of_the_user())
     };
     let mut ordered: Vec<&Fact> = newest.iter().filter(own).collect();
     ordered.sort_by_key(|fact| (fact.slot().is_none(), std::cmp::Reverse(fact.number)));

@@ -41,6 +41,8 @@ pub(crate) use relevance::judge;
 pub use relevance::{Bearing, Judged, relevance_step};
 pub use source::Source;
 pub(crate) use standing_instructions::STANDING_READ;
-pub(crate) use superseded::{SUPERSEDED_READ, Superseded, states_rejected};
+pub(crate) use superseded::{
+    REJECTED_READ, SUPERSEDED_READ, Superseded, states_corrected, states_rejected,
+};
 pub use window::Window;
 pub(crate) use window::window;

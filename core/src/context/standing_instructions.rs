@@ -179,7 +179,8 @@ mod tests {
         let repeats = items.iter().filter(|item| item.reason == Reason::Repeats).count();
         assert_eq!(repeats, 1);
         one.value = Some("Use tabs".to_owned());
-        let old = SupersededFact { fact: one.clone(), by: one.clone(), said: vec![1], by_said: 2 };
+        let (fact, by, ended_by) = (one.clone(), one.clone(), Actor::User);
+        let old = SupersededFact { fact, by, ended_by, said: vec![1], by_said: 2 };
         assert!(block(&[one], &[old], 600, &Words).0.ends_with("\n- Use tabs"));
         assert_eq!(block(&[], &[], 600, &Words), (String::new(), Vec::new()));
     }

@@ -11,6 +11,7 @@ use std::ops::Range;
 use super::account::{Item, ItemKind, Outcome, Reason, Section};
 use super::recall::{Candidates, FactCandidate, Mark, MessageCandidate};
 use super::source::Source;
+use crate::access::Actor;
 use crate::entity::Entity;
 use crate::fact::{Fact, FactKind, SlotKey, SupersededFact, looks, place};
 use crate::ids::MessageId;
@@ -21,12 +22,18 @@ use crate::time::Timestamp;
 
 /// Superseded facts read for one turn: those of the newest changes.
 pub(crate) const SUPERSEDED_READ: usize = 96;
+/// As many whose value was rejected, beside them.
+pub(crate) const REJECTED_READ: usize = 512;
 /// Messages after a statement that may echo it.
 const ECHO: u64 = 2;
 /// A rest of a passage that is shorter is not worth a line.
 const LEAST_REST: usize = 12;
-/// A shorter value is found in other words by chance, where nothing but its letters is compared.
+/// A shorter statement is found in other words by chance, where nothing but its letters is compared.
 const LEAST_DISGUISED: usize = 8;
+/// From here on most scripts have no spaces between words.
+const UNSPACED: char = '\u{2e80}';
+/// Most words that the letters of a rejected value are spread over.
+const MOST_SPREAD: usize = 64;
 /// Longest new value that is shown beside an old one.
 const MAX_NEW_CHARS: usize = 80;
 
@@ -67,8 +74,11 @@ struct Row<'a> {
     hides: bool,
     /// Whether it was rejected directly: nobody but its user brings it back, and only directly.
     rejected: bool,
-    /// What the rejected value looks like, where that is long enough to be compared by.
+    /// What the rejected value looks like, where that is enough to be compared by.
     looks: String,
+    /// What the words look like that it is about: one of them has to stand beside its look-alike. A whole statement
+    /// needs none.
+    looks_about: HashSet<String>,
     /// Words of what holds instead.
     new_words: HashSet<String>,
     /// Words of the old value that the new one does not have.
@@ -86,7 +96,7 @@ struct Row<'a> {
 struct Sentence<'s> {
     text: &'s str,
     terms: OnceCell<HashSet<String>>,
-    looks: OnceCell<String>,
+    looks: OnceCell<Vec<String>>,
 }
 
 impl<'s> Sentence<'s> {
@@ -98,8 +108,9 @@ impl<'s> Sentence<'s> {
         self.terms.get_or_init(|| terms(self.text))
     }
 
-    fn looks(&self) -> &str {
-        self.looks.get_or_init(|| looks(self.text))
+    /// What its words look like.
+    fn looks(&self) -> &[String] {
+        self.looks.get_or_init(|| looks_of_words(self.text))
     }
 }
 
@@ -108,6 +119,29 @@ enum Fate {
     Stays,
     Marked(Mark),
     LeftOut,
+}
+
+fn looks_of_words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric());
+    words.map(looks).filter(|word| !word.is_empty()).collect()
+}
+
+/// Whether a value stands among words, however it is spaced: neighbours that together look like it.
+fn is_spread_over(words: &[String], value: &str) -> bool {
+    if value.chars().any(|c| c >= UNSPACED) {
+        return words.concat().contains(value);
+    }
+    (0..words.len()).any(|from| {
+        let mut rest = value;
+        for word in words[from..].iter().take(MOST_SPREAD) {
+            match rest.strip_prefix(word.as_str()) {
+                Some("") => return true,
+                Some(left) => rest = left,
+                None => return false,
+            }
+        }
+        false
+    })
 }
 
 fn terms(text: &str) -> HashSet<String> {
@@ -233,16 +267,17 @@ impl<'a> Superseded<'a> {
     pub(super) fn marked_line<'l>(&self, line: &'l SummaryLine) -> Option<Cow<'l, str>> {
         let (speaker, said) = line.text.split_once(": ").unwrap_or(("", &line.text));
         let words = terms(said);
+        let sentence = Sentence::of(said);
         let mut text = Cow::Borrowed(line.text.as_str());
         for row in &self.rows {
             let by = &row.old.by.sources;
-            if by.contains(&line.source) || !row.is_before(&line.source) {
+            if by.contains(&line.source) || !row.rejected && !row.is_before(&line.source) {
                 continue;
             }
             let own = row.old.fact.sources.contains(&line.source);
             let after = row.old.fact.sources.last().is_some_and(|last| line.source > *last);
             let echo = speaker == Role::Assistant.as_str() && after && row.echoes(&words);
-            if !own && !echo && !row.states(&words) {
+            if !own && !echo && !row.states(&words) && !row.is_disguised_in(&sentence) {
                 continue;
             }
             if row.rejected || !self.of_the_past && (row.hides || row.is_all_of(&words)) {
@@ -280,8 +315,19 @@ impl<'a> Row<'a> {
         let rejected = fact.rejected;
         let hides = retracted || by.is_told_directly();
         let new_words = new.as_deref().map(terms).unwrap_or_default();
-        let looks = if rejected { looks(&value) } else { String::new() };
-        let looks = if looks.len() < LEAST_DISGUISED { String::new() } else { looks };
+        let mut alike = if rejected { looks(&value) } else { String::new() };
+        let mut looks_about = HashSet::new();
+        if fact.value.is_some() && rejected {
+            let attribute = fact.attribute.as_deref().unwrap_or_default();
+            let subject = fact.subject.as_deref().filter(|subject| *subject != "user");
+            let rest = fact.text.replace(&value, " ");
+            for part in [&rest, attribute, subject.unwrap_or_default()] {
+                let words = part.split(|c: char| !c.is_alphanumeric());
+                looks_about.extend(words.filter(|word| !terms(word).is_empty()).map(looks));
+            }
+        } else if alike.len() < LEAST_DISGUISED {
+            alike.clear();
+        }
         let mut words = terms(&value);
         words.retain(|term| !new_words.contains(term));
         if fact.value.is_none() {
@@ -305,7 +351,8 @@ impl<'a> Row<'a> {
             new,
             hides,
             rejected,
-            looks,
+            looks: alike,
+            looks_about,
             new_words,
             words,
             longest,
@@ -346,7 +393,11 @@ impl<'a> Row<'a> {
 
     /// Whether the rejected value stands there in other case, spacing, punctuation or look-alike letters.
     fn is_disguised_in(&self, passage: &Sentence<'_>) -> bool {
-        !self.looks.is_empty() && passage.looks().contains(&self.looks)
+        !self.looks.is_empty()
+            && is_spread_over(passage.looks(), &self.looks)
+            && (self.old.fact.value.is_none()
+                || passage.looks().iter().any(|word| self.looks_about.contains(word))
+                || !self.about.is_disjoint(passage.terms()))
     }
 
     /// Whether a text states the rejected value, and does not also say what holds instead.
@@ -503,13 +554,35 @@ pub(crate) fn states_rejected<'s>(
     text: &str,
     superseded: &'s [SupersededFact],
 ) -> Option<&'s Fact> {
-    let of_user = |old: &&SupersededFact| {
+    states(text, superseded, |old| {
         old.fact.rejected || old.by.actor.decides() && old.by.kind == FactKind::Retraction
-    };
-    let rows: Vec<Row<'s>> = superseded.iter().filter(of_user).map(Row::of).collect();
+    })
+}
+
+/// The same, also of what the user corrected in a message, unless it is told of the past. What a model forgot is not
+/// the user's word.
+pub(crate) fn states_corrected<'s>(
+    text: &str,
+    superseded: &'s [SupersededFact],
+) -> Option<&'s Fact> {
+    states(text, superseded, |old| {
+        old.ended_by != Actor::Model && (old.fact.rejected || old.ended_by.decides())
+    })
+}
+
+fn states<'s>(
+    text: &str,
+    superseded: &'s [SupersededFact],
+    counts: impl Fn(&SupersededFact) -> bool,
+) -> Option<&'s Fact> {
+    let rows: Vec<Row<'s>> = superseded.iter().filter(|old| counts(old)).map(Row::of).collect();
     sentences(text).into_iter().find_map(|sentence| {
+        let of_the_past = asks_about_the_past(sentence);
         let sentence = Sentence::of(sentence);
         let stated = rows.iter().find(|row| {
+            if of_the_past && !row.rejected && !row.hides {
+                return false;
+            }
             let exact = row.old.fact.value.is_some() && place(sentence.text, &row.value).is_some();
             let about = !row.about.is_disjoint(sentence.terms());
             row.is_rejected_in(&sentence) || exact && about && !row.says_new(sentence.terms())

@@ -143,7 +143,7 @@ impl Said<'_> {
     }
 
     /// As the holder of its place.
-    fn active(&self, observed_at: Timestamp, corrects: bool) -> ActiveFact {
+    fn active(&self, observed_at: Timestamp, (corrects, of_settled): (bool, bool)) -> ActiveFact {
         ActiveFact {
             id: FactId::from_uuid(self.tie()),
             kind: self.fact.kind,
@@ -152,6 +152,7 @@ impl Said<'_> {
             actor: self.source.actor,
             value: self.fact.value.clone(),
             corrects,
+            of_settled,
         }
     }
 
@@ -160,6 +161,7 @@ impl Said<'_> {
         self.fact.statement == other.fact.statement
             && retracts(self) == retracts(other)
             && !self.is_direct()
+            && !self.source.actor.outranks(other.source.actor)
     }
 
     /// Whether it was told directly, not in a message: then it is a fact of its own.
@@ -189,8 +191,8 @@ struct Group<'f> {
     said: Vec<Said<'f>>,
     observed_at: Timestamp,
     superseded_by: Option<usize>,
-    /// Whether it took the place of another one.
-    corrects: bool,
+    /// Whether it took the place of another one, and of one that the user had settled.
+    took: (bool, bool),
 }
 
 /// What becomes of all facts of one slot, or of one statement outside any slot.
@@ -259,6 +261,7 @@ fn group<'f>(said: &[Said<'f>]) -> Vec<Group<'f>> {
     for said in said {
         let new = groups.len();
         let mut superseded_by = None;
+        let mut of_settled = false;
         if let Some(at) = active
             && let Some(held) = groups.get_mut(at)
             && let Some(first) = held.said.first()
@@ -268,20 +271,22 @@ fn group<'f>(said: &[Said<'f>]) -> Vec<Group<'f>> {
                 held.said.push(*said);
                 continue;
             }
-            let holder = first.active(held.observed_at, held.corrects);
+            let holder = first.active(held.observed_at, held.took);
             let in_slot = said.fact.slot.is_some();
-            match said.active(said.observed_at, false).against(&holder, in_slot) {
+            of_settled = holder.is_settled();
+            match said.active(said.observed_at, (false, false)).against(&holder, in_slot) {
                 Precedence::Supersedes => held.superseded_by = Some(new),
                 Precedence::Superseded => superseded_by = Some(at),
                 Precedence::Ignored => continue,
             }
         }
         let corrects = active.is_some() && superseded_by.is_none();
+        let took = (corrects, corrects && of_settled);
         if superseded_by.is_none() {
             active = Some(new);
         }
         let observed_at = said.observed_at;
-        groups.push(Group { said: vec![*said], observed_at, superseded_by, corrects });
+        groups.push(Group { said: vec![*said], observed_at, superseded_by, took });
     }
     groups
 }

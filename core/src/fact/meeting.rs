@@ -43,6 +43,8 @@ pub struct ActiveFact {
     pub value: Option<String>,
     /// Whether it took the place of another one.
     pub corrects: bool,
+    /// Whether the one whose place it took was settled by the user.
+    pub of_settled: bool,
 }
 
 /// What a store writes for a fact that a message states.
@@ -72,10 +74,33 @@ pub struct Added {
 }
 
 impl ActiveFact {
-    /// Whether only who decides for the user may replace it: what they told, corrected or took back.
-    fn is_settled(&self) -> bool {
-        let told = self.actor == Actor::Api;
-        self.actor.decides() && (told || self.corrects || self.kind == FactKind::Retraction)
+    /// Whether only who decides for the user may replace it: what they told, corrected or took back, and a slot of
+    /// theirs that a model forgot.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let retracts = self.kind == FactKind::Retraction;
+        if !self.actor.decides() {
+            return retracts && self.of_settled;
+        }
+        self.actor == Actor::Api || self.corrects || retracts
+    }
+
+    /// Whether it only forgets what the other states: who forgot it for the user may tell it again.
+    fn forgets(&self, value: Option<&str>, in_slot: bool) -> bool {
+        let own = self.value.as_deref().map(value_key);
+        !self.actor.decides()
+            && self.kind == FactKind::Retraction
+            && (!in_slot || own == value.map(value_key))
+    }
+
+    /// The error for a model that tells what its user has settled otherwise.
+    pub(crate) fn overruled(&self) -> Error {
+        let retracted = self.kind == FactKind::Retraction && self.actor.decides();
+        let what = if retracted { "took this back" } else { "settled this" };
+        Error::conflict(format!(
+            "the user {what} (fact {}), and a tool cannot override that: ask the user to correct it",
+            self.id
+        ))
     }
 
     /// Whether the user takes back by it what the other states on the word of somebody else.
@@ -93,9 +118,12 @@ impl ActiveFact {
         if holder.takes_back(self, in_slot) {
             return Precedence::Ignored;
         }
-        let settled = holder.is_settled() && self.actor == Actor::Model;
+        let forgotten = holder.forgets(self.value.as_deref(), in_slot);
+        let settled = holder.is_settled() && !forgotten && self.actor == Actor::Model;
         let later = (self.observed_at, self.id) >= (holder.observed_at, holder.id);
-        if !settled && later || self.takes_back(holder, in_slot) {
+        // The user says what a model told.
+        let confirms = self.statement == holder.statement && self.actor.outranks(holder.actor);
+        if confirms || !settled && later || self.takes_back(holder, in_slot) {
             Precedence::Supersedes
         } else {
             Precedence::Superseded
@@ -123,7 +151,8 @@ impl NewFact {
 
     /// Decides about a fact that a message states. Of two with different values, the one that was
     /// observed later holds; of two at the same time, the one with the later id. A `rejected` one
-    /// never holds, and what the user took back holds again only on the user's own word.
+    /// never holds, and what the user took back holds again only on the user's own word. What a model
+    /// told is the user's where they say the same.
     #[must_use]
     pub fn meet(&self, holder: Option<&ActiveFact>, rejected: bool) -> Meeting {
         if rejected {
@@ -133,7 +162,11 @@ impl NewFact {
         let added = Added { observed_at, supersedes: false, superseded_by: None };
         let Some(holder) = holder else { return Meeting::Added(added) };
         if self.restates(holder.kind, holder.statement) {
-            return Meeting::Restated { observed_at: holder.observed_at.max(observed_at) };
+            let observed_at = observed_at.max(holder.observed_at);
+            if self.actor.outranks(holder.actor) {
+                return Meeting::Added(Added { observed_at, supersedes: true, ..added });
+            }
+            return Meeting::Restated { observed_at };
         }
         match self.active().against(holder, self.slot().is_some()) {
             Precedence::Supersedes => Meeting::Added(Added { supersedes: true, ..added }),
@@ -154,6 +187,7 @@ impl NewFact {
             actor: self.actor,
             value: self.value.clone(),
             corrects: false,
+            of_settled: false,
         }
     }
 
@@ -167,10 +201,11 @@ impl NewFact {
             // To forget what was settled is the user's decision, whoever carries it out.
             self.kind != FactKind::Retraction
                 && holder.is_settled()
+                && !holder.forgets(self.value.as_deref(), self.slot().is_some())
                 && !self.restates(holder.kind, holder.statement)
         });
         if let Some(holder) = settled.filter(|_| self.actor == Actor::Model) {
-            return Err(overruled(holder));
+            return Err(holder.overruled());
         }
         let held_at = holder.map_or(self.observed_at, |holder| holder.observed_at);
         Ok(Added {
@@ -179,15 +214,6 @@ impl NewFact {
             superseded_by: None,
         })
     }
-}
-
-/// The error for a model that tells what its user has settled otherwise.
-fn overruled(holder: &ActiveFact) -> Error {
-    let what = if holder.kind == FactKind::Retraction { "took this back" } else { "settled this" };
-    Error::conflict(format!(
-        "the user {what} (fact {}), and a tool cannot override that: ask the user to correct it",
-        holder.id
-    ))
 }
 
 #[cfg(test)]
@@ -280,6 +306,34 @@ mod tests {
         // To say the same is no override.
         let same = NewFact { actor: Actor::Model, ..fact(3, "80", 20) };
         assert!(same.replace(Some(&told)).is_ok());
+    }
+
+    #[test]
+    fn forgotten_slot_of_the_user_stays_settled() {
+        let forgotten = ActiveFact {
+            kind: FactKind::Retraction,
+            actor: Actor::Model,
+            of_settled: true,
+            ..fact(1, "80", 10).active()
+        };
+        let by_model = |value| NewFact { actor: Actor::Model, ..fact(2, value, 20) };
+        assert!(by_model("81").replace(Some(&forgotten)).is_err());
+        let met = by_model("81").meet(Some(&forgotten), false);
+        assert!(matches!(met, Meeting::Added(Added { supersedes: false, .. })), "{met:?}");
+        // The same value it may tell again, and the user any.
+        assert!(by_model("80").replace(Some(&forgotten)).is_ok());
+        let met = fact(2, "81", 20).meet(Some(&forgotten), false);
+        assert!(matches!(met, Meeting::Added(Added { supersedes: true, .. })), "{met:?}");
+    }
+
+    #[test]
+    fn users_own_statement_replaces_a_models() {
+        let by_model = NewFact { actor: Actor::Model, ..fact(1, "80", 20) };
+        let met = fact(2, "80", 10).meet(Some(&by_model.active()), false);
+        let Meeting::Added(added) = met else { panic!("{met:?}") };
+        assert_eq!((added.supersedes, added.observed_at), (true, by_model.observed_at));
+        let again = by_model.meet(Some(&fact(2, "80", 10).active()), false);
+        assert!(matches!(again, Meeting::Restated { .. }), "{again:?}");
     }
 
     #[test]

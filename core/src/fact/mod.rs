@@ -254,6 +254,12 @@ impl NewFact {
         statement(self.kind, &self.text, self.slot().is_some(), self.value.as_deref())
     }
 
+    /// The slot and statement to look for among what the user replaced: only their own word brings it back.
+    #[must_use]
+    pub fn bound_by_corrections(&self) -> Option<(SlotKey, StatementKey)> {
+        self.slot().filter(|_| !self.actor.decides()).map(|slot| (slot, self.statement()))
+    }
+
     /// Whether this fact and one that is held under the same key say the same.
     #[must_use]
     pub fn restates(&self, kind: FactKind, statement: StatementKey) -> bool {
@@ -363,6 +369,8 @@ pub struct SupersededFact {
     pub fact: Fact,
     /// What was stated after it: another value, or a retraction.
     pub by: Fact,
+    /// On whose word it was superseded first; the user's where that is not known any more.
+    pub ended_by: Actor,
     /// Sequence numbers of the messages that stated it.
     pub said: Vec<u64>,
     /// Sequence number of the first message that stated what holds now.

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crate::document::{Memory, Snapshot, SnapshotInfo, Vault};
 use crate::entity::Entity;
 use crate::error::Result;
-use crate::fact::{Fact, RejectionKey, SupersededFact};
+use crate::fact::{ActiveFact, Fact, Place, RejectionKey, SupersededFact};
 use crate::ids::{ContextId, ExternalId, FactId, MemoryId, SessionId, VaultId};
 use crate::index::{Namespace, UnitKey};
 use crate::job::Job;
@@ -152,8 +152,10 @@ pub struct LedgerLimits {
     pub standing: usize,
     /// Of [`Ledger::newest`].
     pub newest: usize,
-    /// Of [`Ledger::superseded`].
+    /// Of [`Ledger::superseded`], without those whose value was rejected.
     pub superseded: usize,
+    /// Of [`Ledger::superseded`], those whose value was rejected.
+    pub rejected: usize,
 }
 
 /// What a turn needs of the ledger whatever its words are.
@@ -164,8 +166,8 @@ pub struct Ledger {
     /// The active facts with the highest numbers, the highest first; no retractions.
     pub newest: Vec<Fact>,
     /// The superseded facts whose statement does not hold any more, each beside what holds its slot
-    /// or its statement now; those of the newest superseding facts (by id) first. A value that
-    /// came back is left out.
+    /// or its statement now: first those whose value was rejected, and of each kind those of the newest
+    /// superseding facts (by id). A value that came back is left out.
     pub superseded: Vec<SupersededFact>,
 }
 
@@ -178,6 +180,10 @@ pub trait FactRepo: Send + Sync {
 
     /// Whether any of these keys was rejected in the scope, and not allowed since.
     async fn is_rejected(&self, scope: &Scope, keys: &[RejectionKey]) -> Result<bool>;
+
+    /// What a new fact would meet in each of these places: the active fact, also a retraction. A place without
+    /// one is left out; in no particular order.
+    async fn holders(&self, scope: &Scope, places: &[Place]) -> Result<Vec<(Place, ActiveFact)>>;
 
     /// The fact under an id, whether it holds or not, with its last [`SOURCES_READ`] sources.
     async fn fact(&self, scope: &Scope, id: FactId) -> Result<Option<Fact>>;

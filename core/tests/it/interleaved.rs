@@ -235,7 +235,8 @@ async fn a_fact_is_not_corrected_or_taken_back_in_words_that_were_erased() {
                 text: "It is green.".to_owned(),
                 value: fact.value.as_ref().map(|_| "green".to_owned()),
             };
-            world.facts.correct(&world.of, fact.id, correction, Actor::Api).await
+            let by = (Actor::Api, &world.of);
+            world.facts.correct(&world.of, fact.id, correction, by).await
         } else {
             world.facts.retract(&world.of, fact.id, Actor::Api).await
         };

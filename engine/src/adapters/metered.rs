@@ -9,7 +9,7 @@ use metrics::{Key, Label, Level, Metadata};
 use throughline_core::access::{ApiKey, AuditEntry};
 use throughline_core::document::{Memory, Snapshot, SnapshotInfo, Vault};
 use throughline_core::entity::Entity;
-use throughline_core::fact::{Fact, RejectionKey};
+use throughline_core::fact::{ActiveFact, Fact, Place, RejectionKey};
 use throughline_core::ids::{
     BackupId, ContextId, ExternalId, FactId, KeyId, MemoryId, MessageId, PersonaId, PresetId,
     SessionId, ShareId, TenantId, UserId, VaultId,
@@ -142,6 +142,7 @@ measured!(SessionRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
 measured!(FactRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn active_facts(scope: &Scope, numbers: &[u32]) -> Vec<Fact>;
     fn is_rejected(scope: &Scope, keys: &[RejectionKey]) -> bool;
+    fn holders(scope: &Scope, places: &[Place]) -> Vec<(Place, ActiveFact)>;
     fn fact(scope: &Scope, id: FactId) -> Option<Fact>;
     fn ledger(scope: &Scope, limits: LedgerLimits) -> Ledger;
     fn facts(scope: &Scope, page: &PageRequest) -> Page<Fact>;

@@ -113,8 +113,9 @@ impl App {
                  `{EVERYWHERE}` itself, not a tag"
             )));
         }
+        let told_in = caller.scope()?;
         let scope = match place {
-            Place::Workspace => caller.scope()?,
+            Place::Workspace => told_in.clone(),
             Place::AllWorkspaces => {
                 if fact.tags.len() >= MAX_TAGS {
                     let most = MAX_TAGS - 1;
@@ -127,7 +128,8 @@ impl App {
                 caller.refused(&self.engine, "fact.remember", scope).await?
             }
         };
-        let told = self.engine.facts.remember(&scope, fact, caller.actor, idempotency).await;
+        let by = (caller.actor, &told_in);
+        let told = self.engine.facts.remember(&scope, fact, by, idempotency).await;
         let fact = caller.refused(&self.engine, "fact.remember", told).await?;
         caller.audit(&self.engine, "fact.remember", fact.id.to_string()).await;
         Ok(fact)
@@ -316,7 +318,8 @@ impl App {
         correction: Correction,
     ) -> Result<Fact> {
         let (scope, _) = self.fact(caller, id).await?;
-        let told = self.engine.facts.correct(&scope, id, correction, caller.actor).await;
+        let by = (caller.actor, &caller.scope()?);
+        let told = self.engine.facts.correct(&scope, id, correction, by).await;
         let fact = caller.refused(&self.engine, "fact.correct", told).await?;
         caller.audit(&self.engine, "fact.correct", id.to_string()).await;
         Ok(fact)

@@ -1,6 +1,7 @@
 //! The real binary: what its users do, and what goes wrong around it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure is the answer")]
 
+mod authority;
 mod backups;
 mod budgets;
 mod cli;

@@ -197,7 +197,7 @@ async fn ask(store: &PostgresStore, scope: &Scope, n: usize) {
     assert!(store.head(scope, &session("s1"), limits).await.unwrap().is_some());
     let terms = ["word7", "common", "nowhere"].map(TermId::of);
     store.postings(scope, Namespace::Message, &terms, 1_000).await.unwrap();
-    let limits = LedgerLimits { standing: 20, newest: 20, superseded: 20 };
+    let limits = LedgerLimits { standing: 20, newest: 20, superseded: 20, rejected: 20 };
     assert_eq!(store.ledger(scope, limits).await.unwrap().standing.len(), 20);
     assert_eq!(store.active_facts(scope, &[11 + 2 * n, 501]).await.unwrap().len(), 2);
     assert!(!store.texts_after(scope, Namespace::Message, 900, 20).await.unwrap().is_empty());

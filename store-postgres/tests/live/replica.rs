@@ -69,7 +69,7 @@ struct Seen {
 
 async fn see(store: &PostgresStore, scope: &Scope) -> Result<Seen> {
     let terms = [TermId::of(TERM)];
-    let limits = LedgerLimits { standing: 5, newest: 99, superseded: 5 };
+    let limits = LedgerLimits { standing: 5, newest: 99, superseded: 5, rejected: 5 };
     let keys: Vec<UnitKey> = (0..99).map(|position| UnitKey::message(1, position)).collect();
     let (message, space) = (Namespace::Message, space());
     let found = store.messages_at(scope, &keys).await?;

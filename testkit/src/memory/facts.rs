@@ -1,6 +1,7 @@
 //! The facts ledger: superseding and strengthening as [`throughline_core::fact`] says.
 
 use async_trait::async_trait;
+use throughline_core::access::Actor;
 use throughline_core::fact::{
     ActiveFact, Added, Fact, FactKind, FactStatus, Meeting, NewFact, Place, RejectionKey, SlotKey,
     StatementKey, SupersededFact,
@@ -24,6 +25,8 @@ pub(super) struct Held {
     pub(super) told_at: Option<u64>,
     /// Whether it took the place of another one.
     corrects: bool,
+    /// Whether that one was settled by the user.
+    of_settled: bool,
 }
 
 impl Held {
@@ -41,6 +44,7 @@ impl Held {
             actor: self.fact.actor,
             value: self.fact.value.clone(),
             corrects: self.corrects,
+            of_settled: self.of_settled,
         }
     }
 }
@@ -68,12 +72,16 @@ impl ScopeState {
         facts.filter(|fact| fact.holds()).take(limit).map(read).collect()
     }
 
-    fn superseded(&self, limit: usize) -> Vec<SupersededFact> {
+    fn superseded(&self, rejected: bool, limit: usize) -> Vec<SupersededFact> {
         let mut found: Vec<(FactId, SupersededFact)> = self
             .facts
             .iter()
             .filter_map(|old| {
                 let FactStatus::Superseded(id) = old.fact.status else { return None };
+                if old.fact.rejected != rejected {
+                    return None;
+                }
+                let first = self.facts.iter().find(|held| held.fact.id == id);
                 let now = self.facts.iter().find(|held| {
                     held.fact.status == FactStatus::Active
                         && held.slot == old.slot
@@ -85,6 +93,7 @@ impl ScopeState {
                 let found = || SupersededFact {
                     fact: read(&old.fact),
                     by: read(&now.fact),
+                    ended_by: first.map_or(Actor::User, |first| first.fact.actor),
                     said: self.said(&read(&old.fact).sources),
                     by_said: now
                         .told_at
@@ -96,6 +105,17 @@ impl ScopeState {
             .collect();
         found.sort_by_key(|(id, found)| std::cmp::Reverse((*id, found.fact.number)));
         found.into_iter().take(limit).map(|(_, found)| found).collect()
+    }
+
+    /// Whether the user replaced by another statement what is said of a slot.
+    fn is_corrected(&self, (slot, statement): (SlotKey, StatementKey)) -> bool {
+        self.facts.iter().any(|old| {
+            let FactStatus::Superseded(id) = old.fact.status else { return false };
+            let same = old.slot == Some(slot) && old.statement == statement;
+            same && self.facts.iter().any(|new| {
+                new.fact.id == id && new.fact.actor.decides() && new.statement != statement
+            })
+        })
     }
 
     /// The fact that holds a place.
@@ -127,7 +147,9 @@ impl ScopeState {
         source: MessageId,
         (new, added): (&NewFact, Added),
     ) {
+        let mut of_settled = false;
         if let Some(held) = self.holder(new.place()).filter(|_| added.supersedes) {
+            of_settled = held.active().is_settled();
             held.fact.status = FactStatus::Superseded(new.id);
             held.fact.rejected |= new.rejects;
         }
@@ -136,6 +158,7 @@ impl ScopeState {
         if let Some(held) = self.facts.last_mut() {
             held.fact.observed_at = added.observed_at;
             held.corrects = added.supersedes;
+            held.of_settled = of_settled;
         }
     }
 
@@ -151,7 +174,8 @@ impl ScopeState {
     }
 
     fn state_fact(&mut self, session: &SessionId, source: MessageId, new: &NewFact) {
-        let rejected = new.rejection.iter().any(|key| self.rejected.contains(key));
+        let rejected = new.rejection.iter().any(|key| self.rejected.contains(key))
+            || new.bound_by_corrections().is_some_and(|said| self.is_corrected(said));
         let holder = self.holder(new.place());
         match (new.meet(holder.as_deref().map(Held::active).as_ref(), rejected), holder) {
             (Meeting::Restated { observed_at }, Some(held)) => {
@@ -180,6 +204,7 @@ impl ScopeState {
             statement: new.statement(),
             told_at: None,
             corrects: false,
+            of_settled: false,
             fact: Fact {
                 id: new.id,
                 number,
@@ -227,6 +252,14 @@ impl FactRepo for MemoryStore {
         Ok(self.read(scope, |held| keys.iter().any(|key| held.rejected.contains(key))))
     }
 
+    async fn holders(&self, scope: &Scope, places: &[Place]) -> Result<Vec<(Place, ActiveFact)>> {
+        Ok(self.read(scope, |state| {
+            let active = state.facts.iter().filter(|held| held.fact.status == FactStatus::Active);
+            let asked = active.filter(|held| places.contains(&held.place()));
+            asked.map(|held| (held.place(), held.active())).collect()
+        }))
+    }
+
     async fn fact(&self, scope: &Scope, id: FactId) -> Result<Option<Fact>> {
         Ok(self.read(scope, |held| {
             held.facts.iter().map(|held| &held.fact).find(|fact| fact.id == id).map(read)
@@ -237,7 +270,11 @@ impl FactRepo for MemoryStore {
         Ok(self.read(scope, |held| Ledger {
             standing: held.standing(limits.standing),
             newest: held.newest(limits.newest),
-            superseded: held.superseded(limits.superseded),
+            superseded: {
+                let mut found = held.superseded(true, limits.rejected);
+                found.extend(held.superseded(false, limits.superseded));
+                found
+            },
         }))
     }
 

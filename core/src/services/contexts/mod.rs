@@ -11,8 +11,8 @@ use std::sync::Arc;
 use futures_util::try_join;
 
 use crate::context::{
-    AssembledContext, Candidates, Gathered, NEWEST_READ, Query, STANDING_READ, SUPERSEDED_READ,
-    ToolLine, Turn, Window, assemble, least_default, window,
+    AssembledContext, Candidates, Gathered, NEWEST_READ, Query, REJECTED_READ, STANDING_READ,
+    SUPERSEDED_READ, ToolLine, Turn, Window, assemble, least_default, window,
 };
 use crate::error::{Error, Result};
 use crate::fact::Fact;
@@ -22,6 +22,7 @@ use crate::ports::{HeadLimits, Ledger, LedgerLimits, SessionCache, SessionHead, 
 use crate::scope::{Profile, Scope};
 use crate::secret::SecretPolicy;
 use crate::services::embeddings::EmbeddingService;
+use crate::services::facts::rejected_everywhere;
 use crate::session::{MAX_CONTENT_BYTES, Message, Role, no_session};
 use crate::tokens::Tokenizer;
 use crate::turn::{Fading, Intent, MAX_BUDGET, RecallOptions, Tier};
@@ -291,14 +292,23 @@ impl ContextService {
         }
         let options = &request.recall;
         let newest = if options.enabled && options.facts { NEWEST_READ } else { 0 };
-        let limits = LedgerLimits { standing: STANDING_READ, newest, superseded: SUPERSEDED_READ };
+        let limits = LedgerLimits {
+            standing: STANDING_READ,
+            newest,
+            superseded: SUPERSEDED_READ,
+            rejected: REJECTED_READ,
+        };
         if scope.workspace.is_none() {
             return self.store.ledger(scope, limits).await;
         }
         let of_user = scope.without_workspace();
         let standing = LedgerLimits { standing: STANDING_READ, ..LedgerLimits::default() };
-        let (mut held, inherited) =
-            try_join!(self.store.ledger(scope, limits), self.store.ledger(&of_user, standing))?;
+        let (mut held, inherited, rejected) = try_join!(
+            self.store.ledger(scope, limits),
+            self.store.ledger(&of_user, standing),
+            rejected_everywhere(&*self.store, scope)
+        )?;
+        held.superseded.extend(rejected);
         // Where both have a fact of the same slot, the workspace's holds.
         let slots: Vec<_> = held.standing.iter().filter_map(Fact::slot).collect();
         let new = |fact: &Fact| fact.slot().is_none_or(|slot| !slots.contains(&slot));

@@ -6,13 +6,12 @@ use std::collections::HashSet;
 
 use super::messages::FoundPassages;
 use super::{AssembleRequest, ContextService};
-use crate::context::{
-    Candidates, MessageCandidate, Query, Ranked, SUPERSEDED_READ, Superseded, relevance_step,
-};
+use crate::context::{Candidates, MessageCandidate, Query, Ranked, Superseded, relevance_step};
 use crate::error::Result;
 use crate::ids::{MessageId, SessionId};
-use crate::ports::{Ledger, LedgerLimits};
+use crate::ports::Ledger;
 use crate::scope::Scope;
+use crate::services::facts::superseded;
 use crate::time::Timestamp;
 use crate::turn::{Intent, RecallOptions};
 
@@ -120,8 +119,7 @@ impl ContextService {
         query: &str,
         candidates: &Candidates,
     ) -> Result<Candidates> {
-        let limits = LedgerLimits { superseded: SUPERSEDED_READ, ..LedgerLimits::default() };
-        let ledger = self.store.ledger(scope, limits).await?;
-        Ok(Superseded::of(query, &ledger.superseded).without(candidates).0)
+        let superseded = superseded(&*self.store, scope).await?;
+        Ok(Superseded::of(query, &superseded).without(candidates).0)
     }
 }

@@ -1,20 +1,18 @@
 //! Reading the ledger of facts, and saying directly what is so and what is not.
 
+mod authority;
 mod import;
 
 use std::sync::Arc;
 
 use crate::access::Actor;
-use crate::context::states_rejected;
 use crate::error::{Error, Result};
-use crate::fact::{
-    Fact, FactKind, MAX_FACT_CHARS, NewFact, RejectionKey, Rejections, SupersededFact,
-};
+use crate::fact::{Fact, FactKind, MAX_FACT_CHARS, NewFact, RejectionKey, Rejections};
 use crate::ids::{FactId, MAX_NAME_BYTES, is_forbidden};
 use crate::page::{MAX_PAGE, Page, PageRequest};
 use crate::ports::{
-    Applied, Clock, ErasureLedger, IdGen, Idempotency, LedgerEntry, LedgerIdentity, LedgerLimits,
-    NameHash, Precondition, Store, Write, WriteBatch,
+    Applied, Clock, ErasureLedger, IdGen, Idempotency, LedgerEntry, LedgerIdentity, NameHash,
+    Precondition, Store, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::secret::SecretPolicy;
@@ -22,12 +20,11 @@ use crate::services::embeddings::EmbeddingService;
 use crate::text::{analyze, fold_spaces};
 use crate::time::Timestamp;
 
+pub(crate) use authority::{rejected_everywhere, superseded};
 pub use import::{FactCopy, ImportOutcome, ReadyCopy};
 
 /// Most tags of a fact that is told directly.
 const MAX_TAGS: usize = 16;
-/// Facts that do not hold any more among which a text is looked for, the newest changes first.
-const REJECTED_READ: usize = 512;
 /// How often what is said in words of a fact is applied again when something was erased meanwhile.
 const ATTEMPTS: usize = 4;
 
@@ -114,8 +111,8 @@ impl FactService {
         self.store.fact(scope, id).await?.ok_or_else(no_fact)
     }
 
-    /// Remembers a fact that was told directly. In its slot it takes the place of what held. A value that
-    /// was rejected is allowed again where the user, or who acts for them, says so.
+    /// Remembers a fact that was told directly, from a workspace that it may hold beyond. In its slot it takes the
+    /// place of what held. A value that was rejected is allowed again where the user, or who acts for them, says so.
     ///
     /// # Errors
     /// `InvalidInput` that names the field; `Conflict` when the idempotency key stands for another
@@ -124,68 +121,34 @@ impl FactService {
         &self,
         scope: &Scope,
         new: Remember,
-        actor: Actor,
+        (actor, told_in): (Actor, &Scope),
         idempotency: Option<Idempotency>,
     ) -> Result<Fact> {
         let now = self.clock.now();
         let fact = self.told(new, actor, now)?;
         let keys = self.rejecting.rejections.keys(scope, &fact);
         let mut batch = WriteBatch::new(scope.clone(), now).with_idempotency(idempotency);
-        let rejected = self.store.is_rejected(scope, &keys).await?;
-        if !actor.decides() && self.rejected_by_another(scope, &fact, rejected).await? {
-            return Err(Error::conflict(
-                "the user rejected this, and a tool cannot override that: ask the user to state it over \
-                 HTTP or with `throughline facts add`",
-            ));
+        if !actor.decides() {
+            self.may_tell(scope, told_in, &fact).await?;
         }
-        if rejected {
+        if self.store.is_rejected(scope, &keys).await? {
             batch = self.allow(batch, keys).await?;
         }
         let applied = self.store.apply(self.with_fact(batch, fact).await).await?;
         self.last_put(scope, &applied).await
     }
 
-    /// Whether a model tells what anybody but a model rejected: what it forgot itself it may remember again.
-    async fn rejected_by_another(
-        &self,
-        scope: &Scope,
-        fact: &NewFact,
-        is_rejected: bool,
-    ) -> Result<bool> {
-        let mut superseded = self.superseded(scope).await?;
-        let keys = self.rejecting.rejections.keys(scope, fact);
-        let forgotten = superseded.iter().any(|old| {
-            let own = self.rejecting.rejections.keys_of(scope, &old.fact);
-            old.by.actor == Actor::Model && own.iter().any(|key| keys.contains(key))
-        });
-        superseded.retain(|old| old.by.actor != Actor::Model);
-        Ok(is_rejected && !forgotten || states_rejected(&fact.text, &superseded).is_some())
-    }
-
-    async fn superseded(&self, scope: &Scope) -> Result<Vec<SupersededFact>> {
-        let limits = LedgerLimits { superseded: REJECTED_READ, ..LedgerLimits::default() };
-        Ok(self.store.ledger(scope, limits).await?.superseded)
-    }
-
-    /// The value or statement in a text that the user rejected, and that does not hold again.
+    /// Says what is so instead of a fact, from a workspace that it may hold beyond. Its value is rejected.
     ///
     /// # Errors
-    /// Those of the store.
-    pub async fn says_rejected(&self, scope: &Scope, text: &str) -> Result<Option<Fact>> {
-        Ok(states_rejected(text, &self.superseded(scope).await?).cloned())
-    }
-
-    /// Says what is so instead of a fact. Its value is rejected.
-    ///
-    /// # Errors
-    /// `NotFound`; `Conflict` for a fact that does not hold any more, and for a model; `InvalidInput` that
-    /// names the field; those of the store.
+    /// `NotFound`; `Conflict` for a fact that does not hold any more, and for a model that replaces what its user
+    /// settled or says what they rejected; `InvalidInput` that names the field; those of the store.
     pub async fn correct(
         &self,
         scope: &Scope,
         id: FactId,
         correction: Correction,
-        actor: Actor,
+        (actor, told_in): (Actor, &Scope),
     ) -> Result<Fact> {
         let (old, erasures) = self.held(scope, id).await?;
         let now = self.clock.now();
@@ -216,6 +179,10 @@ impl FactService {
             return Err(Error::invalid(
                 "the correction is the same as the fact: give the correct text or value",
             ));
+        }
+        if !actor.decides() {
+            self.may_replace(scope, &old).await?;
+            self.may_tell(scope, told_in, &fact).await?;
         }
         let mut batch = self.reject(WriteBatch::new(scope.clone(), now), rejected).await?;
         if self.store.is_rejected(scope, &allowed).await? {

@@ -111,7 +111,8 @@ impl SessionService {
         numbers.truncate(KNOWN_FACTS);
         let numbers: Vec<u32> = numbers.into_iter().map(|(_, number)| number).collect();
         let mut facts = self.store.active_facts(scope, &numbers).await?;
-        let limits = LedgerLimits { standing: KNOWN_FACTS, newest: KNOWN_FACTS, superseded: 0 };
+        let limits =
+            LedgerLimits { standing: KNOWN_FACTS, newest: KNOWN_FACTS, ..LedgerLimits::default() };
         let ledger = self.store.ledger(scope, limits).await?;
         facts.extend(ledger.newest.into_iter().chain(ledger.standing));
         facts.sort_by_key(|fact| fact.number);

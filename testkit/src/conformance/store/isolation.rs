@@ -160,7 +160,7 @@ async fn ids_of_another_scope_find_nothing(store: Port) {
         assert_eq!(store.messages_by_external_id(other, &of, &ids).await.unwrap(), []);
         assert_eq!(store.active_facts(other, &[1, 2]).await.unwrap(), []);
         assert_eq!(store.facts(other, &page).await.unwrap().items, []);
-        let limits = LedgerLimits { standing: 9, newest: 9, superseded: 9 };
+        let limits = LedgerLimits { standing: 9, newest: 9, superseded: 9, rejected: 9 };
         assert_eq!(store.ledger(other, limits).await.unwrap(), Ledger::default());
         assert_eq!(store.entities(other, &of, 9).await.unwrap(), []);
         let (vault, memory) = (vault("v1"), memory("m1"));

@@ -89,7 +89,7 @@ async fn a_retraction_is_no_active_fact(store: Port) {
     state(&store, "a", retraction("Bees hum", at(2))).await;
     let of = scope("a");
     assert_eq!(store.active_facts(&of, &[1, 2]).await.unwrap(), []);
-    let limits = LedgerLimits { standing: 9, newest: 9, superseded: 9 };
+    let limits = LedgerLimits { standing: 9, newest: 9, superseded: 9, rejected: 9 };
     assert_eq!(store.ledger(&of, limits).await.unwrap(), Ledger::default());
     let held = facts(&store, &of).await;
     assert_eq!(held.len(), 2);

@@ -2,9 +2,9 @@
 
 use throughline_core::ErrorKind;
 use throughline_core::access::Actor;
-use throughline_core::fact::{Fact, FactKind, FactStatus, NewFact, RejectionKey};
+use throughline_core::fact::{Fact, FactKind, FactStatus, NewFact, Place, RejectionKey};
 use throughline_core::ids::SessionId;
-use throughline_core::ports::{Erasure, Store, Write};
+use throughline_core::ports::{Erasure, LedgerLimits, Store, Write};
 
 use super::super::runner::Scenario;
 use super::erasure::erase;
@@ -25,6 +25,11 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["told":
     erasing_does_not_bring_a_rejected_value_back,
     erasing_a_scope_takes_what_was_told,
     a_fact_keeps_the_actor_who_stated_it_first,
+    the_users_word_takes_the_place_of_a_models,
+    holders_are_what_a_new_fact_would_meet,
+    rejected_values_come_first_under_a_limit_of_their_own,
+    nobody_elses_word_brings_back_what_the_user_replaced,
+    a_slot_that_a_model_forgot_stays_settled,
     a_model_overrides_nothing_that_was_settled,
     what_was_taken_back_holds_again_only_on_the_users_word,
     a_rejected_fact_is_told_as_such_until_it_is_told_again,
@@ -175,7 +180,8 @@ fn by(actor: Actor, fact: NewFact) -> NewFact {
 }
 
 async fn a_fact_keeps_the_actor_who_stated_it_first(store: Port) {
-    for (n, actor) in (1..).zip(Actor::ALL) {
+    let quoted = [Actor::User, Actor::Api, Actor::Import];
+    for (n, actor) in (1..).zip(quoted) {
         state(&store, "a", by(actor, slot_fact("user", &format!("slot {n}"), "x", at(n)))).await;
         state(&store, "a", slot_fact("user", &format!("slot {n}"), "x", at(10 + n))).await;
     }
@@ -183,7 +189,109 @@ async fn a_fact_keeps_the_actor_who_stated_it_first(store: Port) {
     assert_eq!((told.actor, told.rejected), (Actor::Api, false));
     let held = facts(&store, &scope("a")).await;
     let actors: Vec<Actor> = held.iter().map(|fact| fact.actor).collect();
-    assert_eq!(actors[..5], Actor::ALL);
+    assert_eq!(actors[..3], quoted);
+    assert_eq!(held.len(), 4, "a restatement is no second fact");
+}
+
+async fn the_users_word_takes_the_place_of_a_models(store: Port) {
+    let model = || by(Actor::Model, town("Oslo", 5));
+    put_one(&store, &scope("a"), "s1", say("Oslo").by(Actor::Model).fact(model()).build()).await;
+    let own = say("Oslo it is").fact(town("Oslo", 2)).build();
+    let message = own.id;
+    put_one(&store, &scope("a"), "s1", own).await;
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!(held.iter().map(Fact::holds).collect::<Vec<_>>(), [false, true]);
+    assert_eq!((held[1].actor, held[1].observed_at), (Actor::User, at(5)));
+    // A model that says it once more changes nothing of it.
+    state(&store, "a", by(Actor::Model, town("Oslo", 6))).await;
+    let held = facts(&store, &scope("a")).await;
+    assert_eq!((held.len(), held[1].actor, held[1].weight), (2, Actor::User, 2.0));
+    erase(&store, &scope("a"), Erasure::Messages(vec![message])).await;
+    let held = facts(&store, &scope("a")).await;
+    let holds: Vec<Actor> = held.iter().filter(|f| f.holds()).map(|fact| fact.actor).collect();
+    assert_eq!(holds, [Actor::Model], "without the user's word it is the model's again");
+}
+
+async fn holders_are_what_a_new_fact_would_meet(store: Port) {
+    let bees = tell(&store, "a", by(Actor::User, fact("Bees hum", at(1)))).await;
+    tell(&store, "a", by(Actor::User, town("Oslo", 1))).await;
+    let bergen = tell(&store, "a", by(Actor::User, town("Bergen", 2))).await;
+    tell(&store, "a", fact("Ants march", at(1))).await;
+    let gone = tell(&store, "a", retraction("Ants march", at(2))).await;
+    let news = [fact("Bees hum", at(9)), town("Turku", 9), fact("Ants march", at(9))];
+    let mut places: Vec<Place> = news.iter().map(NewFact::place).collect();
+    places.push(fact("Wasps sting", at(9)).place());
+    let found = store.holders(&scope("a"), &places).await.unwrap();
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (place, id, corrects) in
+        [(places[0], bees.id, false), (places[1], bergen.id, true), (places[2], gone.id, true)]
+    {
+        let (_, holder) = found.iter().find(|(at, _)| *at == place).unwrap();
+        assert_eq!((holder.id, holder.corrects), (id, corrects));
+        assert_eq!(holder.of_settled, holder.id == gone.id, "{holder:?}");
+    }
+    assert_eq!(store.holders(&scope("b"), &places).await.unwrap(), []);
+    assert_eq!(store.holders(&scope("a"), &[]).await.unwrap(), []);
+}
+
+async fn rejected_values_come_first_under_a_limit_of_their_own(store: Port) {
+    let slot = |n: i64, value: &str| slot_fact("user", &format!("slot {n}"), value, at(n));
+    for n in 1..=4 {
+        tell(&store, "a", slot(n, "old")).await;
+    }
+    for n in 1..=4 {
+        let actor = if n == 2 { Actor::Model } else { Actor::Api };
+        tell(&store, "a", NewFact { rejects: n < 3, actor, ..slot(n, "new") }).await;
+    }
+    let read = async |superseded, rejected| {
+        let limits = LedgerLimits { superseded, rejected, ..LedgerLimits::default() };
+        let found = store.ledger(&scope("a"), limits).await.unwrap().superseded;
+        let slots = found.into_iter().map(|old| (old.fact.attribute.unwrap(), old.ended_by));
+        slots.map(|(slot, by)| format!("{slot} {by}")).collect::<Vec<_>>()
+    };
+    let all = ["slot 2 model", "slot 1 api", "slot 4 api", "slot 3 api"];
+    assert_eq!(read(9, 9).await, all);
+    assert_eq!(read(0, 1).await, all[..1]);
+    assert_eq!(read(1, 0).await, all[2..3]);
+    // Who superseded it first, whatever holds now.
+    tell(&store, "a", by(Actor::Model, slot_retraction("user", "slot 1", at(9)))).await;
+    assert_eq!(read(0, 9).await, all[..2]);
+}
+
+async fn nobody_elses_word_brings_back_what_the_user_replaced(store: Port) {
+    for actor in [Actor::Import, Actor::Model] {
+        let user = actor.as_str();
+        state(&store, user, town("Oslo", 1)).await;
+        state(&store, user, town("Bergen", 2)).await;
+        state(&store, user, by(actor, town("Oslo", 3))).await;
+        assert_eq!(holding(&store, user).await, ["town of user is Bergen"], "{user}");
+        assert_eq!(facts(&store, &scope(user)).await.len(), 2, "{user}: it is not kept");
+        state(&store, user, town("Oslo", 4)).await;
+        assert_eq!(holding(&store, user).await, ["town of user is Oslo"], "{user}");
+    }
+    // What another value of theirs replaced is no decision of the user.
+    state(&store, "files", by(Actor::Import, town("Oslo", 1))).await;
+    state(&store, "files", by(Actor::Import, town("Bergen", 2))).await;
+    state(&store, "files", by(Actor::Import, town("Oslo", 3))).await;
+    assert_eq!(holding(&store, "files").await, ["town of user is Oslo"]);
+}
+
+async fn a_slot_that_a_model_forgot_stays_settled(store: Port) {
+    tell(&store, "a", by(Actor::Api, town("Oslo", 1))).await;
+    let forgets = |value: &str, seconds| NewFact {
+        value: Some(value.into()),
+        ..by(Actor::Model, slot_retraction("user", "town", at(seconds)))
+    };
+    tell(&store, "a", forgets("Oslo", 2)).await;
+    let other = Write::PutFact(Box::new(by(Actor::Model, town("Turku", 3))));
+    let error = store.apply(batch(&scope("a")).with(other)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    tell(&store, "a", by(Actor::Model, town("Oslo", 4))).await;
+    // What nobody settled it may forget and tell anew.
+    state(&store, "b", town("Oslo", 1)).await;
+    tell(&store, "b", forgets("Oslo", 2)).await;
+    tell(&store, "b", by(Actor::Model, town("Turku", 3))).await;
+    assert_eq!(holding(&store, "b").await, ["town of user is Turku"]);
 }
 
 async fn a_model_overrides_nothing_that_was_settled(store: Port) {
