@@ -171,6 +171,8 @@ struct Line {
     text: String,
     key: UnitKey,
     day: String,
+    /// Whether it is a fact on the word of somebody who does not speak for the user.
+    by_another: bool,
 }
 
 /// The recalled block: its text and the account of every candidate. Spans are byte ranges of the
@@ -393,7 +395,7 @@ impl Selection {
                 taken += 1;
                 self.said.insert(said);
                 let (key, day) = (candidate.key, String::new());
-                self.lines.push(Line { item, message: None, text, key, day });
+                self.lines.push(Line { item, message: None, text, key, day, by_another: false });
             }
         }
     }
@@ -445,7 +447,8 @@ impl Selection {
                 self.left -= tokens;
                 taken += 1;
                 let key = UnitKey::fact(fact.number);
-                self.lines.push(Line { item, message: None, text, key, day });
+                let by_another = !fact.actor.speaks_for_the_user();
+                self.lines.push(Line { item, message: None, text, key, day, by_another });
             }
         }
     }
@@ -474,7 +477,7 @@ impl Selection {
     /// what counts: while it is over `room`, the least relevant line goes.
     fn render(mut self, room: u32, tokenizer: &dyn Tokenizer) -> Recalled {
         loop {
-            self.lines.sort_by_key(|line| (place(line.item.kind), line.key));
+            self.lines.sort_by_key(|line| (place(line.item.kind), line.by_another, line.key));
             let (text, spans) = match self.lines.as_slice() {
                 [] => (String::new(), Vec::new()),
                 lines => render(lines),
@@ -546,7 +549,8 @@ fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Opti
     let tokens = tokenizer.count(&text);
     let item = message_item(candidate, tokens);
     let day = message.created_at.day_in_words();
-    Some(Line { item, message: Some(message.id), text, key: candidate.key, day })
+    let (message, key) = (Some(message.id), candidate.key);
+    Some(Line { item, message, text, key, day, by_another: false })
 }
 
 /// Messages under headings of their days, then documents, then facts.
@@ -554,7 +558,7 @@ fn render(lines: &[Line]) -> (String, Vec<Range<usize>>) {
     let mut text = String::from(OPEN);
     let mut spans = Vec::with_capacity(lines.len());
     let mut under: Option<&str> = None;
-    let (mut in_documents, mut in_facts) = (false, false);
+    let (mut in_documents, mut facts_of) = (false, None);
     for line in lines {
         if line.item.kind == ItemKind::Document {
             if !in_documents {
@@ -562,9 +566,10 @@ fn render(lines: &[Line]) -> (String, Vec<Range<usize>>) {
                 in_documents = true;
             }
         } else if line.item.kind == ItemKind::Fact {
-            if !in_facts {
-                text.push_str("[stated by the user]\n");
-                in_facts = true;
+            if facts_of != Some(line.by_another) {
+                let heading = if line.by_another { "told by others" } else { "stated by the user" };
+                text.push_str(&format!("[{heading}]\n"));
+                facts_of = Some(line.by_another);
             }
         } else {
             if under != Some(line.day.as_str()) {

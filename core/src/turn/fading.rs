@@ -13,8 +13,8 @@ pub enum Fading {
     /// cache keeps what it has.
     #[default]
     Steps,
-    /// Ages count from the newest message: two are whole, three are cut in the middle, older ones are one line. Takes
-    /// fewer tokens, and every message that is appended changes the form of others.
+    /// Ages count from the newest message: two are whole, three are cut in the middle, older ones are one line. More
+    /// messages fit, and every message that is appended changes the form of others.
     ByAge,
 }
 

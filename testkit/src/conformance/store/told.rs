@@ -216,7 +216,7 @@ async fn holders_are_what_a_new_fact_would_meet(store: Port) {
     let bees = tell(&store, "a", by(Actor::User, fact("Bees hum", at(1)))).await;
     tell(&store, "a", by(Actor::User, town("Oslo", 1))).await;
     let bergen = tell(&store, "a", by(Actor::User, town("Bergen", 2))).await;
-    tell(&store, "a", fact("Ants march", at(1))).await;
+    tell(&store, "a", by(Actor::Api, fact("Ants march", at(1)))).await;
     let gone = tell(&store, "a", retraction("Ants march", at(2))).await;
     let news = [fact("Bees hum", at(9)), town("Turku", 9), fact("Ants march", at(9))];
     let mut places: Vec<Place> = news.iter().map(NewFact::place).collect();
