@@ -40,6 +40,7 @@ pub fn prepare(
     if let Some((field, what)) = message.problem() {
         return Err(Error::invalid(format!("{field} {what}")));
     }
+    let actor = if message.by_model { Actor::Model } else { actor };
     let created_at = message.created_at.unwrap_or(now);
     let name = message.name.take().filter(|name| !name.is_empty());
     let content_hash = message.hash(name.as_deref());

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use throughline_core::access::Actor;
 use throughline_core::document::Memory;
 use throughline_core::fact::{Fact, FactKind, FactStatus};
 use throughline_core::ids::VaultId;
@@ -143,6 +144,9 @@ pub struct MessageLine<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'m str>,
     created_at: String,
+    /// `model` where it is on a model's word, whatever its role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,6 +171,7 @@ impl<'m> MessageLine<'m> {
             throughline_id: message.id.to_string(),
             name: message.name.as_deref(),
             created_at: message.created_at.to_rfc3339(),
+            actor: (message.actor == Actor::Model).then_some(Actor::Model.as_str()),
             parts: message.parts.as_deref().map(raw).transpose()?,
             attachments: message.attachments.as_deref().map(raw).transpose()?,
         })

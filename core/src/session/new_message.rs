@@ -26,6 +26,8 @@ pub struct NewMessage {
     pub created_at: Option<Timestamp>,
     /// Our id of the message that it is a copy of, where it comes from an export of ours.
     pub origin: Option<MessageId>,
+    /// Whether it is on a model's word, whoever appends it: an export of ours says so of its messages.
+    pub by_model: bool,
     /// JSON text, kept and not interpreted.
     pub parts: Option<String>,
     /// JSON text, kept and not interpreted.
@@ -42,6 +44,7 @@ impl NewMessage {
             external_id: None,
             created_at: None,
             origin: None,
+            by_model: false,
             parts: None,
             attachments: None,
         }

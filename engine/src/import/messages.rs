@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use throughline_core::access::Actor;
 use throughline_core::ids::{ExternalId, SessionId};
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
@@ -37,6 +38,9 @@ struct FileMessage {
     /// Our own id, in an export of ours; in any other file it is nothing.
     #[serde(default)]
     throughline_id: Option<String>,
+    /// `model`, in an export of ours, where it is on a model's word.
+    #[serde(default)]
+    actor: Option<String>,
 }
 
 #[derive(Debug)]
@@ -151,6 +155,7 @@ impl FileMessage {
             external_id: self.external_id,
             created_at: self.created_at,
             origin: self.throughline_id.and_then(|id| id.parse().ok()),
+            by_model: self.actor.as_deref() == Some(Actor::Model.as_str()),
             parts: self.parts.map(|raw| raw.get().to_owned()).or(raw_parts),
             attachments: self.attachments.map(|raw| raw.get().to_owned()),
             ..NewMessage::new(self.role, content)

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::{Export, ExportMessage, FORMAT, FORMAT_VERSION};
+use crate::access::Actor;
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, PresetId, SessionId};
 use crate::persona::{Overrides, Settings};
@@ -60,6 +61,8 @@ struct MessageForm {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<AsText<MessageId>>,
     role: AsText<Role>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<AsText<Actor>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     content: String,
@@ -183,19 +186,21 @@ fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
 
 impl From<ExportMessage> for MessageForm {
     fn from(message: ExportMessage) -> Self {
-        let ExportMessage { id, role, name, content, created_at, tags } = message;
+        let ExportMessage { id, role, by_model, name, content, created_at, tags } = message;
+        let actor = by_model.then_some(AsText(Actor::Model));
         let (role, created_at) = (AsText(role), Some(AsText(created_at)));
         let (id, tags) = (id.map(AsText), (!tags.is_empty()).then_some(tags));
-        Self { id, role, name, content, created_at, tags }
+        Self { id, role, actor, name, content, created_at, tags }
     }
 }
 
 impl MessageForm {
     /// The message; `unsaid` is when it was said, where it does not say that.
     fn into_message(self, unsaid: Timestamp) -> ExportMessage {
-        let Self { id, role, name, content, created_at, tags } = self;
+        let Self { id, role, actor, name, content, created_at, tags } = self;
+        let by_model = actor.is_some_and(|actor| actor.0 == Actor::Model);
         let created_at = created_at.map_or(unsaid, |at| at.0);
         let (id, role, tags) = (id.map(|id| id.0), role.0, tags.unwrap_or_default());
-        ExportMessage { id, role, name, content, created_at, tags }
+        ExportMessage { id, role, by_model, name, content, created_at, tags }
     }
 }

@@ -83,6 +83,8 @@ pub struct ExportMessage {
     pub id: Option<MessageId>,
     /// Who speaks.
     pub role: Role,
+    /// Whether it is on a model's word, whatever its role.
+    pub by_model: bool,
     /// The speaker's name.
     pub name: Option<String>,
     /// The text.

@@ -10,6 +10,7 @@ fn export() -> Export {
     let message = |role, content: &str, seconds| ExportMessage {
         id: None,
         role,
+        by_model: role == Role::Assistant,
         name: None,
         content: content.to_owned(),
         created_at: at(seconds),

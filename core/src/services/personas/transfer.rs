@@ -57,8 +57,10 @@ impl PersonaService {
             .map(|message| {
                 let tags = tags.get(&message.id).cloned().unwrap_or_default();
                 let said = message.said().to_owned();
-                let Message { id, role, name, created_at, .. } = message;
-                ExportMessage { id: Some(id), role, name, content: said, created_at, tags }
+                let Message { id, role, actor, name, created_at, .. } = message;
+                let (id, content) = (Some(id), said);
+                let by_model = actor == Actor::Model;
+                ExportMessage { id, role, by_model, name, content, created_at, tags }
             })
             .collect();
         Ok((export, through, session.map(|session| session.version)))
@@ -170,6 +172,7 @@ impl PersonaService {
             messages.push(NewMessage {
                 name: message.name,
                 created_at: Some(message.created_at),
+                by_model: message.by_model,
                 ..NewMessage::new(message.role, message.content)
             });
         }
