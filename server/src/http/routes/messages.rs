@@ -147,6 +147,7 @@ impl NewMessageJson {
             parts: parts.as_ref().map(raw).transpose()?,
             attachments: self.attachments.as_ref().map(raw).transpose()?,
             origin: None,
+            by_model: false,
         })
     }
 }
