@@ -138,7 +138,7 @@ fn history_in_steps_keeps_more_bytes_than_by_age() {
     let eval = Folder::new();
     let said = |n: usize| {
         let words = format!("Sentence number {n} about the harbour and its cranes. ").repeat(8);
-        serde_json::json!({"role": if n % 2 == 0 { "user" } else { "assistant" }, "content": words})
+        serde_json::json!({"role": if n.is_multiple_of(2) { "user" } else { "assistant" }, "content": words})
     };
     let messages: Vec<Value> = (0..40).map(said).collect();
     let samples = serde_json::json!([{
