@@ -5,7 +5,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId};
 use throughline_core::persona::{
-    Backup, BackupHead, Persona, Preset, PresetUse, Settings, parse_tags, tags_text,
+    Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse, Settings, parse_tags, tags_text,
 };
 use throughline_core::ports::PersonaRepo;
 use throughline_core::time::Timestamp;
@@ -396,6 +396,27 @@ impl PersonaRepo for PostgresStore {
         .fetch_all(bound.connection())
         .await;
         mapped(rows.and_then(|rows| rows.iter().map(read).collect()), "personas")
+    }
+
+    async fn persona_sessions(&self, scope: &Scope) -> Result<Vec<PersonaSession>> {
+        let mut bound = self.read(scope).await?;
+        let rows = sqlx::query(
+            "SELECT p.id, p.memory, s.number FROM persona p
+             JOIN session s ON s.scope = p.scope AND s.id = p.session
+             WHERE p.scope = $1 ORDER BY s.number",
+        )
+        .bind(bound.key)
+        .fetch_all(bound.connection())
+        .await;
+        let read = |row: &PgRow| {
+            let persona = PersonaId::from_uuid(row.try_get(0)?);
+            Ok(PersonaSession {
+                persona,
+                memory: row.try_get(1)?,
+                number: number(row.try_get(2)?)?,
+            })
+        };
+        mapped(rows.and_then(|rows| rows.iter().map(read).collect()), "persona_sessions")
     }
 
     async fn preset(&self, scope: &Scope, id: &PresetId) -> Result<Option<Preset>> {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId};
 use throughline_core::persona::{
-    Backup, BackupHead, Persona, Preset, PresetUse, Settings, parse_tags, tags_text,
+    Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse, Settings, parse_tags, tags_text,
 };
 use throughline_core::ports::PersonaRepo;
 use throughline_core::{Result, Scope};
@@ -350,6 +350,23 @@ impl PersonaRepo for SqliteStore {
     async fn personas(&self, scope: &Scope) -> Result<Vec<Persona>> {
         let all = self.read_scope(scope, |connection, scope_id| {
             select(connection, "ORDER BY created_at, id", [scope_id])
+        });
+        Ok(all.await?.unwrap_or_default())
+    }
+
+    async fn persona_sessions(&self, scope: &Scope) -> Result<Vec<PersonaSession>> {
+        let all = self.read_scope(scope, |connection, scope_id| {
+            connection
+                .prepare_cached(
+                    "SELECT p.id, p.memory, s.number FROM persona p
+                     JOIN session s ON s.scope_id = p.scope_id AND s.id = p.session
+                     WHERE p.scope_id = ?1 ORDER BY s.number",
+                )?
+                .query_map([scope_id], |row| {
+                    let persona = PersonaId::from_uuid(row.get::<_, Id>(0)?.0);
+                    Ok(PersonaSession { persona, memory: row.get(1)?, number: row.get(2)? })
+                })?
+                .collect::<rusqlite::Result<Vec<_>>>()
         });
         Ok(all.await?.unwrap_or_default())
     }

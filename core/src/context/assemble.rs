@@ -205,7 +205,14 @@ impl<'a> Assembly<'a> {
             .filter(|line| line.outcome == Outcome::Included)
             .map(|line| line.message.id)
             .collect();
-        let recalled = self.recall(&whole, room - kept(&self.gathered.ledger.newest, room));
+        let told = shown_facts(&self.header);
+        let is_told = |fact: &Fact| {
+            told.contains(&Source::Fact(fact.id))
+                || fact.sources.iter().any(|source| whole.contains(source))
+                || self.superseded.marked_fact(fact).is_none()
+        };
+        let newest = &self.gathered.ledger.newest;
+        let recalled = self.recall(&whole, room - kept(newest, room, is_told, self.tokenizer));
         self.working_set.extend(summary);
         for line in history {
             self.show_history(line);
@@ -306,13 +313,7 @@ impl<'a> Assembly<'a> {
 
     /// Takes the facts that the header shows out of the candidates; their account.
     fn told_by_header(&self, candidates: &mut Candidates) -> Vec<Item> {
-        let told: HashSet<&Source> = self
-            .header
-            .items
-            .iter()
-            .filter(|item| item.kind == ItemKind::Fact && item.outcome == Outcome::Included)
-            .map(|item| &item.source)
-            .collect();
+        let told = shown_facts(&self.header);
         let facts = std::mem::take(&mut candidates.facts);
         let (repeated, kept): (Vec<_>, Vec<_>) =
             facts.into_iter().partition(|found| told.contains(&Source::Fact(found.fact.id)));
@@ -453,6 +454,12 @@ impl<'a> Assembly<'a> {
             items,
         })
     }
+}
+
+/// The facts that a header shows.
+fn shown_facts(header: &Header) -> HashSet<&Source> {
+    let shown = |item: &&Item| item.kind == ItemKind::Fact && item.outcome == Outcome::Included;
+    header.items.iter().filter(shown).map(|item| &item.source).collect()
 }
 
 /// Whether recall knew a fact and had better ones.

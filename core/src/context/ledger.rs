@@ -16,9 +16,38 @@ const MAX_CHARS: usize = 200;
 const OPEN: &str = "<recalled>\n[stated by the user]\n";
 const CLOSE: &str = "</recalled>";
 
-/// What of `room` is kept for them, so that recall, which fills what it gets, does not take it all.
-pub(super) fn kept(newest: &[Fact], room: u32) -> u32 {
-    if newest.is_empty() { 0 } else { MAX_TOKENS.min(room / 32) }
+/// What of `room` is kept for them, so that recall, which fills what it gets, does not take it all: no more than those
+/// take that may be shown. `told` says whether the payload has a fact already.
+pub(super) fn kept(
+    newest: &[Fact],
+    room: u32,
+    told: impl Fn(&Fact) -> bool,
+    tokenizer: &dyn Tokenizer,
+) -> u32 {
+    let most = MAX_TOKENS.min(room / 32);
+    let shown = newest.iter().filter(|fact| is_own(fact) && !told(fact));
+    let mut kept = 0;
+    for fact in shown {
+        let heading = if kept == 0 { tokenizer.count(OPEN) + tokenizer.count(CLOSE) } else { 0 };
+        kept += heading + tokenizer.count(&line(fact));
+        if kept >= most {
+            return most;
+        }
+    }
+    kept
+}
+
+/// Whether a fact may be shown for being new. What has a slot is known to hold; of the rest, no later statement says that
+/// it does not. What other people do or like is recalled where the turn speaks of them, and a tool is not the user.
+fn is_own(fact: &Fact) -> bool {
+    fact.actor.speaks_for_the_user()
+        && fact.kind != FactKind::Task
+        && (fact.slot().is_some() || fact.is_of_the_user())
+}
+
+fn line(fact: &Fact) -> String {
+    let said = fold_spaces(&fact.text);
+    format!("- {} ({})\n", guarded(&clip(&said, MAX_CHARS)), fact.observed_at.day_in_words())
 }
 
 /// Adds a block of at most `most` of the newest facts behind `text` (of `counted` tokens), which with it takes at
@@ -35,19 +64,11 @@ pub(super) fn add_facts(
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut items: Vec<Item> = Vec::new();
     let mut left = MAX_TOKENS;
-    // What has a slot is known to hold; of the rest, no later statement says that it does not.
-    let own = |fact: &&Fact| {
-        // What other people do or like is recalled where the turn speaks of them, and a tool is not the user.
-        fact.actor.speaks_for_the_user()
-            && fact.kind != FactKind::Task
-            && (fact.slot().is_some() || fact.is_of_the_user())
-    };
-    let mut ordered: Vec<&Fact> = newest.iter().filter(own).collect();
+    let mut ordered: Vec<&Fact> = newest.iter().filter(|fact| is_own(fact)).collect();
     ordered.sort_by_key(|fact| (fact.slot().is_none(), std::cmp::Reverse(fact.number)));
     for fact in ordered {
         let said = fold_spaces(&fact.text);
-        let day = fact.observed_at.day_in_words();
-        let line = format!("- {} ({day})\n", guarded(&clip(&said, MAX_CHARS)));
+        let line = line(fact);
         let tokens = tokenizer.count(&line);
         let reason = if told(&said) || lines.iter().any(|(_, held)| *held == line) {
             Reason::Repeats

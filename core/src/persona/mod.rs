@@ -83,6 +83,17 @@ pub struct Persona {
     pub version: u64,
 }
 
+/// Which session is a persona's, as far as recall has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PersonaSession {
+    /// The persona.
+    pub persona: PersonaId,
+    /// Its [`Persona::memory`].
+    pub memory: bool,
+    /// The number of its session in the scope.
+    pub number: u32,
+}
+
 /// What names of personas' sessions begin with.
 const SESSION: &str = "context-";
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId};
-use crate::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
+use crate::persona::{Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse};
 use crate::scope::Scope;
 
 /// Personas, presets, backups and tags of messages. There are so few of each in a scope that lists are
@@ -16,6 +16,10 @@ pub trait PersonaRepo: Send + Sync {
 
     /// All personas, deleted ones included, in the order in which they were made, ties by id.
     async fn personas(&self, scope: &Scope) -> Result<Vec<Persona>>;
+
+    /// The sessions of all personas, deleted ones included, in the order of their numbers. A persona whose session
+    /// does not exist has none.
+    async fn persona_sessions(&self, scope: &Scope) -> Result<Vec<PersonaSession>>;
 
     /// The preset of the scope's own under an id, whether it is active or not.
     async fn preset(&self, scope: &Scope, id: &PresetId) -> Result<Option<Preset>>;

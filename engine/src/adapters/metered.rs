@@ -17,7 +17,7 @@ use throughline_core::ids::{
 use throughline_core::index::{Namespace, TermId, UnitKey};
 use throughline_core::job::Job;
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
+use throughline_core::persona::{Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse};
 use throughline_core::ports::{
     Applied, DocumentRepo, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileRepo, HeadLimits,
     Health, JobRepo, Ledger, LedgerLimits, LexicalIndex, OutboxRepo, OutboxText, PersonaRepo,
@@ -182,6 +182,7 @@ measured!(ProfileRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
 measured!(PersonaRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn persona(scope: &Scope, id: PersonaId) -> Option<Persona>;
     fn personas(scope: &Scope) -> Vec<Persona>;
+    fn persona_sessions(scope: &Scope) -> Vec<PersonaSession>;
     fn preset(scope: &Scope, id: &PresetId) -> Option<Preset>;
     fn presets(scope: &Scope) -> Vec<Preset>;
     fn preset_uses(scope: &Scope) -> Vec<(PresetId, PresetUse)>;

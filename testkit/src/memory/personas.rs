@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId};
-use throughline_core::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
+use throughline_core::persona::{Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse};
 use throughline_core::ports::{Erased, PersonaRepo, Write};
 use throughline_core::session::Message;
 use throughline_core::{Result, Scope};
@@ -70,6 +70,22 @@ impl PersonaRepo for MemoryStore {
             let mut all: Vec<Persona> = held.personas.values().cloned().collect();
             all.sort_by_key(|persona| (persona.created_at, persona.id));
             all
+        }))
+    }
+
+    async fn persona_sessions(&self, scope: &Scope) -> Result<Vec<PersonaSession>> {
+        Ok(self.read(scope, |held| {
+            let sessions = held.sessions.iter().flat_map(|thread| {
+                let of_it = |persona: &&Persona| persona.session == thread.head.id;
+                held.personas.values().filter(of_it).map(|persona| PersonaSession {
+                    persona: persona.id,
+                    memory: persona.memory,
+                    number: thread.head.number,
+                })
+            });
+            let mut sessions: Vec<PersonaSession> = sessions.collect();
+            sessions.sort_by_key(|session| session.number);
+            sessions
         }))
     }
 

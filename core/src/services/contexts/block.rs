@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use futures_util::try_join;
 
-use super::messages::keep_session;
+use super::messages::Sessions;
 use super::{AssembleRequest, ContextService, MOST_POSTINGS};
 use crate::context::{Bm25, LEAST_RECALL, Query, Ranking, Superseded, select};
 use crate::error::Result;
@@ -84,7 +84,7 @@ impl ContextService {
             found.lists = self.occurrences(scope, &held, &terms).await?;
             found.unread.fill(0);
         } else {
-            keep_session(&mut found, Some(held.number));
+            Sessions::Only(held.number).keep(&mut found);
         }
         let best = Ranking::new(&query, found, &Bm25::SINGLE, &Weights::NONE)
             .best(limit.saturating_mul(4));

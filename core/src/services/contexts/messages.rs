@@ -12,9 +12,9 @@ use crate::context::{
 };
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::ids::{PersonaId, SessionId};
+use crate::ids::SessionId;
 use crate::index::{Namespace, TermId, UnitKey};
-use crate::persona::Persona;
+use crate::persona::{Persona, PersonaSession};
 use crate::ports::{Ledger, PostingLists, VectorHit};
 use crate::scope::Scope;
 use crate::session::{Message, Session};
@@ -47,15 +47,29 @@ pub(super) struct FoundPassages {
     warning: Option<String>,
 }
 
-/// Whether a passage is of the one session that is shown, where it is only one.
-fn is_within(key: UnitKey, only: Option<u32>) -> bool {
-    only.is_none_or(|number| key.session_number() == number)
+/// The sessions of which passages may be shown.
+pub(super) enum Sessions {
+    /// This one.
+    Only(u32),
+    /// All but these. Ranking them first and leaving them out later would leave a turn with few passages.
+    Except(HashSet<u32>),
 }
 
-pub(super) fn keep_session(found: &mut PostingLists, only: Option<u32>) {
-    if only.is_some() {
+impl Sessions {
+    fn hold(&self, key: UnitKey) -> bool {
+        match self {
+            Self::Only(number) => key.session_number() == *number,
+            Self::Except(numbers) => !numbers.contains(&key.session_number()),
+        }
+    }
+
+    /// Leaves out the postings of other sessions.
+    pub(super) fn keep(&self, found: &mut PostingLists) {
+        if matches!(self, Self::Except(numbers) if numbers.is_empty()) {
+            return;
+        }
         for list in &mut found.lists {
-            list.retain(|posting| is_within(posting.key, only));
+            list.retain(|posting| self.hold(posting.key));
         }
     }
 }
@@ -100,8 +114,27 @@ impl ContextService {
         Ok((messages, found.warning))
     }
 
-    /// Leaves out messages and facts of other contexts (personas): a context never quotes another one, and elsewhere only
-    /// those are quoted whose `memory` is on.
+    /// The sessions whose messages a turn may be shown: a guest's one, else all but those of other contexts (personas). A
+    /// context never quotes another one, and elsewhere only those are quoted whose `memory` is on.
+    async fn sessions(
+        &self,
+        scope: &Scope,
+        current: &SessionId,
+        within: Option<&Session>,
+    ) -> Result<Sessions> {
+        if let Some(session) = within {
+            return Ok(Sessions::Only(session.number));
+        }
+        let in_context = Persona::of_session(current);
+        let apart = |of: &PersonaSession| match in_context {
+            Some(context) => of.persona != context,
+            None => !of.memory,
+        };
+        let all = self.store.persona_sessions(scope).await?;
+        Ok(Sessions::Except(all.into_iter().filter(apart).map(|of| of.number).collect()))
+    }
+
+    /// Leaves out facts that were stated in other contexts (personas), as [`Self::sessions`] does their messages.
     pub(super) async fn keep_contexts_apart(
         &self,
         scope: &Scope,
@@ -109,15 +142,15 @@ impl ContextService {
         candidates: &mut Candidates,
         ledger: &mut Ledger,
     ) -> Result<()> {
-        let other =
-            |session: &SessionId| Persona::of_session(session).filter(|_| session != current);
-        let stated_in = |fact: &Fact| fact.session.as_ref().and_then(other);
+        let stated_in = |fact: &Fact| {
+            fact.session
+                .as_ref()
+                .filter(|session| *session != current)
+                .and_then(Persona::of_session)
+        };
         let facts = candidates.facts.iter().map(|found| &found.fact);
-        let mut sessions = candidates.messages.iter().map(|found| &found.message.session);
         let mut facts = facts.chain(&ledger.newest).chain(&ledger.standing);
-        if sessions.all(|session| other(session).is_none())
-            && facts.all(|fact| stated_in(fact).is_none())
-        {
+        if facts.all(|fact| stated_in(fact).is_none()) {
             return Ok(());
         }
         let mut open = HashSet::new();
@@ -125,11 +158,10 @@ impl ContextService {
             let held = self.store.personas(scope).await?;
             open.extend(held.iter().filter(|held| held.memory).map(|held| held.id));
         }
-        let is_open = |context: Option<PersonaId>| context.is_none_or(|id| open.contains(&id));
-        candidates.messages.retain(|found| is_open(other(&found.message.session)));
-        candidates.facts.retain(|found| is_open(stated_in(&found.fact)));
-        ledger.newest.retain(|fact| is_open(stated_in(fact)));
-        ledger.standing.retain(|fact| is_open(stated_in(fact)));
+        let is_open = |fact: &Fact| stated_in(fact).is_none_or(|context| open.contains(&context));
+        candidates.facts.retain(|found| is_open(&found.fact));
+        ledger.newest.retain(is_open);
+        ledger.standing.retain(is_open);
         Ok(())
     }
 
@@ -184,9 +216,10 @@ impl ContextService {
     ) -> Result<FoundPassages> {
         let (current, options) = (&request.session, &request.recall);
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
-        let mut found =
-            self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
-        let only = within.map(|session| session.number);
+        let (mut found, sessions) = try_join!(
+            self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS),
+            self.sessions(scope, current, within),
+        )?;
         let asked = query.content().len();
         match within {
             // A word that is too frequent in the scope may be rare in this session.
@@ -194,7 +227,7 @@ impl ContextService {
                 found.lists = self.occurrences(scope, session, &terms).await?;
                 found.unread.fill(0);
             }
-            _ => keep_session(&mut found, only),
+            _ => sessions.keep(&mut found),
         }
         let question = query.text_without_names(&found).into_owned();
         let newest = query.newest_statements(&found, NEWEST_STATEMENTS);
@@ -222,11 +255,10 @@ impl ContextService {
             self.nearest(scope, Namespace::Message, &question, NEAREST_MESSAGES, &also, options),
         )?;
         if let Some((weights, mut found)) = expansion {
-            keep_session(&mut found, only);
+            sessions.keep(&mut found);
             ranking.expand(&weights, &found);
         }
-        let hits: Vec<VectorHit> =
-            hits.into_iter().filter(|hit| is_within(hit.key, only)).collect();
+        let hits: Vec<VectorHit> = hits.into_iter().filter(|hit| sessions.hold(hit.key)).collect();
         // Neighbours are scored without knowing where a session ends, so some keys have no passage.
         let limit = limit.saturating_add(limit / 8);
         let (judged, bearing) = judge(&ranking, &hits, Nearness::messages(intent), weights, limit);

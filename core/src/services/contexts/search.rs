@@ -9,7 +9,6 @@ use super::{AssembleRequest, ContextService};
 use crate::context::{Candidates, MessageCandidate, Query, Ranked, Superseded, relevance_step};
 use crate::error::Result;
 use crate::ids::{MessageId, SessionId};
-use crate::ports::Ledger;
 use crate::scope::Scope;
 use crate::services::facts::superseded;
 use crate::time::Timestamp;
@@ -88,10 +87,6 @@ impl ContextService {
         for chunk in ranked.chunks(AT_ONCE) {
             let mut messages = self.hydrate(scope, chunk, &request.session).await?;
             messages.retain(|candidate| search.is_within(candidate.message.created_at));
-            let mut candidates = Candidates { messages, ..Candidates::default() };
-            let (current, ledger) = (&request.session, &mut Ledger::default());
-            self.keep_contexts_apart(scope, current, &mut candidates, ledger).await?;
-            let mut messages = candidates.messages;
             messages.retain(|candidate| seen.insert(candidate.message.id));
             found.extend(messages);
             if found.len() >= search.limit {

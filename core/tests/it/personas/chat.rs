@@ -1,13 +1,17 @@
 //! Turns: what is sent, and that question and answer are kept together or not at all.
 
+use std::sync::Arc;
+
 use throughline_core::ErrorKind;
 use throughline_core::access::Actor;
 use throughline_core::persona::{ChatRequest, NewPersona, Overrides, PersonaChange, PersonaLimits};
 use throughline_core::ports::{
     PersonaRepo, SessionRepo, Store, TenantBatch, TenantRepo, TenantWrite, Write,
 };
+use throughline_core::services::contexts::{AssembleRequest, ContextService};
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::settings::{Flag, TenantSettings};
+use throughline_testkit::WordTokenizer;
 use throughline_testkit::build::{batch, document, scope, session};
 use throughline_testkit::memory::{Answering, ScriptedModel};
 
@@ -175,6 +179,29 @@ async fn memory_recalls_what_other_sessions_know_and_can_be_off() {
         let totals = world.store.totals(&world.scope).await.unwrap();
         assert_eq!(totals.facts > 0, stated);
     }
+}
+
+#[tokio::test]
+async fn a_chatty_context_takes_no_place_of_what_may_be_quoted() {
+    let world = World::new();
+    let aside = NewPersona::new("Aside", "You talk about ferries.");
+    let aside = world.make(NewPersona { memory: false, ..aside }).await;
+    let model = ScriptedModel::default();
+    for n in 0..150 {
+        world.say(&model, aside.id, &format!("Ferry {n} leaves pier {n} for the island.")).await;
+    }
+    let said = "Our ferry for the island is the one that Ines booked, with room for two bicycles and a dog.";
+    let said = NewMessage::new(Role::User, said);
+    world.sessions.append(&world.scope, &session("trip"), vec![said]).await.unwrap();
+    let contexts = ContextService::new(world.store.clone(), Arc::new(WordTokenizer::exact()), None);
+    let turn = AssembleRequest {
+        token_budget: Some(600),
+        ..AssembleRequest::new(session("now"), "Which ferry leaves for the island?")
+    };
+    let assembled = contexts.assemble(&world.scope, &turn).await.unwrap();
+    let shown: String = assembled.payload().map(|message| message.content.as_str()).collect();
+    assert!(shown.contains("that Ines booked"), "{shown}");
+    assert!(!shown.contains("leaves pier"), "{shown}");
 }
 
 #[tokio::test]

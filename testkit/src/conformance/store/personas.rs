@@ -2,7 +2,7 @@
 
 use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId};
 use throughline_core::persona::{
-    Backup, BackupHead, BackupReason, Persona, Preset, PresetUse, Settings,
+    Backup, BackupHead, BackupReason, Persona, PersonaSession, Preset, PresetUse, Settings,
 };
 use throughline_core::ports::{Erasure, Precondition, RecordKey, Store, Write, WriteBatch};
 use throughline_core::time::Timestamp;
@@ -26,6 +26,7 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["personas":
     a_message_that_is_not_there_takes_no_tags,
     tags_go_in_with_their_message,
     bytes_are_those_of_a_conversations_contents,
+    sessions_of_personas_are_told_by_number,
     a_session_takes_its_persona_along,
     a_message_takes_its_tags_and_backups_along,
     a_scope_takes_everything_along,
@@ -333,6 +334,34 @@ async fn bytes_are_those_of_a_conversations_contents(store: Port) {
     erase(&store, &mine, Erasure::Messages(vec![said[1].id])).await;
     assert_eq!(bytes(&mine, "s1").await, 9_002 + 1);
     assert_eq!((bytes(&mine, "s2").await, bytes(&yours, "s1").await), (9, 10));
+}
+
+async fn sessions_of_personas_are_told_by_number(store: Port) {
+    let (scope, yours, empty) = (scope("a"), scope("b"), scope("c"));
+    let (one, other, deleted) = (
+        persona("s2", at(1)),
+        bare("s1", at(2)),
+        Persona { deleted_at: Some(at(9)), ..persona("s3", at(3)) },
+    );
+    let all = batch(&scope)
+        .with(open("plain"))
+        .with(open("s1"))
+        .with(open("s2"))
+        .with(open("s3"))
+        .with(keep(&one))
+        .with(keep(&other))
+        .with(keep(&deleted));
+    store.apply(all).await.unwrap();
+    let mine = persona("s1", at(1));
+    store.apply(batch(&yours).with(open("s1")).with(keep(&mine))).await.unwrap();
+    let numbered = async |of: &Persona| {
+        let number = store.session(&scope, &of.session).await.unwrap().unwrap().number;
+        PersonaSession { persona: of.id, memory: of.memory, number }
+    };
+    let told = store.persona_sessions(&scope).await.unwrap();
+    let expected = [numbered(&other).await, numbered(&one).await, numbered(&deleted).await];
+    assert_eq!(told, expected);
+    assert_eq!(store.persona_sessions(&empty).await.unwrap(), []);
 }
 
 async fn a_session_takes_its_persona_along(store: Port) {
