@@ -47,8 +47,8 @@ impl AdmissionControl {
         };
         tokio::time::timeout(self.limit, work).await.map_err(|_| {
             unavailable(
-                "timed out; the request's writes were stored either completely or not at all: \
-                 retry it, over HTTP with the same Idempotency-Key",
+                "timed out; each write was stored completely or not at all: retry the request, \
+                 over HTTP with the same Idempotency-Key",
             )
         })
     }

@@ -146,7 +146,7 @@ pub(crate) fn driver_error(error: sqlx::Error, operation: &'static str) -> Error
     };
     let error = match code.as_deref() {
         Some("40001" | "40P01" | "23505") => {
-            Error::lost_race("another writer came first: try again").with_source(error)
+            Error::lost_race("another writer changed this first: try again").with_source(error)
         }
         _ => Error::new(kind, sentence).with_source(error),
     };

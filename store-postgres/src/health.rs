@@ -92,7 +92,8 @@ async fn look(connection: &mut PgConnection, exact: u64, deep: bool) -> sqlx::Re
     let schema_version = migrate::applied(connection).await?;
     if schema_version < migrate::latest() {
         problems.push(format!(
-            "the schema is {schema_version}, this program needs {}: run `throughline migrate`",
+            "the schema has version {schema_version}, but this program needs {}: run `throughline \
+             migrate`",
             migrate::latest()
         ));
     } else {

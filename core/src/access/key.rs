@@ -211,7 +211,10 @@ impl ApiKey {
             (KeyUser::Is(own), None) => Some(own.clone()),
             (KeyUser::Is(own), Some(user)) if *own == user => Some(user),
             (KeyUser::Is(_), Some(_)) => {
-                return Err(forbidden("this key is bound to one user: it acts for no other"));
+                return Err(forbidden(
+                    "this key is bound to another user: leave out `Throughline-User`, or use a key \
+                     that acts for this user",
+                ));
             }
         };
         let workspace = match (&self.workspace, workspace) {
@@ -219,7 +222,10 @@ impl ApiKey {
             (Some(own), None) => Some(own.clone()),
             (Some(own), Some(named)) if *own == named => Some(named),
             (Some(_), Some(_)) => {
-                return Err(forbidden("this key is bound to one workspace: it works in no other"));
+                return Err(forbidden(
+                    "this key is bound to another workspace: leave out `Throughline-Workspace`, or \
+                     use a key for this workspace",
+                ));
             }
         };
         Ok(Principal {

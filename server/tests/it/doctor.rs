@@ -56,7 +56,7 @@ fn the_first_problem_is_the_exit_code_and_nothing_is_created() {
     let throughline = Throughline::new();
     let (lines, code) = doctor(&throughline, &[]);
     assert_eq!(code, 0, "a new user has no problem: {lines:?}");
-    assert!(has(&lines, "data directory: ok", "is created when"), "{lines:?}");
+    assert!(has(&lines, "data directory: ok", "will be created when"), "{lines:?}");
     assert!(!throughline.database().parent().unwrap().exists());
     let (lines, code) = doctor(&throughline, &["--set", "sqlite.raeders=3"]);
     assert_eq!(code, 3);

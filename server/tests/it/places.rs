@@ -26,7 +26,7 @@ fn what_is_imported_from_a_folder_without_a_repository_is_found_as_the_report_sa
     });
     data.file("log.jsonl", format!("{line}\n"));
     let report = run(&data, ".", &["import", "log.jsonl"]);
-    assert!(report.contains("in no git repository here"), "{report}");
+    assert!(report.contains("in no git repository on this machine"), "{report}");
     let with = report.split("--workspace '").nth(1).unwrap().split('\'').next().unwrap();
     let args = ["facts", "--workspace", with];
     assert!(run(&data, "plain", &args).contains("pnpm"));

@@ -17,8 +17,8 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![Tool::new::<AssembleArgs, Assembled, _>(
         ToolSet::Sessions,
         "assemble_context",
-        "The whole context to send a model for a turn, within a token budget: rules, summary, history, \
-         recalled passages, the turn.",
+        "Assemble the whole context to send to a model for a turn, within a token budget: rules, \
+         summary, history, recalled passages, the turn.",
         Effect::Reads,
         assemble,
     )]

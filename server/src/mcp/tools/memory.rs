@@ -31,8 +31,8 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<RememberArgs, Remembered, _>(
             set,
             "remember",
-            "Store one durable fact, decision or preference. With `replaces`, instead of a fact that is \
-             outdated or said twice.",
+            "Store one durable fact, decision or preference. `replaces` names an outdated or \
+             duplicate fact to replace.",
             Effect::Adds,
             remember,
         ),
@@ -54,7 +54,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<UpdateArgs, Updated, _>(
             set,
             "update",
-            "Correct a fact. What it said before stays rejected.",
+            "Correct a fact. Its old content stays rejected.",
             Effect::Adds,
             update,
         ),
@@ -151,9 +151,9 @@ async fn remember(call: Call, asked: RememberArgs) -> Result<Outcome> {
     let (fact, done) = match &asked.replaces {
         Some(_) if asked.says_more() => {
             return Err(Error::invalid(
-                "replaces: the new fact takes kind, subject, attribute, tags and place of the old one: \
-                 leave out `kind`, `subject`, `attribute`, `tags` and `everywhere`, or remember it \
-                 without `replaces` and `forget` the old one",
+                "replaces: the new fact inherits kind, subject, attribute, tags and workspace of \
+                 the old one: leave out `kind`, `subject`, `attribute`, `tags` and `everywhere`, \
+                 or remember it without `replaces` and `forget` the old one",
             ));
         }
         Some(old) => {
@@ -184,7 +184,7 @@ async fn remember(call: Call, asked: RememberArgs) -> Result<Outcome> {
     let mut text = format!("Remembered as {} {done}", fact_source(&fact)).trim_end().to_owned();
     text.push('.');
     if !similar.is_empty() {
-        text.push_str("\nNearly the same is remembered already; if so, forget one:\n");
+        text.push_str("\nSimilar facts exist already; if they say the same, forget one:\n");
         text.push_str(&fact_lines(&similar));
     }
     Outcome::done(text, &Remembered { id: short_id(fact.id), similar })
@@ -302,7 +302,7 @@ async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {
     let (facts, total) = call.server.app.newest_facts(&call.who, &filter, limit).await?;
     let facts: Vec<FactLine> = facts.iter().map(FactLine::of).collect();
     let text = match (facts.len(), total) {
-        (0, _) => "No facts are remembered that fit.".to_owned(),
+        (0, _) => "No remembered fact matches.".to_owned(),
         (shown, total) if shown < total => {
             format!("{}{shown} of {total} facts; raise `limit` for more.", fact_lines(&facts))
         }
@@ -334,7 +334,7 @@ async fn update(call: Call, asked: UpdateArgs) -> Result<Outcome> {
     let (_, old) = app.fact_by_id(&call.who, &asked.id).await?;
     let correction = Correction { text: asked.text, value: asked.value };
     let fact = app.correct(&call.who, old.id, correction).await?;
-    let text = format!("Corrected: {} holds now.", fact_source(&fact));
+    let text = format!("Corrected: {} is valid now.", fact_source(&fact));
     Outcome::done(text, &Updated { id: short_id(fact.id) })
 }
 
