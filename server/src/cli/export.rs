@@ -34,7 +34,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
-    /// Everything: facts that were told or rejected, the profile, documents, contexts and messages
+    /// Everything: facts that were stated directly or rejected, the profile, documents, contexts and messages
     All,
     /// All messages
     Messages,

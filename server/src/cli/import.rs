@@ -30,7 +30,8 @@ pub(super) struct Args {
     /// Format of the files, if it is not detected correctly
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// What happens to keys, passwords, tokens and card numbers [default: the configuration's; agents' logs drop them]
+    /// What happens to keys, passwords, tokens and card numbers [default: the setting `secrets`; `drop` for agents'
+    /// logs]
     #[arg(long, value_enum)]
     secrets: Option<SecretsKind>,
     /// Also import messages that were erased here before

@@ -83,9 +83,9 @@ struct RememberArgs {
     /// Such as project:alfred.
     #[serde(default)]
     tags: Vec<String>,
-    /// Id of the fact that it replaces.
+    /// Id of the fact to replace.
     replaces: Option<String>,
-    /// Whether it holds in all projects of the user, not in this one alone.
+    /// Whether it holds in all projects of the user, not only in this one.
     #[serde(default)]
     everywhere: bool,
 }
@@ -116,7 +116,7 @@ struct FactLine {
     kind: FactKindJson,
     /// When it was last stated.
     at: String,
-    /// Whether a model told it, and not the user.
+    /// Whether a model stated it, not the user.
     by_model: bool,
 }
 
@@ -193,14 +193,14 @@ async fn remember(call: Call, asked: RememberArgs) -> Result<Outcome> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RecallArgs {
-    /// A question or words.
+    /// A question or keywords.
     #[schemars(length(min = 1, max = 10_000))]
     query: String,
     /// The session to prefer.
     session: Option<String>,
     /// Default 1500.
     max_tokens: Option<u32>,
-    /// Most items.
+    /// Maximum number of items.
     #[schemars(range(min = 1))]
     k: Option<usize>,
 }
@@ -275,7 +275,7 @@ fn recalled((item, text): (&Item, &str)) -> RecalledItem {
 struct ListArgs {
     kind: Option<FactKindJson>,
     tag: Option<String>,
-    /// Also those that were replaced or retracted.
+    /// Whether to include replaced and retracted facts.
     #[serde(default)]
     include_superseded: bool,
     /// 1 to 200, default 20.
@@ -316,7 +316,7 @@ async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {
 struct UpdateArgs {
     /// Id of the fact.
     id: String,
-    /// What is so.
+    /// The correct fact.
     #[schemars(length(min = 1, max = 500))]
     text: String,
     /// If the fact has subject and attribute.
@@ -325,7 +325,7 @@ struct UpdateArgs {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Updated {
-    /// Of the fact that holds now.
+    /// Id of the fact that is valid now.
     id: String,
 }
 
@@ -345,7 +345,7 @@ struct ForgetArgs {
     fact: Option<String>,
     /// The session to erase, or to erase messages from.
     session: Option<String>,
-    /// Only these messages of it, by id.
+    /// Ids of messages: erase only these.
     message_ids: Option<Vec<String>>,
     /// With memory: the context document to erase.
     vault: Option<String>,
