@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_paths_are_no_paths() {
+    fn refuses_ids_that_look_like_paths() {
         for good in ["a", "v1.2", "...", "ana@example.org", "日本語", "a b", "a:b"] {
             assert!(VaultId::new(good).is_ok(), "{good:?}");
         }

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn states_tell_what_to_do() {
+    fn sql_states_map_to_errors_with_advice() {
         let table = [
             ("25006", ErrorKind::ReadOnly),
             ("53100", ErrorKind::StorageFull),

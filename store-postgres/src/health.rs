@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replica_is_told_of_that_is_none_paused_or_far_behind() {
+    fn reports_replica_that_is_not_one_paused_or_behind() {
         for (recovers, paused, behind, age, expected) in [
             (true, false, 0, 99, None),
             (true, false, NEAR, 99, None),

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_back_and_nothing_else_is_one() {
+    fn parses_only_valid_keys() {
         let secret = Secret::from_bytes([0xa5; 32]);
         let id = KeyId::from_bits(0x12ab);
         let text = secret.key(id);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_good_for_its_secret_until_it_is_revoked_or_expires() {
+    fn accepts_secret_until_revoked_or_expired() {
         let (first, second) = (Secret::from_bytes([1; 32]), Secret::from_bytes([2; 32]));
         let id = KeyId::from_bits(7);
         let with = |secret: &Secret| Presented { id, secret: secret.clone() };
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_chooses_only_what_its_key_leaves_open() {
+    fn call_cannot_override_the_user_or_workspace_of_its_key() {
         let any = key(&Secret::from_bytes([1; 32]));
         let user = |name: &str| UserId::new(name).unwrap();
         let space = |name: &str| WorkspaceId::new(name).unwrap();

@@ -321,7 +321,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_stays_one_and_who_may_read_may_read() {
+    fn keeps_symlink_and_permissions() {
         use std::os::unix::fs::{PermissionsExt, symlink};
 
         let folder = tempfile::tempdir().unwrap();

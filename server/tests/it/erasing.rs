@@ -48,7 +48,7 @@ fn conversation() -> String {
 }
 
 #[test]
-fn nothing_is_left_in_any_combination() {
+fn erases_from_every_combination_of_backends() {
     for combination in Combination::all("erasing") {
         let throughline = Throughline::new();
         throughline.file("said.jsonl", conversation());

@@ -14,7 +14,7 @@ fn run(data: &Throughline, folder: &str, args: &[&str]) -> String {
 }
 
 #[test]
-fn what_is_imported_from_a_folder_without_a_repository_is_found_as_the_report_says() {
+fn report_of_an_import_names_a_workspace_that_finds_it() {
     let data = Throughline::new();
     for folder in ["project", "plain"] {
         std::fs::create_dir_all(data.folder().join(folder)).unwrap();

@@ -134,7 +134,7 @@ fn a_newer_form_is_told_whatever_its_fields_are() {
 }
 
 #[test]
-fn what_others_write_around_it_is_read_past() {
+fn ignores_unknown_and_null_fields() {
     let text = "\u{feff}\n{\"context\": {\"name\": \"A\", \"system_prompt\": \"You are A.\", \"colour\": \"red\",
         \"max_tokens\": null, \"tags\": null}, \"conversations\": null, \"by\": {\"a\": [1]}}\n";
     let read = Export::read(text).unwrap();
