@@ -123,7 +123,7 @@ pub(super) async fn recall(args: &RecallArgs, config: &Config, output: &Output) 
     });
     let recalled = Recalled { items: items.collect() };
     output.result(&recalled, || match recalled.items.as_slice() {
-        [] => "No message or fact answers this.".to_owned(),
+        [] => "No message or fact matches.".to_owned(),
         items => {
             let lines = items.iter().map(|item| {
                 let day = item.at.as_deref().and_then(|at| at.split('T').next()).unwrap_or("");

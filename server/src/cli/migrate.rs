@@ -80,13 +80,13 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     if !report.problems.is_empty() {
         return Err(Error::new(
             ErrorKind::Corrupt,
-            "the store has problems: they are listed above",
+            "the store has problems, which are listed above",
         ));
     }
     if report.beside.iter().any(|beside| !beside.problems.is_empty()) {
         return Err(Error::new(
             ErrorKind::Unavailable,
-            "the vector index or the cache has problems: they are listed above",
+            "the vector index or the cache has problems, which are listed above",
         ));
     }
     Ok(())

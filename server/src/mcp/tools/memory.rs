@@ -239,7 +239,7 @@ async fn recall(call: Call, asked: RecallArgs) -> Result<Outcome> {
     let context = call.server.app.recall(&call.who, asked).await?;
     let items: Vec<_> = context.recalled().into_iter().map(recalled).collect();
     let text = match items.is_empty() {
-        true => "No message or fact answers this.".to_owned(),
+        true => "No message or fact matches.".to_owned(),
         false => items.iter().fold(String::new(), |mut text, item| {
             let day = item.at.as_deref().and_then(|at| at.split('T').next());
             let day = day.map_or(String::new(), |day| format!(", {day}"));
