@@ -283,8 +283,8 @@ fn check_name(what: &str, value: &str) -> Result<()> {
         return Ok(());
     };
     Err(Error::invalid(format!(
-        "{what} {problem}: 1 to {MAX_NAME_BYTES} bytes of text without control characters are \
-         allowed, with no white space around it"
+        "{what} {problem}: use 1 to {MAX_NAME_BYTES} bytes of text without control characters, and \
+         without white space at the start or end"
     )))
 }
 
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_paths_are_no_paths() {
+    fn refuses_ids_that_look_like_paths() {
         for good in ["a", "v1.2", "...", "ana@example.org", "日本語", "a b", "a:b"] {
             assert!(VaultId::new(good).is_ok(), "{good:?}");
         }
@@ -316,7 +316,7 @@ mod tests {
         let long = "x".repeat(MAX_NAME_BYTES + 1);
         for bad in ["", " a", "a ", "a\nb", "a\0", "a\u{202e}b", long.as_str()] {
             let error = SessionId::new(bad).unwrap_err();
-            assert!(error.message().contains("are allowed"), "{bad:?}: {error}");
+            assert!(error.message().contains("use 1 to"), "{bad:?}: {error}");
         }
     }
 }

@@ -54,7 +54,7 @@ impl std::str::FromStr for Flag {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|flag| flag.as_str() == text).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::as_str).join(", ");
-            Error::invalid(format!("unknown flag: one of {allowed}"))
+            Error::invalid(format!("unknown flag: use one of {allowed}"))
         })
     }
 }

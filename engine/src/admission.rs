@@ -47,8 +47,8 @@ impl AdmissionControl {
         };
         tokio::time::timeout(self.limit, work).await.map_err(|_| {
             unavailable(
-                "timed out; the request's writes were stored either completely or not at all: \
-                 retry it, over HTTP with the same Idempotency-Key",
+                "timed out; each write was stored completely or not at all: retry the request, \
+                 over HTTP with the same Idempotency-Key",
             )
         })
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_seen_through_needs_nobody_who_waits() {
+    async fn write_completes_after_its_caller_left() {
         for leaves in [true, false] {
             let places = AdmissionControl::new(1, LIMIT);
             let (go, done, work) = work();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_only_reads_ends_with_its_caller() {
+    async fn read_is_cancelled_with_its_caller() {
         let places = AdmissionControl::new(1, LIMIT);
         let (go, _, work) = work();
         let told = places.work(work).await.unwrap_err();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_finds_no_place_does_not_begin() {
+    async fn refused_work_does_not_start() {
         let places = AdmissionControl::new(1, LIMIT);
         let (go, _, first) = work();
         let (_second_go, second_done, second) = work();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_come_again_waits_for_no_place() {
+    async fn spare_work_never_waits_for_capacity() {
         let places = AdmissionControl::new(1, Duration::from_secs(60));
         assert_eq!(places.spare(async { 7 }).await.unwrap(), Some(7));
         let within = async { places.spare(async { 7 }).await.unwrap() };

@@ -49,14 +49,14 @@ impl DailyBackups {
             let wait = match self.make().await {
                 Ok(made) => {
                     if let Some(file) = made {
-                        tracing::info!("the store is backed up to {}", file.display());
+                        tracing::info!("backed up the store to {}", file.display());
                     }
                     LOOK_AGAIN
                 }
                 Err(error) => {
                     tracing::warn!(
                         code = error.kind().code(),
-                        "the daily backup failed and is tried again in an hour: {}",
+                        "the daily backup failed and will be retried in an hour: {}",
                         error.message()
                     );
                     RETRY

@@ -64,7 +64,8 @@ impl Identity {
         if self.key.as_ref().is_some_and(|key| key.workspace.is_some()) {
             return Err(Error::new(
                 ErrorKind::Forbidden,
-                "this key is bound to one workspace: use a key without one for what holds in all",
+                "this key is bound to one workspace: to change facts of all workspaces, use a key \
+                 that is not",
             ));
         }
         Ok(self.scope()?.without_workspace())
@@ -120,7 +121,7 @@ impl Identity {
                 tracing::error!(
                     code = error.kind().code(),
                     action,
-                    "the audit log was not written"
+                    "an entry could not be written to the audit log"
                 );
             }
         }

@@ -42,7 +42,7 @@ pub async fn run(
             Err(error) if error.kind().is_retryable() => {
                 tracing::warn!(
                     code = error.kind().code(),
-                    "jobs are paused and retried: {}",
+                    "jobs failed and will be retried after a pause: {}",
                     error.message()
                 );
                 tokio::select! {

@@ -152,8 +152,9 @@ impl CaseScore {
 }
 
 async fn ask(case: &Case, pool: &[Said], budget: u32) -> Result<AssembledContext> {
-    let folder = tempfile::tempdir()
-        .map_err(|error| Error::internal("no temporary folder for a store").with_source(error))?;
+    let folder = tempfile::tempdir().map_err(|error| {
+        Error::internal("the temporary folder for the store cannot be created").with_source(error)
+    })?;
     let config = Config { data_dir: folder.path().to_owned(), ..Config::default() };
     let engine = Engine::open(&config).await?;
     let scope = Scope::new("eval", &case.id, None)?;

@@ -94,7 +94,8 @@ pub(crate) async fn retrieval(
 /// A store that holds one sample, embedded, and goes with the folder.
 pub(crate) async fn opened(sample: &Sample, config: &Config) -> Result<(Engine, Scope, TempDir)> {
     let folder = tempfile::tempdir().map_err(|error| {
-        throughline_core::Error::internal("no temporary folder for a store").with_source(error)
+        throughline_core::Error::internal("the temporary folder for the store cannot be created")
+            .with_source(error)
     })?;
     // The model stays where it is; only the store is thrown away.
     let mut config = config.clone();

@@ -146,7 +146,7 @@ pub(crate) fn driver_error(error: sqlx::Error, operation: &'static str) -> Error
     };
     let error = match code.as_deref() {
         Some("40001" | "40P01" | "23505") => {
-            Error::lost_race("another writer came first: try again").with_source(error)
+            Error::lost_race("another writer changed this first: try again").with_source(error)
         }
         _ => Error::new(kind, sentence).with_source(error),
     };
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn states_tell_what_to_do() {
+    fn sql_states_map_to_errors_with_advice() {
         let table = [
             ("25006", ErrorKind::ReadOnly),
             ("53100", ErrorKind::StorageFull),

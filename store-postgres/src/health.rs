@@ -92,7 +92,8 @@ async fn look(connection: &mut PgConnection, exact: u64, deep: bool) -> sqlx::Re
     let schema_version = migrate::applied(connection).await?;
     if schema_version < migrate::latest() {
         problems.push(format!(
-            "the schema is {schema_version}, this program needs {}: run `throughline migrate`",
+            "the schema has version {schema_version}, but this program needs {}: run `throughline \
+             migrate`",
             migrate::latest()
         ));
     } else {
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replica_is_told_of_that_is_none_paused_or_far_behind() {
+    fn reports_replica_that_is_not_one_paused_or_behind() {
         for (recovers, paused, behind, age, expected) in [
             (true, false, 0, 99, None),
             (true, false, NEAR, 99, None),

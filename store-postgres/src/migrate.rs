@@ -112,8 +112,8 @@ fn too_new(found: i64) -> Error {
     Error::new(
         ErrorKind::SchemaTooNew,
         format!(
-            "the database has schema {found}, this program knows up to {}: use the newer program; \
-             nothing was changed",
+            "the database has schema version {found}, but this program supports versions up to {}: \
+             use a newer program; nothing was changed",
             latest()
         ),
     )

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_reaches_what_is_as_old_of_the_same_scope() {
+    fn snapshot_is_new_enough_only_in_the_same_scope() {
         let of = |number, version| Version { number, version };
         for (found, wanted, expected) in [
             (of(3, 7), of(3, 7), true),

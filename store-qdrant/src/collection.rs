@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_the_prefix_are_ours() {
+    fn owns_only_collections_with_its_prefix() {
         let ours = name("mine", &space("model", 384));
         assert_eq!(dimensions_of("mine", &ours), Some(384));
         for (prefix, name) in [

@@ -19,7 +19,7 @@ pub(crate) fn check(through: u64) -> Result<()> {
     if through <= MOST {
         return Ok(());
     }
-    Err(Error::invalid(format!("{through} is not a sequence number: none is above 2^53")))
+    Err(Error::invalid(format!("{through} is not a sequence number: the largest is 2^53")))
 }
 
 /// The watermark of a place, 0 where it has none; `None` where the collection is not there.

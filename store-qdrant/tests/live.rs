@@ -164,7 +164,7 @@ async fn a_watermark_of_any_sequence_number_is_kept() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_under_us_is_filled_from_the_start() {
+async fn deleted_collection_is_refilled_from_the_start() {
     let fresh = Fresh::new().await;
     let (index, ana) = (fresh.index(), scope("ana"));
     put(&index, &ana, [1]).await;

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_record_of_ours_is_none() {
+    fn ignores_records_of_others() {
         let record = record();
         let head_and_tokens = record.len() - b"value".len();
         for length in 0..record.len() {

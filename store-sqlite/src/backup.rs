@@ -40,7 +40,7 @@ impl SqliteStore {
         let to = to.to_owned();
         let exists = |to: &Path| {
             Error::conflict(format!(
-                "{} already exists: name a new file; a backup never overwrites one",
+                "{} already exists: name a new file; a backup never overwrites a file",
                 to.display()
             ))
         };
@@ -114,7 +114,8 @@ fn open_backup(from: &Path) -> Result<Connection> {
         return Err(Error::new(
             kind,
             format!(
-                "{} has schema {version}, this program knows 1 to {}; nothing was changed",
+                "{} has schema version {version}, but this program supports 1 to {}; nothing was \
+                 changed",
                 from.display(),
                 latest_schema()
             ),

@@ -84,8 +84,9 @@ pub(crate) fn open_writer(options: &SqliteOptions) -> Result<Connection> {
         return Err(Error::new(
             ErrorKind::SchemaTooNew,
             format!(
-                "{} has schema {found}, this program knows up to {known}: use the newer program \
-                 that wrote it, or restore an older backup; nothing was changed",
+                "{} has schema version {found}, but this program supports versions up to {known}: \
+                 use the newer program that wrote it, or restore an older backup; nothing was \
+                 changed",
                 options.path.display()
             ),
         ));

@@ -75,7 +75,7 @@ impl FromStr for Actor {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|actor| actor.as_str() == text).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::as_str).join(", ");
-            Error::invalid(format!("unknown actor: one of {allowed}"))
+            Error::invalid(format!("unknown actor: use one of {allowed}"))
         })
     }
 }

@@ -211,7 +211,10 @@ impl ApiKey {
             (KeyUser::Is(own), None) => Some(own.clone()),
             (KeyUser::Is(own), Some(user)) if *own == user => Some(user),
             (KeyUser::Is(_), Some(_)) => {
-                return Err(forbidden("this key is bound to one user: it acts for no other"));
+                return Err(forbidden(
+                    "this key is bound to another user: leave out `Throughline-User`, or use a key \
+                     that acts for this user",
+                ));
             }
         };
         let workspace = match (&self.workspace, workspace) {
@@ -219,7 +222,10 @@ impl ApiKey {
             (Some(own), None) => Some(own.clone()),
             (Some(own), Some(named)) if *own == named => Some(named),
             (Some(_), Some(_)) => {
-                return Err(forbidden("this key is bound to one workspace: it works in no other"));
+                return Err(forbidden(
+                    "this key is bound to another workspace: leave out `Throughline-Workspace`, or \
+                     use a key for this workspace",
+                ));
             }
         };
         Ok(Principal {
@@ -275,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_back_and_nothing_else_is_one() {
+    fn parses_only_valid_keys() {
         let secret = Secret::from_bytes([0xa5; 32]);
         let id = KeyId::from_bits(0x12ab);
         let text = secret.key(id);
@@ -289,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_good_for_its_secret_until_it_is_revoked_or_expires() {
+    fn accepts_secret_until_revoked_or_expired() {
         let (first, second) = (Secret::from_bytes([1; 32]), Secret::from_bytes([2; 32]));
         let id = KeyId::from_bits(7);
         let with = |secret: &Secret| Presented { id, secret: secret.clone() };
@@ -318,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_chooses_only_what_its_key_leaves_open() {
+    fn call_cannot_override_the_user_or_workspace_of_its_key() {
         let any = key(&Secret::from_bytes([1; 32]));
         let user = |name: &str| UserId::new(name).unwrap();
         let space = |name: &str| WorkspaceId::new(name).unwrap();

@@ -55,7 +55,7 @@ impl std::str::FromStr for Permission {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == text).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::as_str).join(", ");
-            Error::invalid(format!("unknown permission: one of {allowed}"))
+            Error::invalid(format!("unknown permission: use one of {allowed}"))
         })
     }
 }

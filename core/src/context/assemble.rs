@@ -411,8 +411,8 @@ impl<'a> Assembly<'a> {
         let masked: usize = shown.chain([self.header.message.content.as_str()]).map(masks).sum();
         if masked > 0 {
             self.warnings.push(format!(
-                "{masked} secrets are masked: `secrets = \"keep\"` shows those that are stored from \
-                 then on"
+                "{masked} secrets are masked: to show the secrets in messages that you store from \
+                 now on, set `secrets = \"keep\"`"
             ));
         }
         let last = self.working_set.len();

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rooms_are_divided() {
+    fn divides_room_between_history_and_summaries() {
         let deep = Pack::of(Intent::DeepAnalysis);
         let lookup = Pack::of(Intent::ContextLookup);
         let table = [

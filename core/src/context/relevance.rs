@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_bears_on_a_turn_is_told_from_what_is_near_by_chance() {
+    fn recalls_nothing_below_the_relevance_threshold() {
         let table = [
             // words, cosine, passages
             (0.0, Some(0.1), 2.0, false),

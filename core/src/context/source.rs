@@ -93,8 +93,8 @@ fn document(path: &str) -> Result<Source> {
 
 fn unknown() -> Error {
     Error::invalid(
-        "unknown source: rules, profile, turn, tool:<name>, msg:<id>, fact:<id>, entity:<id>, \
-         summary:<id> or doc:<vault>/<memory>/<context>#<section> is allowed",
+        "unknown source: use rules, profile, turn, tool:<name>, msg:<id>, fact:<id>, entity:<id>, \
+         summary:<id> or doc:<vault>/<memory>/<context>#<section>",
     )
 }
 

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_became_others_are_told_as_such() {
+    fn large_rewrites_are_one_hunk() {
         let lines = |of: &str| (0..8_000).map(|n| format!("{of}{}\n", n % 7)).collect::<String>();
         let all = diff(&lines("a"), &lines("b"));
         assert!(all.starts_with("--- c1\n+++ c2\n@@ -1,8000 +1,8000 @@\n-a0\n"));

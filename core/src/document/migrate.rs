@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_too_much_are_refused() {
+    fn refuses_empty_and_too_deep_objects() {
         for empty in [object(&[]), object(&[("a", Facet::Null), ("b", text(""))])] {
             assert!(text_of_facets(&empty).unwrap_err().message().contains("nothing to store"));
         }

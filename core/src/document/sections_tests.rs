@@ -149,7 +149,7 @@ fn a_text_stays_within_its_section() {
 }
 
 #[test]
-fn what_no_round_ends_is_escaped_by_lines() {
+fn escapes_line_by_line_what_rounds_do_not_settle() {
     let own = "# A\n2. x\n---\n".repeat(50);
     let escaped = within_section(&own);
     assert_eq!(escaped, "\\# A\n2. x\n\\---\n".repeat(50));

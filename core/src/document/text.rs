@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_checked() {
+    fn refuses_empty_large_and_binary_texts() {
         for good in ["x", " # Facts\r\n", "日本語", "12345678"] {
             assert!(check_text(good, 12).is_ok(), "{good:?}");
         }

@@ -13,7 +13,8 @@ pub fn check(state: &ErasureState, identity: &LedgerIdentity, last: u64) -> Resu
             ErrorKind::Conflict,
             format!(
                 "{what}, so erased data could come back: restore the ledger of erasures that \
-                 belongs to this store, or accept that with `throughline migrate --new-ledger`"
+                 belongs to this store, or accept this risk with `throughline migrate \
+                 --new-ledger`"
             ),
         ))
     };

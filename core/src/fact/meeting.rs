@@ -96,9 +96,10 @@ impl ActiveFact {
     /// The error for a model that tells what its user has settled otherwise.
     pub(crate) fn overruled(&self) -> Error {
         let retracted = self.kind == FactKind::Retraction && self.actor.decides();
-        let what = if retracted { "took this back" } else { "settled this" };
+        let what = if retracted { "took this back" } else { "stated or corrected this" };
         Error::conflict(format!(
-            "the user {what} (fact {}), and a tool cannot override that: ask the user to correct it",
+            "the user {what} (fact {}), and a tool cannot override that: ask the user to correct \
+             it",
             self.id
         ))
     }

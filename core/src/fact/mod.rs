@@ -109,7 +109,7 @@ impl FromStr for FactKind {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::as_str).join(", ");
-            Error::invalid(format!("unknown kind of fact: one of {allowed}"))
+            Error::invalid(format!("unknown kind of fact: use one of {allowed}"))
         })
     }
 }

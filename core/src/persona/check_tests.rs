@@ -25,7 +25,7 @@ fn codes(prompt: &str, settings: Settings) -> Vec<&'static str> {
 }
 
 #[test]
-fn built_in_presets_are_above_reproach() {
+fn built_in_presets_have_no_findings() {
     for preset in built_in() {
         let found =
             findings(&preset.system_prompt, &preset.default_personality, &preset.settings, &Words);

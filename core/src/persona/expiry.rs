@@ -69,8 +69,8 @@ impl Persona {
     pub fn expiry_warning(&self, now: Timestamp) -> Option<String> {
         match self.status(now) {
             Status::Expiring => Some(format!(
-                "this context expires at {}, within 24 hours: send it a message or extend it to \
-                 postpone that",
+                "this context expires at {}, within 24 hours: to postpone this, send it a message \
+                 or extend it",
                 self.expires_at
             )),
             Status::Expired => Some(format!("this context expired at {}", self.expires_at)),

@@ -59,7 +59,7 @@ pub(super) fn warning(whole: u64, room: u32, left_out: u64) -> Option<String> {
     if left_out > 0 {
         return Some(format!(
             "the history exceeds the {room} tokens that the prompt and the message leave for it: \
-             the oldest {left_out} messages are not sent; the prompt always is"
+             the oldest {left_out} messages are not sent; the prompt is always sent"
         ));
     }
     let percent = whole * 100 / u64::from(room.max(1));

@@ -68,7 +68,7 @@ fn whole_exchanges_are_kept_the_newest_first() {
 }
 
 #[test]
-fn no_more_messages_fit_than_are_read() {
+fn reads_as_many_messages_as_can_fit() {
     for room in [0, 4, 5, 99, 1_000] {
         let read = said(&"ua".repeat(400), 5);
         let most = most_messages(room).min(read.len());

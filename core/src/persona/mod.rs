@@ -157,7 +157,7 @@ impl std::str::FromStr for BackupReason {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|reason| reason.as_str() == text).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::as_str).join(", ");
-            Error::invalid(format!("unknown reason of a backup: one of {allowed}"))
+            Error::invalid(format!("unknown reason of a backup: use one of {allowed}"))
         })
     }
 }

@@ -64,7 +64,11 @@ impl Precondition {
             Self::IfVersion(_, expected) => version == Some(*expected),
             Self::IfErasures(expected) => erasures == *expected,
         };
-        if holds { Ok(()) } else { Err(Error::lost_race("another writer came first: try again")) }
+        if holds {
+            Ok(())
+        } else {
+            Err(Error::lost_race("another writer changed this first: try again"))
+        }
     }
 }
 

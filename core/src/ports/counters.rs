@@ -35,7 +35,7 @@ impl ScopeCounters {
         let number = u32::try_from(self.sessions).map_err(|_| {
             Error::new(
                 ErrorKind::StorageFull,
-                "the scope has 2^32 sessions: use another user or workspace",
+                "the scope has 2^32 sessions, the maximum: use another user or workspace",
             )
         })?;
         Ok(Session {

@@ -35,7 +35,11 @@ impl TenantPrecondition {
             Self::KeyVersion(_, expected) => version == Some(expected),
             Self::SettingsVersion(expected) => version.unwrap_or(0) == expected,
         };
-        if holds { Ok(()) } else { Err(Error::lost_race("another writer came first: try again")) }
+        if holds {
+            Ok(())
+        } else {
+            Err(Error::lost_race("another writer changed this first: try again"))
+        }
     }
 }
 
@@ -98,7 +102,7 @@ impl TenantBatch {
     pub fn taken(&self, key: KeyId) -> Error {
         // No key had the id when that was asked: another writer has made it since.
         if self.preconditions.contains(&TenantPrecondition::NoKey(key)) {
-            return Error::lost_race("another writer came first: try again");
+            return Error::lost_race("another writer changed this first: try again");
         }
         Error::conflict("a key of another tenant has this id: create the key again")
     }

@@ -27,7 +27,7 @@ impl VectorSpace {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "a vector of {} values does not fit the space `{}`, whose vectors have {}",
+            "a vector of {} dimensions does not fit the space `{}`, whose vectors have {}",
             vector.len(),
             self.id,
             self.dimensions

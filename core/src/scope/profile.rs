@@ -70,8 +70,8 @@ impl Profile {
             let tokens = tokenizer.count(text);
             if tokens > limit {
                 return Err(Error::invalid(format!(
-                    "{what} takes {tokens} tokens, at most {limit} are allowed, because it is part \
-                     of every context"
+                    "{what} takes {tokens} tokens, but at most {limit} are allowed, because it is \
+                     part of every context"
                 )));
             }
             Ok(text.to_owned())

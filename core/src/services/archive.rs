@@ -87,9 +87,9 @@ impl HolderMove<'_> {
                 return Ok(());
             }
             return Err(Error::conflict(format!(
-                "{} already exists in the target store with different content, so it was written \
-                 to there; nothing was changed: keep using the target store, or move to an empty \
-                 one",
+                "{} already exists in the target store with different content, because something \
+                 was written there; nothing was changed: keep using the target store, or move to \
+                 an empty one",
                 named(self.of)
             )));
         }

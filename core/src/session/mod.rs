@@ -67,7 +67,7 @@ impl FromStr for Role {
         Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::as_str).join(", ");
             Error::invalid(format!(
-                "unknown role `{}`: one of {allowed}",
+                "unknown role `{}`: use one of {allowed}",
                 text.chars().take(40).collect::<String>()
             ))
         })

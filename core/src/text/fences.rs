@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_inside_reads_as_ours() {
+    fn fenced_text_cannot_imitate_our_tags() {
         let table = [
             ("plain", "plain"),
             ("a < b", "a < b"),

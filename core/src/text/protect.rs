@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_must_survive_is_found() {
+    fn finds_protected_spans() {
         let table: &[(&str, &[&str])] = &[
             ("see https://example.org/a?b=1 now", &["https://example.org/a?b=1"]),
             ("ticket OPS-4121 at 8443", &["OPS-4121", "8443"]),

@@ -61,6 +61,6 @@ impl FromStr for Fading {
         Self::ALL
             .into_iter()
             .find(|fading| fading.as_str() == text)
-            .ok_or_else(|| Error::invalid("unknown fading: one of steps, by_age"))
+            .ok_or_else(|| Error::invalid("unknown fading: use steps or by_age"))
     }
 }

@@ -69,6 +69,6 @@ impl FromStr for Tier {
         Self::ALL
             .into_iter()
             .find(|tier| tier.as_str() == text)
-            .ok_or_else(|| Error::invalid("unknown tier: one of light, standard, full"))
+            .ok_or_else(|| Error::invalid("unknown tier: use light, standard or full"))
     }
 }

@@ -79,7 +79,7 @@ fn entry(action: &str, target: Option<KeyId>, outcome: &str) -> (String, Option<
 }
 
 #[tokio::test]
-async fn a_key_that_was_made_tells_who_calls() {
+async fn created_key_authenticates_its_caller() {
     let set = setup();
     let made = set.create(new()).await;
     let (principal, record) = set.present(&made.key).await.unwrap();
@@ -95,7 +95,7 @@ async fn a_key_that_was_made_tells_who_calls() {
 }
 
 #[tokio::test]
-async fn what_no_key_can_be_is_refused_by_field() {
+async fn refuses_invalid_keys_naming_the_field() {
     let set = setup();
     let now = set.clock.now();
     let table = [
@@ -113,7 +113,7 @@ async fn what_no_key_can_be_is_refused_by_field() {
 }
 
 #[tokio::test]
-async fn the_same_call_makes_one_key() {
+async fn repeated_create_is_a_conflict_that_names_the_key() {
     let set = setup();
     let repeat = Some([9; 16]);
     let first = set.access.create(By::OPERATOR, &tenant("acme"), new(), repeat).await.unwrap();
@@ -129,7 +129,7 @@ async fn the_same_call_makes_one_key() {
 }
 
 #[tokio::test]
-async fn each_refusal_is_told_apart_and_audited_where_there_is_a_key() {
+async fn audits_refusals_of_known_keys_by_reason() {
     let set = setup();
     let hour = Duration::from_secs(3_600);
     let ends = Some(set.clock.now().plus(hour));
@@ -238,7 +238,7 @@ async fn a_bound_key_acts_for_its_own_user_and_workspace_alone() {
 }
 
 #[tokio::test]
-async fn a_use_is_noted_once_a_minute_and_changes_no_version() {
+async fn records_last_use_once_a_minute_without_a_new_version() {
     let set = setup();
     let made = set.create(new()).await;
     let begun = set.clock.now();

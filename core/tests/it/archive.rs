@@ -167,7 +167,7 @@ async fn an_interrupted_move_goes_on() {
 }
 
 #[tokio::test]
-async fn what_was_left_of_another_state_is_copied_anew() {
+async fn copies_again_after_the_source_changed() {
     let (before, source) = (Memory::filled(1), Memory::filled(2));
     let target = Memory { left: Mutex::new(Some(6)), ..Memory::default() };
     moved(&before, &target).await.unwrap_err();

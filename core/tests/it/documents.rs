@@ -129,7 +129,7 @@ fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
 }
 
 #[tokio::test]
-async fn puts_are_told_apart() {
+async fn put_reports_created_added_unchanged_or_repeated() {
     let (world, of) = (World::new(false), scope("a"));
     let first = world.put("# Facts\r\n- one\n").await;
     assert_eq!(
@@ -166,7 +166,7 @@ async fn bad_texts_store_nothing() {
 }
 
 #[tokio::test]
-async fn expectations_keep_one_writer_from_undoing_another() {
+async fn conditional_put_prevents_lost_updates() {
     let (world, of) = (World::new(false), scope("a"));
     let put = async |text: &str, expected| world.put_as(&of, None, text, expected).await;
     for expected in [Expected::Present, Expected::OneOf(vec![])] {
@@ -295,7 +295,7 @@ async fn erased_documents_stay_erased_in_a_restored_backup() {
 }
 
 #[tokio::test]
-async fn a_vault_is_searched_whatever_others_say() {
+async fn search_in_a_vault_ignores_other_vaults() {
     let world = World::new(false);
     let put = async |within: &str, of: &str, text: &str| {
         let put = PutDocument {
@@ -326,7 +326,7 @@ async fn a_vault_is_searched_whatever_others_say() {
 }
 
 #[tokio::test]
-async fn a_question_reads_only_so_much_of_documents() {
+async fn search_reads_a_bounded_part_of_documents() {
     let world = World::new(false);
     let text = format!("# Facts\nThe kettle is green.\n# Rest\n{}", "word ".repeat(100_000));
     for n in 0..12 {

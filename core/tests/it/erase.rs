@@ -227,7 +227,7 @@ async fn summaries_are_those_of_what_is_left() {
 
 /// A correction says what it is about by what was said before. Without that, it was never understood.
 #[tokio::test]
-async fn what_corrected_or_took_back_the_erased_goes_with_it() {
+async fn erases_corrections_and_retractions_of_erased_messages() {
     for (first, second) in [
         ("The launch is on the 14th of May.", "Actually, make it the 21st of May."),
         ("My favorite color is green.", "Scratch that."),
@@ -279,7 +279,7 @@ impl ErasureLedger for Ends {
 }
 
 #[tokio::test]
-async fn what_was_not_recorded_did_not_happen_and_what_was_is_done_at_the_next_start() {
+async fn recorded_erasure_is_completed_at_next_start() {
     for before in [true, false] {
         let (world, of) = (World::new(), scope("a"));
         world.erase.replay().await.unwrap();
@@ -330,7 +330,7 @@ impl SessionCache for Away {
 }
 
 #[tokio::test]
-async fn what_is_away_is_told_by_a_job() {
+async fn unavailable_index_leaves_a_job_for_the_erasure() {
     let (world, of) = (World::new(), scope("a"));
     world.say(&of, "s1", &["I live in Bergen.", "The walnut shelf is new."]).await;
     let away = Arc::new(Away { index: world.index.clone(), calls: AtomicUsize::new(0) });

@@ -282,7 +282,7 @@ async fn a_workspace_without_a_profile_uses_the_users() {
 fn refused(error: &Error, what: &str) {
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{what}: {error}");
     let told = error.message();
-    let allowed = ["allowed", "one of", "must", "takes 1 to"];
+    let allowed = ["allowed", "one of", "must", "takes 1 to", "use 1 to"];
     assert!(allowed.iter().any(|word| told.contains(word)), "{what}: `{told}` says not what is");
 }
 

@@ -173,7 +173,7 @@ impl World {
 
 /// What a message refers to is looked for anew. What is not there any more stays open.
 #[tokio::test]
-async fn a_message_carries_nothing_of_the_erased_over() {
+async fn concurrent_append_stores_nothing_erased() {
     for (first, second, word) in [
         ("The launch is on the 14th of May.", "Actually, make it the 21st of May.", "launch"),
         ("Remember that the code of the gate is walnut-seven.", "Forget that.", "walnut-seven"),
@@ -194,7 +194,7 @@ async fn a_message_carries_nothing_of_the_erased_over() {
 }
 
 #[tokio::test]
-async fn a_summary_carries_nothing_of_the_erased_over() {
+async fn concurrent_summary_contains_nothing_erased() {
     let world = World::new().await;
     let line = |n: usize| append("s1", message(&format!("We saw the walnut shelf number {n}.")));
     let first = (0..19).fold(batch(&world.of), |batch, n| batch.with(line(n)));
@@ -208,7 +208,7 @@ async fn a_summary_carries_nothing_of_the_erased_over() {
 }
 
 #[tokio::test]
-async fn a_profile_carries_nothing_of_the_erased_over() {
+async fn concurrent_profile_change_stores_nothing_erased() {
     let world = World::new().await;
     let card = |card: &str| ProfileChange { card: Some(card.to_owned()), rules: None };
     let rules = |rules: &str| ProfileChange { rules: Some(rules.to_owned()), card: None };
@@ -266,7 +266,7 @@ async fn a_fact_is_taken_back_though_another_was_erased() {
 
 /// A replay takes back what holds in a restored backup, as long as nobody erases it.
 #[tokio::test]
-async fn what_is_rejected_again_carries_nothing_of_the_erased_over() {
+async fn concurrent_rejection_stores_nothing_erased() {
     let world = World::new().await;
     let erase = world.say("My favorite color is walnut.").await.unwrap();
     let page = PageRequest::first(9).unwrap();

@@ -213,7 +213,7 @@ async fn a_tenant_over_its_quota_waits_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn an_embedder_that_fails_costs_the_meaning_and_not_the_turn() {
+async fn failing_embedder_leaves_keyword_search() {
     for instant in [true, false] {
         for mood in [FAILS, WRONG] {
             let embedder = Topics::new("topics", instant);
@@ -275,7 +275,7 @@ async fn many_texts_are_embedded_in_slices() {
 }
 
 #[tokio::test]
-async fn what_waits_for_an_index_apart_is_searched_in_the_store() {
+async fn searches_texts_that_are_not_indexed_yet_in_the_store() {
     let (store, index) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
     let (world, scope) =
         (World::apart(store, index.clone(), Topics::new("topics", true)), scope("a"));
@@ -292,7 +292,7 @@ async fn what_waits_for_an_index_apart_is_searched_in_the_store() {
 }
 
 #[tokio::test]
-async fn a_reconciliation_makes_an_index_what_the_store_says() {
+async fn reconciliation_makes_the_index_match_the_store() {
     let topics = Topics::new("topics", true);
     let (store, index) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
     let (world, scope) = (World::apart(store, index.clone(), topics.clone()), scope("a"));

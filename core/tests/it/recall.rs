@@ -41,7 +41,7 @@ fn recalled(context: &AssembledContext) -> String {
 }
 
 #[tokio::test]
-async fn what_nothing_bears_on_gets_an_empty_block() {
+async fn irrelevant_turn_recalls_nothing() {
     let world = World::new();
     for text in ["We use pnpm here.", "The door code is 4412.", "My train leaves at nine."] {
         world.say(Role::User, text).await;

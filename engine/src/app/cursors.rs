@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursor_is_its_lists_own_and_tells_no_number() {
+    fn cursor_is_opaque_and_bound_to_its_list() {
         let names = LedgerIdentity { id: Uuid::nil(), key: [7; 32] };
         let other = LedgerIdentity { key: [8; 32], ..names.clone() };
         let keys = Cursors::new(&names, "/v1/keys");

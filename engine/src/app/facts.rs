@@ -109,8 +109,8 @@ impl App {
     ) -> Result<Fact> {
         if fact.tags.iter().any(|tag| tag == EVERYWHERE) {
             return Err(Error::invalid(format!(
-                "tags: `{EVERYWHERE}` is reserved: to let a fact hold in all workspaces, use \
-                 `{EVERYWHERE}` itself, not a tag"
+                "tags: `{EVERYWHERE}` is reserved: to make a fact hold in all workspaces, set \
+                 `{EVERYWHERE}` instead of the tag"
             )));
         }
         let told_in = caller.scope()?;
@@ -120,7 +120,8 @@ impl App {
                 if fact.tags.len() >= MAX_TAGS {
                     let most = MAX_TAGS - 1;
                     return Err(Error::invalid(format!(
-                        "tags: at most {most} with `{EVERYWHERE}`, which is kept as one"
+                        "tags: at most {most} together with `{EVERYWHERE}`, which is stored as a \
+                         tag"
                     )));
                 }
                 fact.tags.push(EVERYWHERE.to_owned());
@@ -256,8 +257,8 @@ impl App {
             if let Some(fact) = self.engine.facts.says_rejected(scope, text).await? {
                 let value = fact.value.as_ref().unwrap_or(&fact.text);
                 warnings.push(format!(
-                    "this states `{value}`, which the user rejected (fact {}): leave it out, or \
-                     ask the user whether it holds again",
+                    "this states `{value}`, which the user rejected (fact {}): remove it, or ask \
+                     the user whether it is valid again",
                     fact.id
                 ));
             }

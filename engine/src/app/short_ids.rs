@@ -29,7 +29,7 @@ fn one_of<T>(mut found: Vec<T>, what: &str, text: &str) -> Result<T> {
     match (found.pop(), found.is_empty()) {
         (Some(one), true) => Ok(one),
         (Some(_), false) => Err(Error::invalid(format!(
-            "`{text}` is the end of several ids of {what}s: give the whole id"
+            "several {what}s have ids that end with `{text}`: give the whole id"
         ))),
         (None, _) => Err(Error::new(
             ErrorKind::NotFound,

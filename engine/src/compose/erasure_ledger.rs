@@ -23,7 +23,8 @@ pub(super) async fn ledger(
                     ErrorKind::Conflict,
                     format!(
                         "{} is missing, and without it erased data could come back: restore it, or \
-                         accept that with `--new-ledger` of `throughline restore` or `migrate`",
+                         accept this risk with `--new-ledger` of `throughline restore` or \
+                         `migrate`",
                         path.display()
                     ),
                 ));

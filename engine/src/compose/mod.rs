@@ -619,7 +619,7 @@ pub(crate) fn create_private(path: &Path) -> Result<()> {
     builder.create(path).map_err(|error| {
         Error::new(
             ErrorKind::Unavailable,
-            format!("{} cannot be created: {error}; name another data_dir", path.display()),
+            format!("{} cannot be created: {error}; set another data_dir", path.display()),
         )
     })
 }

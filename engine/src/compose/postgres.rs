@@ -57,7 +57,9 @@ fn keep_right(store: &Arc<PostgresStore>, clock: &Arc<Corrected>) {
             match store.clock_offset(clock.machine()).await {
                 Ok(offset) => clock.correct(offset.micros, offset.uncertainty),
                 // The last measurement holds: clocks drift by milliseconds a minute at most.
-                Err(error) => tracing::debug!("the clock is not measured: {error}"),
+                Err(error) => tracing::debug!(
+                    "the clock of the database server could not be measured: {error}"
+                ),
             }
         }
     });

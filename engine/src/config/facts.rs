@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FactsConfig {
-    /// Days after which a fact has lost a quarter of its rank in a search (half of the half that fades); 0 for never.
+    /// Half-life of facts in searches, in days. Half of a fact's score decays with its age; 0 turns this off.
     pub half_life_days: u32,
 }
 

@@ -16,7 +16,7 @@ pub struct HistoryConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FadingKind {
-    /// In steps, so that bytes stay between them and prompt caches keep what they have.
+    /// In steps: between two steps the bytes stay the same, so prompt caches stay valid.
     Steps,
     /// With every message: two are whole, three are cut in the middle, older ones are one line.
     ByAge,

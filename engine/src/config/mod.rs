@@ -212,7 +212,7 @@ pub struct Identity {
     /// Workspace; empty for none.
     #[serde(deserialize_with = "text")]
     pub workspace: String,
-    /// Whether the command line and `throughline mcp` take the git repository of the current folder for the workspace,
+    /// Whether the command line and `throughline mcp` use the git repository of the current folder as the workspace,
     /// if none is set.
     pub git_workspace: bool,
 }
@@ -247,8 +247,8 @@ pub enum Durability {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackupConfig {
-    /// Days for which `serve` keeps a daily copy of the store in `backups/` of the data directory; 0 makes none. A store on
-    /// Postgres is backed up by the server's own tools.
+    /// Days for which `serve` keeps daily backups of the store, in `backups/` of the data directory; 0 turns them
+    /// off. Back up a store on Postgres with the server's own tools.
     pub days: u32,
 }
 
@@ -263,8 +263,8 @@ pub struct PostgresConfig {
     /// URL of a read replica, with the role of `url`; empty for none. It serves the most expensive
     /// reads of a turn.
     pub replica_url: Secret,
-    /// URL of a database for the ledger of erasures, with a role that may create a schema; empty to keep the ledger in
-    /// the store's database. Never restore the ledger together with the store: docs/ERASURE.md.
+    /// URL of a database for the ledger of erasures, with a role that may create a schema; empty to keep the ledger
+    /// in the store's database. Never restore the ledger together with the store (see docs/ERASURE.md).
     pub erasures_url: Secret,
     /// Maximum number of connections per process, to the primary and to the replica each.
     pub connections: u32,

@@ -130,7 +130,7 @@ pub(super) fn samples(text: &str) -> Result<ImportFile, Problem> {
             Problem::new(None, format!("[{index}].{field}"), message)
         })?;
         if samples.iter().any(|other| other.id == sample.id) {
-            let message = format!("`{}` is the id of two samples: give each its own", sample.id);
+            let message = format!("two samples have the id `{}`: give each its own", sample.id);
             return Err(Problem::new(None, format!("[{index}].sample_id"), message));
         }
         samples.push(sample);
@@ -151,7 +151,7 @@ fn read_sample(sample: FileSample) -> Result<Sample, (String, String)> {
             if let Some(id) = &message.external_id
                 && !ids.insert(id.clone())
             {
-                return Err((at(), format!("`{id}` is the id of two messages of the sample")));
+                return Err((at(), format!("two messages of the sample have the id `{id}`")));
             }
             let offset = Duration::from_secs(ordinal as u64);
             message.created_at = Some(session.started_at.plus(offset));

@@ -254,8 +254,8 @@ impl Sessions {
         let ordinal = self.order[at].messages.len();
         if let Some(first) = self.seen.insert((at, external_id.clone()), ordinal) {
             return Err(format!(
-                "`{external_id}` is the id of two messages of the session (the other one is \
-                 message {}): give each its own",
+                "two messages of the session have the id `{external_id}` (the other one is message \
+                 {}): give each its own",
                 first + 1
             ));
         }

@@ -114,8 +114,8 @@ async fn import_all(
     for session in sessions {
         if is_reserved(session.id.as_str()) {
             return Err(Error::invalid(format!(
-                "session `{}`: this is the id of a shared session, which a file cannot be imported to: name \
-                 another with --session",
+                "session `{}`: a file cannot be imported into a shared session: name another \
+                 session with --session",
                 session.id
             )));
         }
@@ -200,7 +200,7 @@ async fn held_here(
 /// Committed messages stay: importing again continues from there.
 fn stopped(error: &Error, done: u64, total: u64) -> Error {
     let how_far = format!(
-        "{}; {done} of {total} messages are imported: import the file again to continue",
+        "{}; {done} of {total} messages were imported: import the file again to continue",
         error.message()
     );
     Error::new(error.kind(), how_far)

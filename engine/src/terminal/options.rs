@@ -23,7 +23,7 @@ pub struct Options {
     /// Directory of the embedded store
     #[arg(long, global = true, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Workspace, such as a project; empty for what holds in all of them [default: the git repository of this folder]
+    /// Workspace, such as a project; empty for none [default: the git repository of this folder]
     #[arg(long, global = true, value_name = "NAME")]
     workspace: Option<String>,
     /// Override any setting; can be repeated

@@ -110,7 +110,10 @@ impl Check {
         }
         Err(Error::new(
             ErrorKind::Corrupt,
-            format!("{} is damaged or another file (its SHA-256 is not {sha256})", named.display()),
+            format!(
+                "{} is damaged, or is a different file (its SHA-256 is not {sha256})",
+                named.display()
+            ),
         ))
     }
 }

@@ -53,8 +53,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parts> {
             return Err(Error::new(
                 ErrorKind::SchemaTooNew,
                 format!(
-                    "the table of token vectors has version {version}, this program reads \
-                     {VERSION}: use a newer program, or a table made for this one"
+                    "the table of token vectors has version {version}, but this program reads \
+                     version {VERSION}: use a newer program, or a table made for this one"
                 ),
             ));
         }
@@ -64,7 +64,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parts> {
     let vocabulary = rest.u32()? as usize;
     if dimensions == 0 || dimensions > MAX_DIMENSIONS {
         return Err(damaged(&format!(
-            "it has {dimensions} dimensions, 1 to {MAX_DIMENSIONS} are possible"
+            "it has {dimensions} dimensions, but 1 to {MAX_DIMENSIONS} are allowed"
         )));
     }
     let hash = rest.take(32)?;
@@ -80,7 +80,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Parts> {
     let expected = rows as u64 * (4 + dimensions as u64);
     if expected != rest.0.len() as u64 {
         return Err(damaged(&format!(
-            "{rows} rows of {dimensions} values take {expected} bytes, {} are there",
+            "{rows} rows of {dimensions} values take {expected} bytes, but there are {}",
             rest.0.len()
         )));
     }
@@ -143,7 +143,7 @@ pub fn encode_table<'a>(
     let too_large = |_| Error::invalid("the table is too large");
     match Vocabulary::new(&text) {
         Ok(vocabulary) if vocabulary.len() == tokens.len() => {}
-        Ok(_) => return Err(Error::invalid("a token holds a newline")),
+        Ok(_) => return Err(Error::invalid("a token contains a newline")),
         Err(why) => return Err(Error::invalid(explain(&why))),
     }
 
@@ -170,9 +170,11 @@ fn check_id(id: &str) -> Result<(), String> {
 fn explain(why: &Refused) -> String {
     match why {
         Refused::Malformed(row) => {
-            format!("the token of row {row} is empty, or holds white space or control characters")
+            format!(
+                "the token of row {row} is empty, or contains white space or control characters"
+            )
         }
-        Refused::Twice(row) => format!("the token of row {row} is there twice"),
+        Refused::Twice(row) => format!("the token of row {row} is a duplicate"),
         Refused::TooLarge => "its vocabulary is too large".to_owned(),
     }
 }
@@ -209,7 +211,7 @@ fn damaged(why: &str) -> Error {
     Error::new(
         ErrorKind::Corrupt,
         format!(
-            "the table of token vectors is damaged, or the file is not one ({why}): replace it \
+            "the table of token vectors is damaged, or the file is not a table ({why}): replace it \
              with an intact copy"
         ),
     )

@@ -30,7 +30,7 @@ pub(super) struct Args {
     /// light, standard or full [default: full]
     #[arg(long)]
     tier: Option<String>,
-    /// Most recalled items
+    /// Maximum number of recalled items
     #[arg(short, value_name = "COUNT")]
     k: Option<usize>,
 }

@@ -49,7 +49,7 @@ pub(super) async fn backup(args: &BackupArgs, config: &Config, output: &Output) 
     bar.finish_and_clear();
     let file = args.to.display().to_string();
     output.result(&Done { file: file.clone() }, || {
-        format!("the whole store is backed up to {file} and checked")
+        format!("backed up the whole store to {file} and checked the copy")
     })
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn restore(args: &RestoreArgs, config: &Config, output: &Output
     let file = config.data_dir.join(compose::STORE_FILE).display().to_string();
     let entries = replayed.entries;
     output.result(&Restored { file: file.clone(), erasures: entries }, || {
-        let restored = format!("{file} is restored from {}", args.from.display());
+        let restored = format!("restored {file} from {}", args.from.display());
         match entries {
             0 => restored,
             _ => format!("{restored}; {entries} erasures made since the backup were repeated"),

@@ -57,8 +57,9 @@ pub(super) async fn run(args: &Args, output: &Output) -> Result<()> {
         Some(path) => (read_file(path, &Reading::default())?, path.display().to_string()),
         None => (read_bytes(SAMPLE, "the sample conversation")?, "the sample conversation".into()),
     };
-    let folder = tempfile::tempdir()
-        .map_err(|error| Error::internal("no temporary folder for a store").with_source(error))?;
+    let folder = tempfile::tempdir().map_err(|error| {
+        Error::internal("the temporary folder for the store cannot be created").with_source(error)
+    })?;
     let config = Config { data_dir: folder.path().to_owned(), ..Config::default() };
     let engine = Engine::open(&config).await?;
     let mut shown = Vec::new();
@@ -201,7 +202,8 @@ fn human(
         ));
     }
     text.push_str(&format!(
-        "For some turns, what an agent sends with Throughline, at most {} tokens, beside the whole history:\n\n",
+        "Tokens sent for some of the turns, with Throughline (at most {}) and with the whole \
+         history:\n\n",
         grouped(budget.into())
     ));
     let heading = [

@@ -10,7 +10,7 @@ const PROGRAM: &str = "throughline-eval";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// What `throughline-eval` takes: `eval --help` shows it
+    /// Arguments of `throughline-eval`; `eval --help` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }

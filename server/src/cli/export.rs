@@ -34,7 +34,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
-    /// Everything: facts that were told or rejected, the profile, documents, contexts and messages
+    /// Everything: facts that were stated directly or rejected, the profile, documents, contexts and messages
     All,
     /// All messages
     Messages,
@@ -113,7 +113,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
             What::Facts => format!("{} facts", grouped(exported.lines)),
             What::Profile => "rules and card".to_owned(),
         };
-        format!("{} holds {what}", exported.file)
+        format!("{} contains {what}", exported.file)
     })
 }
 
@@ -270,7 +270,9 @@ impl Target {
 
 fn exists(to: &Path) -> Error {
     let to = to.display();
-    Error::conflict(format!("{to} already exists: name a new file; an export never overwrites one"))
+    Error::conflict(format!(
+        "{to} already exists: name a new file; an export never overwrites a file"
+    ))
 }
 
 fn unwritable(to: &Path, error: std::io::Error) -> Error {

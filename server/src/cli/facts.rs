@@ -30,7 +30,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Add a fact; a value that was rejected holds again
+    /// Add a fact; this makes a rejected value valid again
     Add {
         /// The fact, in up to 500 characters
         text: String,
@@ -44,13 +44,13 @@ enum Command {
     Correct {
         /// The fact's id
         id: String,
-        /// What is so
+        /// The correct fact
         text: String,
         /// The value, if the fact has subject and attribute
         #[arg(long)]
         value: Option<String>,
     },
-    /// Take a fact back; its value stays rejected
+    /// Retract a fact; its value stays rejected
     Reject {
         /// The fact's id
         id: String,

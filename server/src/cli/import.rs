@@ -30,7 +30,8 @@ pub(super) struct Args {
     /// Format of the files, if it is not detected correctly
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// What happens to keys, passwords, tokens and card numbers [default: the configuration's; agents' logs drop them]
+    /// What happens to keys, passwords, tokens and card numbers [default: the setting `secrets`; `drop` for agents'
+    /// logs]
     #[arg(long, value_enum)]
     secrets: Option<SecretsKind>,
     /// Also import messages that were erased here before
@@ -62,7 +63,10 @@ impl Imported {
         let Self { file, workspace, use_with, report, skipped } = self;
         let of = workspace.as_ref().map_or(String::new(), |name| format!(" (workspace {name})"));
         let of_none = use_with.as_ref().map_or(String::new(), |with| {
-            format!("; its folder is in no git repository here: use it with `{with}`")
+            format!(
+                "; its folder is in no git repository on this machine: to use its memory, pass \
+                 `{with}`"
+            )
         });
         let skipped: Vec<String> =
             skipped.iter().map(|(reason, count)| format!("{} {reason}", grouped(*count))).collect();
@@ -73,13 +77,17 @@ impl Imported {
         let held_back = match report.held_back {
             0 => String::new(),
             held => format!(
-                "; {} held back: they were erased or rejected here (--include-erased imports what was erased)",
+                "; {} held back, because they were erased or rejected here (--include-erased \
+                 imports erased ones)",
                 grouped(held as u64)
             ),
         };
         let kept = match report.kept {
             0 => String::new(),
-            kept => format!("; {} left as they are here", grouped(kept as u64)),
+            kept => format!(
+                "; {} not imported, because this store has newer ones or the user's own",
+                grouped(kept as u64)
+            ),
         };
         let records = [
             (report.facts, "facts"),

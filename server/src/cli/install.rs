@@ -247,7 +247,8 @@ fn merged(held: Option<&str>, key: &str, mut entry: Value) -> std::result::Resul
     let held = held.filter(|held| !held.trim().is_empty()).unwrap_or("{}");
     let mut whole: Map<String, Value> = serde_json::from_str(held).map_err(|error| {
         format!(
-            "not a JSON object ({error}): fix it, or add the entry that is printed without --write"
+            "not a JSON object ({error}): fix it, or run without --write and add the printed entry \
+             yourself"
         )
     })?;
     let servers = whole.entry(key).or_insert_with(|| Value::Object(Map::new()));
@@ -320,7 +321,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_stays_one_and_who_may_read_may_read() {
+    fn keeps_symlink_and_permissions() {
         use std::os::unix::fs::{PermissionsExt, symlink};
 
         let folder = tempfile::tempdir().unwrap();

@@ -157,7 +157,7 @@ async fn create(args: &CreateArgs, config: &Config, output: &Output) -> Result<(
     let user = match &args.user {
         Some(user) => KeyUser::Is(UserId::new(user)?),
         None if args.any_user => KeyUser::Any,
-        None => return Err(Error::invalid("name the user with --user, or give --any-user")),
+        None => return Err(Error::invalid("name the user with --user, or pass --any-user")),
     };
     let new = NewKey {
         user,

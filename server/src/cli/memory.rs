@@ -26,33 +26,33 @@ pub(super) struct RememberArgs {
     /// Topics, such as project:alfred; can be repeated
     #[arg(long = "tag")]
     tags: Vec<String>,
-    /// Id of the fact that it replaces, whose kind, subject, attribute, topics and place it takes
+    /// Id of a fact to replace; the new fact inherits its kind, subject, attribute, topics and workspace
     #[arg(long, value_name = "ID")]
     #[arg(conflicts_with_all = ["kind", "subject", "attribute", "tags", "everywhere"])]
     replaces: Option<String>,
-    /// Let it hold in all workspaces
+    /// Make it hold in all workspaces
     #[arg(long)]
     everywhere: bool,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RecallArgs {
-    /// A question or words
+    /// A question or keywords
     query: String,
     /// The session to prefer
     #[arg(long)]
     session: Option<String>,
-    /// Most tokens of the answer
+    /// Maximum number of tokens in the answer
     #[arg(long, value_name = "TOKENS", default_value_t = 1_500)]
     max_tokens: u32,
-    /// Most items
+    /// Maximum number of items
     #[arg(short, value_name = "COUNT")]
     k: Option<usize>,
 }
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ForgetArgs {
-    /// The fact's id, as `recall` and `facts` show it; messages and sessions are removed by `erase`
+    /// The fact's id, as `recall` and `facts` show it; to remove messages or sessions, use `erase`
     id: String,
 }
 
@@ -123,7 +123,7 @@ pub(super) async fn recall(args: &RecallArgs, config: &Config, output: &Output) 
     });
     let recalled = Recalled { items: items.collect() };
     output.result(&recalled, || match recalled.items.as_slice() {
-        [] => "No message or fact answers this.".to_owned(),
+        [] => "No message or fact matches.".to_owned(),
         items => {
             let lines = items.iter().map(|item| {
                 let day = item.at.as_deref().and_then(|at| at.split('T').next()).unwrap_or("");

@@ -14,7 +14,8 @@ pub(super) struct Args {
     /// Read all data and compare it with its indexes
     #[arg(long, conflicts_with = "from")]
     check: bool,
-    /// Accept the ledger of erasures that is found, or create a new one; erased data that the store still holds stays
+    /// Accept the ledger of erasures that is found, or create a new one; erased data that is still in the store stays
+    /// there
     #[arg(long, conflicts_with = "from")]
     new_ledger: bool,
     /// Move all data from this store; nothing may write to either store meanwhile
@@ -79,13 +80,13 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     if !report.problems.is_empty() {
         return Err(Error::new(
             ErrorKind::Corrupt,
-            "the store has problems: they are listed above",
+            "the store has problems, which are listed above",
         ));
     }
     if report.beside.iter().any(|beside| !beside.problems.is_empty()) {
         return Err(Error::new(
             ErrorKind::Unavailable,
-            "the vector index or the cache has problems: they are listed above",
+            "the vector index or the cache has problems, which are listed above",
         ));
     }
     Ok(())

@@ -59,7 +59,7 @@ enum Command {
     Remember(memory::RememberArgs),
     /// Find what was said or decided
     Recall(memory::RecallArgs),
-    /// Forget a fact: it is retracted, and stays rejected
+    /// Forget a fact: retract it and reject its value
     Forget(memory::ForgetArgs),
     /// Import a conversation into a temporary store and show the contexts of some turns
     Demo(demo::Args),
@@ -95,7 +95,7 @@ enum Command {
     Migrate(migrate::Args),
     /// Print the OpenAPI document of the HTTP interface
     Openapi(openapi::Args),
-    /// Print the completions of a shell, such as `source <(throughline completions bash)`
+    /// Print shell completions, for use as in `source <(throughline completions bash)`
     Completions(CompletionsArgs),
     /// Check configuration, files, store and embedder, and say how to fix problems
     Doctor(doctor::Args),

@@ -102,7 +102,7 @@ fn told(summary: &Summary) -> String {
         grouped(summary.copied)
     )];
     if summary.embedded > 0 {
-        lines.push(format!("{} texts were embedded for it", grouped(summary.embedded)));
+        lines.push(format!("{} texts were embedded for the new store", grouped(summary.embedded)));
     }
     if summary.waiting > 0 {
         lines.push(format!(

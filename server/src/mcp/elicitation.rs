@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_handler_that_panics_is_answered_for() {
+    async fn panicking_handler_returns_an_error() {
         let failed = shielded::<()>(async { panic!("as asked") }).await;
         assert_eq!(failed.map_err(|error| error.code.0), Err(-32603));
         assert_eq!(shielded(async { Ok(1) }).await, Ok(1));

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_the_one_that_is_allowed() {
+    fn allows_only_listed_origins() {
         let table = [
             ("https://app.example", "https://app.example", true),
             ("https://app.example", "https://app.example:8443", false),

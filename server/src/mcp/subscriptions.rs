@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_resource_is_told_under_the_uri_that_was_given() {
+    fn notifies_with_the_subscribed_uri() {
         let watched = Watched::default();
         let uri = "mcp-llm-generator://contexts".to_owned();
         watched.add(uri.clone(), None).unwrap();
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn one_watches_so_much_and_no_more() {
+    fn refuses_subscriptions_over_limit() {
         let watched = Watched::default();
         let uri = |nth: usize| format!("throughline://vault/v/memory/m{nth}");
         for nth in 0..MOST_WATCHED {

@@ -327,7 +327,7 @@ mod tests {
 
     /// Clients hold results against it.
     #[test]
-    fn what_a_result_may_leave_out_is_not_required() {
+    fn optional_fields_of_a_result_are_not_required() {
         let told = Told { id: 1, warnings: Vec::new(), note: None };
         assert_eq!(json(&told).ok(), Some(serde_json::json!({"id": 1})));
         assert_eq!(schema_of::<Told>(Contract::Serialize)["required"], serde_json::json!(["id"]));

@@ -18,9 +18,9 @@ pub(crate) struct AssembledContextJson {
     header: Vec<ContextMessageJson>,
     /// Summary, history, recalled text, and the turn.
     working_set: Vec<ContextMessageJson>,
-    /// The whole payload to send to a model, in the form that was asked for: header and working set.
+    /// The whole payload to send to a model, in the requested format: header and working set.
     messages: Vec<ContextMessageJson>,
-    /// The header as Anthropic takes it, beside its messages; only in that form.
+    /// The header, which Anthropic takes separately from the messages; only in the format `anthropic`.
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<String>,
     /// The intent of the turn, given or detected.
@@ -84,7 +84,7 @@ struct ItemJson {
     reason: &'static str,
 }
 
-/// Whose form the messages of a payload have.
+/// The format of the messages of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PayloadFormat {

@@ -108,8 +108,9 @@ impl From<FactKind> for FactKindJson {
     }
 }
 
-/// On whose word something is there: the user's in a message, the user's or their backend's over HTTP or the command
-/// line, a model's by a tool, that of an imported file, or that of an extractor which words facts itself.
+/// Who stated it: the user in a message (`user`), the user or their backend over HTTP or the command line (`api`), a
+/// model through a tool (`model`), an imported file (`import`), or an extractor that writes facts in its own words
+/// (`extractor`).
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ActorJson {

@@ -13,12 +13,12 @@ crate::stores::on_every_store! {
     a_model_takes_no_rejection_back_by_forgetting,
     a_refused_call_changes_nothing_after_a_restart,
     a_model_does_not_repeat_what_its_user_corrected_in_a_message,
-    what_a_model_told_stands_under_no_words_of_the_user,
+    model_statements_are_not_shown_as_the_users,
     what_was_rejected_stays_so_after_many_other_changes,
     a_rejected_value_is_looked_for_by_words_and_not_by_letters,
     an_import_does_not_undo_a_correction,
     a_models_message_stays_its_word_through_an_export,
-    what_was_rejected_in_one_scope_stays_so_in_the_workspaces,
+    rejection_outside_workspaces_holds_in_workspaces,
 }
 
 const QUEUE: &str = "We use Redis Foxtrot for the queue.";
@@ -162,7 +162,7 @@ async fn a_model_does_not_repeat_what_its_user_corrected_in_a_message(store: Sto
     }
 }
 
-async fn what_a_model_told_stands_under_no_words_of_the_user(store: Store) {
+async fn model_statements_are_not_shown_as_the_users(store: Store) {
     let data = store.fresh().await;
     let service = Service::start(&data);
     let model = Caller::local(&service);
@@ -260,7 +260,7 @@ async fn a_models_message_stays_its_word_through_an_export(store: Store) {
     assert!(header.contains("answer briefly") && !header.contains("Zebra"), "{header}");
 }
 
-async fn what_was_rejected_in_one_scope_stays_so_in_the_workspaces(store: Store) {
+async fn rejection_outside_workspaces_holds_in_workspaces(store: Store) {
     let data = store.fresh().await;
     let here = ["--set", "identity.workspace=boats"];
     let added = data.json(&["remember", "--everywhere", QUEUE]);

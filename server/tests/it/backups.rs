@@ -81,7 +81,7 @@ async fn a_restored_copy_is_still_bound_by_what_was_erased() {
     data.file("said.jsonl", said.to_string());
     data.json(&["import", "said.jsonl"]);
     let mut service = Service::start(&data);
-    let told = service.logged("the store is backed up to").await;
+    let told = service.logged("backed up the store to").await;
     let backups = data.data_dir().join("backups");
     let [file] = names(&backups).try_into().unwrap();
     assert!(told.contains(&file), "{told}");
@@ -94,7 +94,7 @@ async fn a_restored_copy_is_still_bound_by_what_was_erased() {
     again.get("/healthz").await.ok();
     again.terminate();
     assert!(again.wait());
-    assert!(!again.log().contains("the store is backed up to"));
+    assert!(!again.log().contains("backed up the store to"));
     assert_eq!(std::fs::metadata(backups.join(&file)).unwrap().modified().unwrap(), before);
 
     data.json(&["erase", "session", "s"]);

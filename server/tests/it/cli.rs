@@ -56,7 +56,7 @@ fn a_broken_import_names_file_line_and_field_and_imports_nothing() {
     let long = "x".repeat((1 << 20) + 1);
     throughline.file("long.jsonl", format!("{{\"role\":\"user\",\"content\":\"{long}\"}}"));
     let table = [
-        ("role.jsonl", ":2: role: unknown role `robot`: one of system, user, assistant, tool"),
+        ("role.jsonl", ":2: role: unknown role `robot`: use one of system, user, assistant, tool"),
         ("latin.jsonl", ":1: not UTF-8"),
         ("long.jsonl", "at most 1 MiB"),
     ];

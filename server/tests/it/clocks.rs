@@ -53,7 +53,7 @@ async fn say(engine: &Engine, scope: &Scope, text: &str) {
 }
 
 #[tokio::test]
-async fn what_is_said_later_counts_whatever_the_clocks_of_the_machines_show() {
+async fn later_statement_wins_despite_clock_skew() {
     let folder = tempfile::tempdir().unwrap();
     let (fast, slow) = (engine(&folder, 5 * MINUTE).await, engine(&folder, -5 * MINUTE).await);
     let right = SystemClock.now();
@@ -107,7 +107,7 @@ async fn a_lease_holds_for_machines_whose_clocks_are_ahead() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_wrong_is_told_and_is_no_problem_of_the_store() {
+async fn reports_clock_skew_without_a_problem_of_the_store() {
     let folder = tempfile::tempdir().unwrap();
     for (wrong, told) in
         [(5 * MINUTE, " s ahead of the database server's"), (-5 * MINUTE, " s behind")]

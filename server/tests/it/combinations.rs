@@ -209,7 +209,7 @@ fn every_combination_gives_the_same_context() {
 }
 
 #[test]
-fn what_is_away_beside_the_store_costs_meaning_or_time_and_is_told() {
+fn unavailable_index_or_cache_degrades_and_is_reported() {
     let mut combination = Combination::of("sqlite", "qdrant", "redis", "away");
     for (key, url) in [("qdrant.url", "http://127.0.0.1:9"), ("redis.url", "redis://127.0.0.1:9")] {
         combination.settings.push(format!("{key}={url}"));
@@ -231,7 +231,7 @@ fn what_is_away_beside_the_store_costs_meaning_or_time_and_is_told() {
 }
 
 #[test]
-fn an_index_that_lost_or_kept_too_much_is_mended() {
+fn repairs_index_with_missing_or_extra_vectors() {
     let combination = Combination::of("postgres", "qdrant", "none", "mended");
     let throughline = filled(&combination);
     combination.json(&throughline, "ours", &["worker", "--once"]);
@@ -266,7 +266,7 @@ async fn jobs(connection: &mut sqlx::PgConnection, tenant: &str, state: &str) ->
 }
 
 #[test]
-fn a_worker_hears_of_what_another_process_writes_and_stops_when_told() {
+fn worker_runs_jobs_of_other_processes_and_stops_on_signal() {
     use sqlx::ConnectOptions;
     let mut combination = Combination::of("postgres", "qdrant", "none", "hears");
     // It takes every job that it hears of: those of other tests are not its business.

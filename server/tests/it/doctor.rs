@@ -56,7 +56,7 @@ fn the_first_problem_is_the_exit_code_and_nothing_is_created() {
     let throughline = Throughline::new();
     let (lines, code) = doctor(&throughline, &[]);
     assert_eq!(code, 0, "a new user has no problem: {lines:?}");
-    assert!(has(&lines, "data directory: ok", "is created when"), "{lines:?}");
+    assert!(has(&lines, "data directory: ok", "will be created when"), "{lines:?}");
     assert!(!throughline.database().parent().unwrap().exists());
     let (lines, code) = doctor(&throughline, &["--set", "sqlite.raeders=3"]);
     assert_eq!(code, 3);
@@ -75,7 +75,7 @@ fn the_first_problem_is_the_exit_code_and_nothing_is_created() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_open_to_others_and_who_writes_is_told() {
+fn reports_open_permissions_and_the_writing_process() {
     use std::os::unix::fs::PermissionsExt;
     let throughline = Throughline::new();
     throughline.file("talk.jsonl", conversation(30, 10));
@@ -105,7 +105,7 @@ fn what_is_open_to_others_and_who_writes_is_told() {
 }
 
 #[test]
-fn what_waits_and_what_does_not_load_is_told() {
+fn reports_waiting_texts_and_unloadable_embedder() {
     let throughline = Throughline::new();
     throughline.file("talk.jsonl", conversation(30, 10));
     throughline.json(&["import", "talk.jsonl", "--set", "embedder=none"]);

@@ -90,7 +90,7 @@ fn a_damaged_store_is_told_by_the_check() {
 
 /// SQLite reports the file's own limit exactly as it reports a full disk.
 #[test]
-fn a_full_store_takes_nothing_in_part() {
+fn full_store_writes_no_partial_batch() {
     let throughline = filled();
     let big = conversation(20_000, 500).replace("Message number", "Another message");
     throughline.file("big.jsonl", big);
@@ -112,7 +112,7 @@ fn a_full_store_takes_nothing_in_part() {
 /// A file that may not grow fails in the middle of a write, as a broken disk does.
 #[cfg(unix)]
 #[test]
-fn a_disk_that_fails_takes_nothing_in_part() {
+fn failing_disk_writes_no_partial_batch() {
     let throughline = filled();
     let big = conversation(20_000, 500).replace("Message number", "Another message");
     throughline.file("big.jsonl", big);

@@ -179,7 +179,7 @@ async fn appends_go_on_while_qdrant_is_killed_and_it_is_complete_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn an_old_snapshot_is_caught_up_and_brings_back_nothing_that_was_forgotten() {
+async fn old_snapshot_is_completed_and_restores_nothing_erased() {
     let (folder, qdrant) = (TempDir::new().unwrap(), Qdrant::start());
     let engine_of_ana = engine(folder.path(), &qdrant).await;
     let (engine, ana, bea) = (engine_of_ana, scope("ana"), scope("bea"));

@@ -44,7 +44,7 @@ impl Server {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_waits_to_be_counted_of_a_user_whom_another_server_erases_is_not_written() {
+async fn pending_usage_of_an_erased_user_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let config = Config {
         data_dir: folder.path().to_owned(),

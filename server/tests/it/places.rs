@@ -14,7 +14,7 @@ fn run(data: &Throughline, folder: &str, args: &[&str]) -> String {
 }
 
 #[test]
-fn what_is_imported_from_a_folder_without_a_repository_is_found_as_the_report_says() {
+fn report_of_an_import_names_a_workspace_that_finds_it() {
     let data = Throughline::new();
     for folder in ["project", "plain"] {
         std::fs::create_dir_all(data.folder().join(folder)).unwrap();
@@ -26,7 +26,7 @@ fn what_is_imported_from_a_folder_without_a_repository_is_found_as_the_report_sa
     });
     data.file("log.jsonl", format!("{line}\n"));
     let report = run(&data, ".", &["import", "log.jsonl"]);
-    assert!(report.contains("in no git repository here"), "{report}");
+    assert!(report.contains("in no git repository on this machine"), "{report}");
     let with = report.split("--workspace '").nth(1).unwrap().split('\'').next().unwrap();
     let args = ["facts", "--workspace", with];
     assert!(run(&data, "plain", &args).contains("pnpm"));

@@ -148,7 +148,7 @@ async fn keys_and_settings_hold_everywhere_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_one_erased_no_other_serves() {
+async fn erased_data_is_served_by_no_replica() {
     const CANARY: &str = "zyxreplicaq";
     for cache in ["none", "redis"] {
         let shared = Shared::new("erased", cache);

@@ -10,15 +10,15 @@ use crate::support::{Throughline, payload};
 
 crate::stores::on_every_store! {
     grants_keys_and_presets_that_were_removed_stay_removed_after_a_restore,
-    what_a_model_tells_is_marked_and_overrides_no_decision_of_its_user,
-    a_rejected_value_comes_back_by_no_passage_of_any_date,
+    model_statements_are_marked_and_cannot_override_the_user,
+    rejected_value_is_left_out_of_passages_of_any_date,
     an_import_holds_back_what_was_erased,
     an_export_of_a_context_brings_nothing_erased_back_and_the_log_names_what_was,
     secrets_stay_out_of_what_a_model_reads,
     the_log_of_an_agent_is_imported_without_its_secrets,
     facts_are_corrected_and_rejected_by_command_line_under_the_ids_of_http,
-    what_was_taken_back_without_a_new_value_stays_so,
-    what_held_then_is_shown_to_who_asks_for_it,
+    retraction_without_a_new_value_holds,
+    question_about_the_past_gets_the_old_value,
     a_profile_or_a_document_that_states_a_rejected_value_says_so,
     an_export_takes_along_what_was_told_rejected_and_written,
 }
@@ -117,7 +117,7 @@ async fn grants_keys_and_presets_that_were_removed_stay_removed_after_a_restore(
     preset.problem(404, "not_found");
 }
 
-async fn what_a_model_tells_is_marked_and_overrides_no_decision_of_its_user(store: Store) {
+async fn model_statements_are_marked_and_cannot_override_the_user(store: Store) {
     let data = store.fresh().await;
     let service = Service::start_with(&data, &ALL_TOOLS);
     let model = Caller::local(&service);
@@ -185,7 +185,7 @@ async fn what_a_model_tells_is_marked_and_overrides_no_decision_of_its_user(stor
     );
 }
 
-async fn a_rejected_value_comes_back_by_no_passage_of_any_date(store: Store) {
+async fn rejected_value_is_left_out_of_passages_of_any_date(store: Store) {
     let data = store.fresh().await;
     let service = Service::start(&data);
     say(&service, "s", "We have decided to use Redis Foxtrot for the queue.").await;
@@ -361,7 +361,7 @@ async fn facts_are_corrected_and_rejected_by_command_line_under_the_ids_of_http(
     assert!(again.contains("no longer valid"), "{again}");
 }
 
-async fn what_was_taken_back_without_a_new_value_stays_so(store: Store) {
+async fn retraction_without_a_new_value_holds(store: Store) {
     for comma in [", ", " \u{2014} "] {
         let data = store.fresh().await;
         let service = Service::start(&data);
@@ -384,7 +384,7 @@ async fn what_was_taken_back_without_a_new_value_stays_so(store: Store) {
     }
 }
 
-async fn what_held_then_is_shown_to_who_asks_for_it(store: Store) {
+async fn question_about_the_past_gets_the_old_value(store: Store) {
     let data = store.fresh().await;
     let service = Service::start(&data);
     say(&service, "s", "I live in Munich with my wife Eva.").await;

@@ -68,8 +68,8 @@ impl PostgresLedger {
                 return Err(Error::new(
                     ErrorKind::Conflict,
                     "the ledger of erasures (schema throughline_erasures) is missing, and without \
-                     it erased data could come back: restore it, or accept that with `throughline \
-                     migrate --new-ledger`",
+                     it erased data could come back: restore it, or accept this risk with \
+                     `throughline migrate --new-ledger`",
                 ));
             }
         }

@@ -92,7 +92,7 @@ fn places_and_products_are_no_persons() {
 }
 
 #[test]
-fn projects_are_called_so() {
+fn finds_names_of_projects() {
     check(&[
         ("The project is called Zeus", &[(Project, "Zeus")]),
         ("The project is called Zeus. Call me.", &[(Project, "Zeus")]),

@@ -165,7 +165,7 @@ fn refuse_others(json: &Value) -> Result<()> {
         )));
     }
     if json.get("context").is_none_or(Value::is_null) {
-        return Err(Error::invalid("context: is missing: not an export of a context"));
+        return Err(Error::invalid("context: is missing, so this is not an export of a context"));
     }
     Ok(())
 }
@@ -175,7 +175,7 @@ fn refuse_others(json: &Value) -> Result<()> {
 fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
     let (path, what) = (error.path().to_string(), error.inner().to_string());
     let of = if path == "." { String::new() } else { format!("{path}.") };
-    for (kind, said) in [("missing", "is missing"), ("duplicate", "is there twice")] {
+    for (kind, said) in [("missing", "is missing"), ("duplicate", "is given twice")] {
         let field = what.strip_prefix(kind).and_then(|rest| rest.strip_prefix(" field `"));
         if let Some(field) = field.and_then(|rest| rest.strip_suffix('`')) {
             return Error::invalid(format!("{of}{field}: {said}"));

@@ -44,7 +44,7 @@ impl std::str::FromStr for ExportFormat {
     fn from_str(text: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| {
             let allowed = Self::ALL.map(Self::as_str).join(", ");
-            Error::invalid(format!("unknown format: one of {allowed}"))
+            Error::invalid(format!("unknown format: use one of {allowed}"))
         })
     }
 }
@@ -136,8 +136,8 @@ impl Export {
         let text = text.trim_start_matches('\u{feff}');
         if !text.trim_start().starts_with('{') {
             return Err(Error::invalid(
-                "not an export of a context: expected the JSON of one, which begins with `{`; \
-                 Markdown is for reading and cannot be imported",
+                "not an export of a context: expected JSON that begins with `{`; Markdown is for \
+                 reading and cannot be imported",
             ));
         }
         json::read(json::parse(text)?)

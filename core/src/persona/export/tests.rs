@@ -108,7 +108,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (changed("900", "900.0"), "context.max_tokens: invalid type: floating point"),
         (changed("900", "4294967296"), "context.max_tokens: invalid value"),
         (changed("900", "-1"), "context.max_tokens: invalid value"),
-        (changed("900", "1, \"maxTokens\": 1"), "context.max_tokens: is there twice"),
+        (changed("900", "1, \"maxTokens\": 1"), "context.max_tokens: is given twice"),
         (changed("\"memory\": false", "\"memory\": 0"), "context.memory: invalid type"),
         (changed("\"a b\"", "7"), "context.tags[0]: invalid type"),
         (changed("\"role\": \"user\",", ""), "conversations[0].role: is missing"),
@@ -119,7 +119,7 @@ fn what_is_wrong_is_told_with_its_place() {
         (changed("Steady", "\\ud800"), "not valid JSON: unexpected end of hex escape"),
         (format!("{whole} x"), "not valid JSON: trailing characters"),
         (format!("{{\"a\": {}", "[".repeat(100_000)), "not valid JSON: recursion limit exceeded"),
-        ("# A\n- max_tokens: many".to_owned(), "expected the JSON of one"),
+        ("# A\n- max_tokens: many".to_owned(), "expected JSON that begins with `{`"),
     ] {
         let error = Export::read(&text).unwrap_err();
         assert!(error.message().contains(place), "{place}: {error}");
@@ -134,7 +134,7 @@ fn a_newer_form_is_told_whatever_its_fields_are() {
 }
 
 #[test]
-fn what_others_write_around_it_is_read_past() {
+fn ignores_unknown_and_null_fields() {
     let text = "\u{feff}\n{\"context\": {\"name\": \"A\", \"system_prompt\": \"You are A.\", \"colour\": \"red\",
         \"max_tokens\": null, \"tags\": null}, \"conversations\": null, \"by\": {\"a\": [1]}}\n";
     let read = Export::read(text).unwrap();

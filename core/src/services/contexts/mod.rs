@@ -230,8 +230,8 @@ impl ContextService {
             let least = least_default(turn, &gathered, &*self.tokenizer).min(MAX_BUDGET);
             if least > budget {
                 gathered.candidates.warnings.push(format!(
-                    "degraded: the turn leaves too little of the default budget of {budget} tokens, \
-                     so the budget is {least}, with room for rules, the turn and the last answer"
+                    "degraded: this turn needs more than the default budget of {budget} tokens, so \
+                     {least} are used: room for the rules, the turn and the last answer"
                 ));
                 budget = least;
             }

@@ -286,8 +286,9 @@ pub async fn copy_ledger(source: &dyn ErasureLedger, target: &dyn ErasureLedger)
     }
     if target.identity().await?.id == identity.id && target.last().await? > last {
         return Err(Error::conflict(
-            "the target store has newer erasures than the old store, so the rest of the old \
-             store cannot be moved: that could bring erased data back",
+            "the target store has erasures that the old store does not have, so moving the rest of \
+             the old store could bring erased data back: keep using the target store, or move to \
+             an empty one",
         ));
     }
     let mut after = 0;

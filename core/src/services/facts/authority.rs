@@ -43,8 +43,8 @@ impl FactService {
             rejected.peek().is_some() && rejected.all(|old| old.ended_by == Actor::Model);
         if is_rejected && !forgotten || states_corrected(&fact.text, &superseded).is_some() {
             return Err(Error::conflict(
-                "the user rejected or corrected this, and a tool cannot override that: ask the user to \
-                 state it over HTTP or with `throughline facts add`",
+                "the user rejected or corrected this, and a tool cannot override that: ask the \
+                 user to state it over HTTP or with `throughline facts add`",
             ));
         }
         Ok(())

@@ -363,7 +363,7 @@ impl FactService {
         let Remember { kind, text, subject, attribute, value, mut tags } = new;
         if kind == FactKind::Retraction {
             return Err(Error::invalid(
-                "kind: a retraction cannot be added as a fact: retract the fact that it is about",
+                "kind: a retraction cannot be added as a fact: retract the fact itself",
             ));
         }
         let guarded = |field: &str, text: &str, most: usize| {

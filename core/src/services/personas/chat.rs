@@ -119,8 +119,8 @@ impl PersonaService {
         let limits = self.limits();
         if messages + 2 > limits.conversations {
             return Err(Error::conflict(format!(
-                "the conversation has {messages} messages, and {} are allowed: delete older \
-                 messages, or clear it",
+                "the conversation has {messages} messages, and at most {} are allowed: delete \
+                 older messages, or clear it",
                 limits.conversations
             )));
         }

@@ -113,7 +113,7 @@ impl PresetService {
         }
         if !is_there && held.len() >= self.limits.presets {
             return Err(Error::conflict(format!(
-                "you have {} presets, the maximum: delete one twice to remove it permanently",
+                "you have {} presets, the maximum: remove one permanently by deleting it twice",
                 held.len()
             )));
         }

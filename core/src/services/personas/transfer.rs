@@ -81,7 +81,7 @@ impl PersonaService {
         let limits = self.limits();
         if text.len() > limits.context_bytes.saturating_mul(2) {
             return Err(Error::invalid(format!(
-                "the export has {} bytes, at most {} are allowed",
+                "the export has {} bytes, but at most {} are allowed",
                 text.len(),
                 limits.context_bytes.saturating_mul(2)
             )));
@@ -89,7 +89,7 @@ impl PersonaService {
         let export = Export::read(text)?;
         if export.messages.len() as u64 > limits.conversations {
             return Err(Error::conflict(format!(
-                "the export has {} messages, at most {} are allowed in a conversation",
+                "the export has {} messages, but at most {} are allowed in a conversation",
                 export.messages.len(),
                 limits.conversations
             )));
@@ -97,7 +97,7 @@ impl PersonaService {
         let bytes: usize = export.messages.iter().map(|message| message.content.len()).sum();
         if bytes > limits.context_bytes {
             return Err(Error::conflict(format!(
-                "the messages of the export have {bytes} bytes, at most {} are allowed",
+                "the messages of the export have {bytes} bytes, but at most {} are allowed",
                 limits.context_bytes
             )));
         }

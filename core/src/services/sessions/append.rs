@@ -83,15 +83,15 @@ impl SessionService {
     ) -> Result<Appended> {
         if messages.is_empty() || messages.len() > MAX_BATCH {
             return Err(Error::invalid(format!(
-                "an append takes 1 to {MAX_BATCH} messages, this one has {}",
+                "an append takes 1 to {MAX_BATCH} messages, but this one has {}",
                 messages.len()
             )));
         }
         let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
         if bytes > MAX_BATCH_BYTES {
             return Err(Error::invalid(format!(
-                "an append takes at most 16 MiB of contents, this one has {bytes} bytes: append in \
-                 several calls"
+                "an append takes at most 16 MiB of content, but this one has {bytes} bytes: append \
+                 in several calls"
             )));
         }
         let mut ready = self.ready(scope, session, messages, options).await?;

@@ -109,7 +109,8 @@ impl SessionService {
             && !self.holds(scope, session, message).await?
         {
             return Err(Error::not_found(
-                "message_id: this session has no message with this id; give the id that the append answered",
+                "message_id: this session has no message with this id; use an id that an append \
+                 returned",
             ));
         }
         let batch = WriteBatch::new(scope.clone(), now)

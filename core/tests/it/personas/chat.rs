@@ -100,7 +100,7 @@ async fn history_is_warned_of_before_any_of_it_is_cut() {
 }
 
 #[tokio::test]
-async fn what_a_turn_is_told() {
+async fn turn_has_settings_and_limits_of_its_request() {
     let world = World::new();
     let persona = world.make(with_history(2_000)).await;
     let request = ChatRequest { maintain_personality: false, ..ChatRequest::new("Hello") };
@@ -287,7 +287,7 @@ async fn a_repeated_commit_keeps_nothing_twice() {
 }
 
 #[tokio::test]
-async fn who_changes_the_persona_meanwhile_is_respected() {
+async fn commit_keeps_concurrent_changes_of_the_persona() {
     let world = World::new();
     let persona = world.persona("Guide").await;
     let ask = |message: &str| ChatRequest::new(message);
@@ -338,7 +338,7 @@ async fn an_expired_persona_answers_after_an_extension_only() {
 }
 
 #[tokio::test]
-async fn a_conversation_has_an_end() {
+async fn refuses_turns_over_the_limits_of_a_conversation() {
     let world = World::with(PersonaLimits { conversations: 4, ..PersonaLimits::default() });
     let persona = world.persona("Guide").await;
     let model = ScriptedModel::default();

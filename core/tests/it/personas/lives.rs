@@ -70,7 +70,7 @@ fn page() -> throughline_core::page::PageRequest {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_with_what_is() {
+async fn not_found_error_lists_existing_contexts() {
     let world = World::new();
     let unknown = PersonaId::from_uuid(uuid::Uuid::max());
     let error = world.personas.get(&world.scope, unknown).await.unwrap_err();
@@ -188,7 +188,7 @@ async fn a_deleted_persona_is_hidden_backed_up_and_restored() {
 }
 
 #[tokio::test]
-async fn what_is_over_the_limits_is_backed_up_and_comes_back_whole() {
+async fn backs_up_and_restores_conversations_over_the_limits() {
     let limits = PersonaLimits { context_bytes: 100, conversations: 4, ..PersonaLimits::default() };
     let world = World::with(limits);
     let persona = world.persona("A").await;
@@ -209,7 +209,7 @@ async fn what_is_over_the_limits_is_backed_up_and_comes_back_whole() {
 }
 
 #[tokio::test]
-async fn there_is_room_for_so_many() {
+async fn refuses_contexts_over_limit() {
     let world = World::with(PersonaLimits { contexts: 2, ..PersonaLimits::default() });
     let first = world.persona("A").await;
     world.persona("B").await;

@@ -147,7 +147,7 @@ async fn an_own_preset_is_made_changed_and_removed() {
 }
 
 #[tokio::test]
-async fn there_is_room_for_so_many() {
+async fn refuses_presets_over_limit() {
     let world = World::with(PersonaLimits { presets: 1, ..PersonaLimits::default() });
     let presets = world.personas.presets();
     presets.create(&world.scope, &new("One"), None).await.unwrap();

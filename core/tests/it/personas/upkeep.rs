@@ -185,7 +185,7 @@ async fn little_is_done_at_a_time_and_all_of_it_in_the_end() {
 }
 
 #[tokio::test]
-async fn a_context_that_is_made_while_the_last_one_goes_has_its_job() {
+async fn context_created_while_the_last_one_is_erased_has_upkeep() {
     for calls in 0.. {
         let world = World::new();
         let last = world.persona("Last").await;

@@ -25,7 +25,7 @@ fn measured(work: impl AsyncFnOnce()) -> String {
 }
 
 #[test]
-fn calls_errors_and_what_recall_reads_are_told() {
+fn records_calls_errors_and_reads_of_recall() {
     let told = measured(async || {
         let memory = Arc::new(MemoryStore::new());
         let (store, index) = (metered(memory.clone()), metered_index(memory));
@@ -54,7 +54,7 @@ fn calls_errors_and_what_recall_reads_are_told() {
 }
 
 #[test]
-fn a_call_that_is_given_up_counts() {
+fn cancelled_call_is_measured() {
     static SECONDS: Key = Key::from_static_name(STORE_SECONDS);
     let told = measured(async || {
         let never = std::future::pending::<Result<()>>();

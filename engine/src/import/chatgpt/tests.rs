@@ -164,7 +164,7 @@ fn what_is_no_message_is_counted() {
 }
 
 #[test]
-fn odd_trees_end() {
+fn malformed_trees_terminate() {
     let pair = |parent: &str| {
         vec![
             node("a", parent, 1.0, text("user", &["first"])),

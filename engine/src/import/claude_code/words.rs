@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_users_words_are_theirs() {
+    fn removes_notices_of_the_program_from_user_text() {
         let table = [
             ("fix the test", Some("fix the test")),
             ("<system-reminder>be brief</system-reminder>\nfix it", Some("fix it")),

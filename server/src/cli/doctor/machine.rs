@@ -51,7 +51,8 @@ pub(super) fn workspace(checks: &mut Checks, config: &Config) {
         "" => "none: this folder is in no git repository, and none is configured".to_owned(),
         name => {
             format!(
-                "{name}: that of commands in this folder; over HTTP, `Throughline-Workspace: {name}`"
+                "{name}: commands in this folder use it; over HTTP, send `Throughline-Workspace: \
+                 {name}`"
             )
         }
     };
@@ -71,7 +72,7 @@ pub(super) fn data_dir(checks: &mut Checks, config: &Config) {
                 ),
                 false => checks.ok(
                     "data directory",
-                    format!("{shown} is created when something is stored"),
+                    format!("{shown} will be created when something is stored"),
                 ),
             }
         }
@@ -143,7 +144,8 @@ pub(super) fn processes(checks: &mut Checks, config: &Config) {
     } else if open.is_empty() {
         checks.ok("other processes", "no other process has the file open");
     } else {
-        checks.ok("other processes", format!("open in process {}, which is allowed", ids(&open)));
+        checks
+            .ok("other processes", format!("also open in process {}; this is allowed", ids(&open)));
     }
 }
 
@@ -167,8 +169,8 @@ pub(super) fn address(checks: &mut Checks, address: &str) {
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => checks.warning(
             "listen address",
             format!(
-                "{address} is in use: if not by this service, stop the program that uses it, or \
-                 set another address"
+                "{address} is in use: if another program uses it, stop that program, or set \
+                 another address"
             ),
         ),
         Err(error) => checks.problem(

@@ -83,8 +83,8 @@ impl Checks {
         let mut kinds = self.checks.iter().filter_map(|check| check.kind);
         let Some(first) = kinds.next() else { return Ok(()) };
         let message = match kinds.count() {
-            0 => "there is a problem: it is listed above".to_owned(),
-            more => format!("there are {} problems: they are listed above", more + 1),
+            0 => "there is a problem, which is listed above".to_owned(),
+            more => format!("there are {} problems, which are listed above", more + 1),
         };
         Err(Error::new(first, message))
     }
@@ -136,7 +136,7 @@ mod tests {
         checks.problem("c", ErrorKind::NotFound, "gone");
         assert_eq!(
             checks.outcome().unwrap_err().message(),
-            "there is a problem: it is listed above"
+            "there is a problem, which is listed above"
         );
         checks.problem("d", ErrorKind::Corrupt, "broken");
         let error = checks.outcome().unwrap_err();

@@ -48,11 +48,11 @@ pub(crate) struct Assemble {
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1_000_000)]
     token_budget: Option<u32>,
-    /// Maximum number of recalled items, beside the tokens.
+    /// Maximum number of recalled items, in addition to the limit on tokens.
     #[serde(default)]
     #[schema(minimum = 1)]
     k: Option<usize>,
-    /// Whose form `messages` has; `openai` if not given.
+    /// The format of `messages`; default `openai`.
     #[serde(default)]
     format: PayloadFormat,
     /// Read everything from the store, not from a cache.

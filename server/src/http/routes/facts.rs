@@ -60,8 +60,8 @@ pub(crate) struct RememberJson {
     #[serde(default)]
     #[schema(max_items = 16)]
     tags: Vec<String>,
-    /// Whether it holds in all workspaces of the user; default in the one of the request alone. It is kept as the tag
-    /// `everywhere`, which callers cannot set.
+    /// Whether it holds in all workspaces of the user; default only in the workspace of the request. It is stored as
+    /// the tag `everywhere`, which callers cannot set.
     #[serde(default)]
     everywhere: bool,
 }
@@ -234,8 +234,8 @@ async fn list(
 /// Search facts
 ///
 /// Keyword and semantic search among the valid facts, ordered by relevance, shared topics and age: half of the score
-/// fades with the half-life `facts.half_life_days`. Of facts whose scores differ by less than a twentieth of the best one,
-/// the newer comes first.
+/// decays with the half-life `facts.half_life_days`. If scores differ by less than a twentieth of the best one, the
+/// newer fact comes first.
 #[utoipa::path(
     post,
     path = "/v1/facts/search",

@@ -131,7 +131,7 @@ impl NewKeyJson {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"grace_seconds": 3600}))]
 pub(crate) struct RotateJson {
-    /// How long the old secret stays valid beside the new one: up to a week; not at all if not given.
+    /// How long the old secret also stays valid, up to one week; if not given, it becomes invalid at once.
     #[serde(default)]
     #[schema(maximum = 604_800)]
     grace_seconds: u64,

@@ -41,14 +41,14 @@ pub(crate) struct Append {
     messages: Vec<NewMessageJson>,
 }
 
-/// A message to append: ours, or a message object of OpenAI's client library as it is.
+/// A message to append, in the format of this API or as an unchanged message object of OpenAI's client library.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMessageJson {
     /// `developer` is stored as `system`, and `function` as `tool`.
     role: RoleJson,
-    /// The text, up to 1 MiB; or parts as OpenAI and Anthropic write them, of which the texts are stored. May be null beside
-    /// `tool_calls`.
+    /// The text, up to 1 MiB, or parts in the format of OpenAI or Anthropic, of which the texts are stored. May be
+    /// null if there are `tool_calls`.
     #[serde(default, deserialize_with = "content")]
     content: Option<ContentJson>,
     /// The speaker's name.
@@ -63,33 +63,33 @@ pub(crate) struct NewMessageJson {
     #[serde(default)]
     #[schema(format = DateTime)]
     created_at: Option<String>,
-    /// Calls of tools as OpenAI writes them; stored in `parts`, and as text where there is no content.
+    /// Tool calls in OpenAI's format; stored in `parts`, and as text if there is no content.
     #[serde(default)]
     tool_calls: Option<Vec<Value>>,
     /// The call that a message of the role `tool` answers; stored in `parts`.
     #[serde(default)]
     tool_call_id: Option<String>,
-    /// The one call of a message in OpenAI's older form; stored like `tool_calls`.
+    /// The tool call of a message in OpenAI's older format; stored like `tool_calls`.
     #[serde(default)]
     function_call: Option<Value>,
-    /// Why a model answered nothing, as OpenAI writes it: the text where there is no content.
+    /// Why a model refused to answer, in OpenAI's format; used as the text if there is no content.
     #[serde(default)]
     refusal: Option<String>,
-    /// JSON; stored, not interpreted, in place of what `content` and `tool_calls` would store.
+    /// JSON; stored, not interpreted. It replaces the parts that `content` and `tool_calls` would give.
     #[serde(default)]
     parts: Option<Value>,
     /// JSON; stored, not interpreted.
     #[serde(default)]
     attachments: Option<Value>,
-    /// Ignored: a message of OpenAI's client library has it.
+    /// Ignored; part of the messages of OpenAI's client library.
     #[serde(default, rename = "annotations")]
     #[schema(value_type = Option<Value>)]
     _annotations: IgnoredAny,
-    /// Ignored: a message of OpenAI's client library has it.
+    /// Ignored; part of the messages of OpenAI's client library.
     #[serde(default, rename = "audio")]
     #[schema(value_type = Option<Value>)]
     _audio: IgnoredAny,
-    /// Ignored: servers that follow OpenAI's interface add it.
+    /// Ignored; added by servers that follow OpenAI's API.
     #[serde(default, rename = "reasoning_content")]
     #[schema(value_type = Option<Value>)]
     _reasoning_content: IgnoredAny,

@@ -32,7 +32,7 @@ pub(crate) struct ProfileJson {
     version: u64,
     #[schema(format = DateTime)]
     updated_at: String,
-    /// What a change states that the user rejected.
+    /// What the change states although the user rejected it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }

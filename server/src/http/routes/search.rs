@@ -111,11 +111,11 @@ impl From<Hit> for SearchHitJson {
 /// Search everything
 ///
 /// Keyword and semantic search over messages, facts and documents of the user. Hits of one kind are ordered by score;
-/// messages and facts whose scores differ by less than a twentieth of the best one match equally well, and the newer comes
-/// first. As scores of different kinds do not compare, kinds take turns: the best message, the best fact, the best document,
-/// the second message, and so on. Filters choose before ranking is cut off. What does not hold any more, was rejected or is
-/// secret is treated as in a context. A search is no turn: it counts as no use, and the tenant's setting `recall` does not
-/// turn it off.
+/// if the scores of messages or facts differ by less than a twentieth of the best one, the newer comes first. Scores
+/// of different kinds cannot be compared, so the kinds alternate: the best message, the best fact, the best document,
+/// the second message, and so on. Filters apply before the number of hits is limited. Superseded, rejected and secret
+/// values are treated as in a context. A search is not a turn: it is not counted as usage, and the tenant's flag
+/// `recall` does not turn it off.
 #[utoipa::path(
     post,
     path = "/v1/search",

@@ -125,7 +125,7 @@ fn hour(many: u32) -> Duration {
 }
 
 #[tokio::test]
-async fn where_there_are_too_many_the_one_that_nobody_uses_or_hears_ends() {
+async fn evicts_idle_session_over_limit() {
     let clock = Arc::new(FakeClock::default());
     let here = Replica::new(&clock, None);
     let heard = here.begin("0").await;
@@ -143,7 +143,7 @@ async fn where_there_are_too_many_the_one_that_nobody_uses_or_hears_ends() {
 }
 
 #[tokio::test]
-async fn what_is_left_alone_is_let_go_and_taken_up_again_and_expires() {
+async fn idle_session_is_unloaded_resumed_and_expires() {
     let clock = Arc::new(FakeClock::default());
     let here = Replica::new(&clock, None);
     let (left, heard) = (here.begin("left").await, here.begin("heard").await);
@@ -202,7 +202,7 @@ async fn a_session_lives_as_long_as_any_replica_uses_it() {
 }
 
 #[tokio::test]
-async fn what_is_left_alone_is_heard_of_when_it_comes_back() {
+async fn request_after_idle_time_keeps_session_until_it_expires() {
     let clock = Arc::new(FakeClock::default());
     let here = Replica::new(&clock, None);
     let life = here.begin("a").await;
@@ -215,7 +215,7 @@ async fn what_is_left_alone_is_heard_of_when_it_comes_back() {
 }
 
 #[tokio::test]
-async fn sessions_begin_while_the_cache_is_away_and_are_shared_when_it_is_back() {
+async fn sessions_start_without_the_cache_and_are_shared_later() {
     let clock = Arc::new(FakeClock::default());
     let remote = Remote::new(&clock);
     let (here, other) = (Replica::new(&clock, Some(&remote)), Replica::new(&clock, Some(&remote)));
@@ -229,7 +229,7 @@ async fn sessions_begin_while_the_cache_is_away_and_are_shared_when_it_is_back()
 }
 
 #[tokio::test]
-async fn an_end_that_the_cache_did_not_hear_of_holds_and_is_told_later() {
+async fn session_end_without_the_cache_is_saved_later() {
     let clock = Arc::new(FakeClock::default());
     let remote = Remote::new(&clock);
     let (here, other) = (Replica::new(&clock, Some(&remote)), Replica::new(&clock, Some(&remote)));
@@ -248,7 +248,7 @@ async fn an_end_that_the_cache_did_not_hear_of_holds_and_is_told_later() {
 }
 
 #[tokio::test]
-async fn requests_that_take_a_session_up_at_once_share_it() {
+async fn concurrent_requests_restore_a_session_once() {
     let clock = Arc::new(FakeClock::default());
     let remote = Remote::new(&clock);
     let (here, other) = (Replica::new(&clock, Some(&remote)), Replica::new(&clock, Some(&remote)));
@@ -338,7 +338,7 @@ impl Served {
 }
 
 #[tokio::test]
-async fn what_a_session_needs_is_let_go_though_things_change() {
+async fn idle_session_is_unloaded_despite_notifications() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(FakeClock::default());
     let served = Served::by(&clock, &folder).await;

@@ -128,7 +128,7 @@ struct ProfileArgs {
 struct Profile {
     rules: String,
     card: String,
-    /// What it states that the user rejected.
+    /// What it states although the user rejected it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }

@@ -17,8 +17,8 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![Tool::new::<AssembleArgs, Assembled, _>(
         ToolSet::Sessions,
         "assemble_context",
-        "The whole context to send a model for a turn, within a token budget: rules, summary, history, \
-         recalled passages, the turn.",
+        "Assemble the whole context to send to a model for a turn, within a token budget: rules, \
+         summary, history, recalled passages, the turn.",
         Effect::Reads,
         assemble,
     )]
@@ -35,7 +35,7 @@ struct AssembleArgs {
     tier: Option<TierJson>,
     /// Default 3000, including the turn.
     token_budget: Option<u32>,
-    /// Most recalled items.
+    /// Maximum number of recalled items.
     #[schemars(range(min = 1))]
     k: Option<usize>,
     #[serde(default)]
@@ -49,7 +49,7 @@ struct Assembled {
     token_budget: u32,
     /// Tokens of the whole history.
     baseline_tokens: u64,
-    /// Of which are not sent.
+    /// Tokens of it that are not sent.
     tokens_saved: u64,
     intent: IntentJson,
     header_hash: String,

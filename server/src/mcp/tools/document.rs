@@ -55,7 +55,7 @@ struct PutArgs {
     text: String,
     context_id: Option<String>,
     actor_id: Option<String>,
-    /// etag of the text to replace; `*` for any, empty for none yet.
+    /// etag of the text to replace; `*` for any text, empty if there is none yet.
     if_match: Option<String>,
 }
 
@@ -64,7 +64,7 @@ struct PutDone {
     context_id: String,
     etag: String,
     changed: bool,
-    /// What it states that the user rejected.
+    /// What it states although the user rejected it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -143,7 +143,7 @@ async fn latest(call: Call, asked: LatestArgs) -> Result<Outcome> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SearchArgs {
-    /// A question or words.
+    /// A question or keywords.
     query: String,
     vault: Option<String>,
     /// Default 5.

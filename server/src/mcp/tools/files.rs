@@ -58,7 +58,7 @@ struct ReferArgs {
     session: String,
     r#type: Place,
     title: String,
-    /// Its id there, or a URL.
+    /// Its id in the file store, or a URL.
     reference: Option<String>,
     /// The message that refers to it.
     message_id: Option<String>,

@@ -31,8 +31,8 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<RememberArgs, Remembered, _>(
             set,
             "remember",
-            "Store one durable fact, decision or preference. With `replaces`, instead of a fact that is \
-             outdated or said twice.",
+            "Store one durable fact, decision or preference. `replaces` names an outdated or \
+             duplicate fact to replace.",
             Effect::Adds,
             remember,
         ),
@@ -54,7 +54,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new::<UpdateArgs, Updated, _>(
             set,
             "update",
-            "Correct a fact. What it said before stays rejected.",
+            "Correct a fact. Its old content stays rejected.",
             Effect::Adds,
             update,
         ),
@@ -83,9 +83,9 @@ struct RememberArgs {
     /// Such as project:alfred.
     #[serde(default)]
     tags: Vec<String>,
-    /// Id of the fact that it replaces.
+    /// Id of the fact to replace.
     replaces: Option<String>,
-    /// Whether it holds in all projects of the user, not in this one alone.
+    /// Whether it holds in all projects of the user, not only in this one.
     #[serde(default)]
     everywhere: bool,
 }
@@ -116,7 +116,7 @@ struct FactLine {
     kind: FactKindJson,
     /// When it was last stated.
     at: String,
-    /// Whether a model told it, and not the user.
+    /// Whether a model stated it, not the user.
     by_model: bool,
 }
 
@@ -151,9 +151,9 @@ async fn remember(call: Call, asked: RememberArgs) -> Result<Outcome> {
     let (fact, done) = match &asked.replaces {
         Some(_) if asked.says_more() => {
             return Err(Error::invalid(
-                "replaces: the new fact takes kind, subject, attribute, tags and place of the old one: \
-                 leave out `kind`, `subject`, `attribute`, `tags` and `everywhere`, or remember it \
-                 without `replaces` and `forget` the old one",
+                "replaces: the new fact inherits kind, subject, attribute, tags and workspace of \
+                 the old one: leave out `kind`, `subject`, `attribute`, `tags` and `everywhere`, \
+                 or remember it without `replaces` and `forget` the old one",
             ));
         }
         Some(old) => {
@@ -184,7 +184,7 @@ async fn remember(call: Call, asked: RememberArgs) -> Result<Outcome> {
     let mut text = format!("Remembered as {} {done}", fact_source(&fact)).trim_end().to_owned();
     text.push('.');
     if !similar.is_empty() {
-        text.push_str("\nNearly the same is remembered already; if so, forget one:\n");
+        text.push_str("\nSimilar facts exist already; if they say the same, forget one:\n");
         text.push_str(&fact_lines(&similar));
     }
     Outcome::done(text, &Remembered { id: short_id(fact.id), similar })
@@ -193,14 +193,14 @@ async fn remember(call: Call, asked: RememberArgs) -> Result<Outcome> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RecallArgs {
-    /// A question or words.
+    /// A question or keywords.
     #[schemars(length(min = 1, max = 10_000))]
     query: String,
     /// The session to prefer.
     session: Option<String>,
     /// Default 1500.
     max_tokens: Option<u32>,
-    /// Most items.
+    /// Maximum number of items.
     #[schemars(range(min = 1))]
     k: Option<usize>,
 }
@@ -239,7 +239,7 @@ async fn recall(call: Call, asked: RecallArgs) -> Result<Outcome> {
     let context = call.server.app.recall(&call.who, asked).await?;
     let items: Vec<_> = context.recalled().into_iter().map(recalled).collect();
     let text = match items.is_empty() {
-        true => "No message or fact answers this.".to_owned(),
+        true => "No message or fact matches.".to_owned(),
         false => items.iter().fold(String::new(), |mut text, item| {
             let day = item.at.as_deref().and_then(|at| at.split('T').next());
             let day = day.map_or(String::new(), |day| format!(", {day}"));
@@ -275,7 +275,7 @@ fn recalled((item, text): (&Item, &str)) -> RecalledItem {
 struct ListArgs {
     kind: Option<FactKindJson>,
     tag: Option<String>,
-    /// Also those that were replaced or retracted.
+    /// Whether to include replaced and retracted facts.
     #[serde(default)]
     include_superseded: bool,
     /// 1 to 200, default 20.
@@ -302,7 +302,7 @@ async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {
     let (facts, total) = call.server.app.newest_facts(&call.who, &filter, limit).await?;
     let facts: Vec<FactLine> = facts.iter().map(FactLine::of).collect();
     let text = match (facts.len(), total) {
-        (0, _) => "No facts are remembered that fit.".to_owned(),
+        (0, _) => "No remembered fact matches.".to_owned(),
         (shown, total) if shown < total => {
             format!("{}{shown} of {total} facts; raise `limit` for more.", fact_lines(&facts))
         }
@@ -316,7 +316,7 @@ async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {
 struct UpdateArgs {
     /// Id of the fact.
     id: String,
-    /// What is so.
+    /// The correct fact.
     #[schemars(length(min = 1, max = 500))]
     text: String,
     /// If the fact has subject and attribute.
@@ -325,7 +325,7 @@ struct UpdateArgs {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Updated {
-    /// Of the fact that holds now.
+    /// Id of the fact that is valid now.
     id: String,
 }
 
@@ -334,7 +334,7 @@ async fn update(call: Call, asked: UpdateArgs) -> Result<Outcome> {
     let (_, old) = app.fact_by_id(&call.who, &asked.id).await?;
     let correction = Correction { text: asked.text, value: asked.value };
     let fact = app.correct(&call.who, old.id, correction).await?;
-    let text = format!("Corrected: {} holds now.", fact_source(&fact));
+    let text = format!("Corrected: {} is valid now.", fact_source(&fact));
     Outcome::done(text, &Updated { id: short_id(fact.id) })
 }
 
@@ -345,7 +345,7 @@ struct ForgetArgs {
     fact: Option<String>,
     /// The session to erase, or to erase messages from.
     session: Option<String>,
-    /// Only these messages of it, by id.
+    /// Ids of messages: erase only these.
     message_ids: Option<Vec<String>>,
     /// With memory: the context document to erase.
     vault: Option<String>,

@@ -33,7 +33,7 @@ fn text(value: &Value) -> String {
 }
 
 #[tokio::test]
-async fn every_change_and_every_refusal_is_there_and_nothing_of_a_caller() {
+async fn audit_log_has_every_change_and_refusal_without_content() {
     let data = Throughline::new();
     let all = "read,write,admin";
     let admin = key(&data, "acme", &["--any-user"], all);

@@ -53,7 +53,7 @@ fn without(mut context: Value, parts: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn nothing_crosses_and_each_finds_its_own() {
+async fn tenants_find_their_own_data_only() {
     nothing_crosses(&Throughline::new(), "alone", &[]).await;
 }
 

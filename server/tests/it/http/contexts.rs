@@ -217,7 +217,7 @@ async fn a_preset_of_ones_own_is_made_used_and_removed() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_told_and_nothing_is_kept() {
+async fn invalid_requests_are_explained_and_store_nothing() {
     let world = World::with(&["--set", "persona.max_contexts=1"]);
     let good = json!({"name": "A", "system_prompt": "You are A."});
     let with = |field: &str, value: Value| {

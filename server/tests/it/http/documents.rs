@@ -101,7 +101,7 @@ async fn a_stale_writer_is_told_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn whoever_expects_nothing_is_never_turned_away() {
+async fn put_without_condition_is_never_refused() {
     let data = Throughline::new();
     let world = World::new(&data);
     let texts: Vec<String> = (0..30).map(|n| format!("by writer {n}")).collect();
@@ -116,7 +116,7 @@ async fn whoever_expects_nothing_is_never_turned_away() {
 }
 
 #[tokio::test]
-async fn a_document_is_erased_only_as_the_caller_knows_it() {
+async fn conditional_delete_needs_the_current_etag() {
     let data = Throughline::new();
     let world = World::new(&data);
     let of = "/v1/vaults/projects/memories/alfred";

@@ -107,7 +107,7 @@ fn counted(erased: &Value, of: &[&str]) {
 }
 
 #[tokio::test]
-async fn nothing_that_was_erased_is_left_anywhere_and_no_backup_brings_it_back() {
+async fn erased_data_is_gone_and_no_backup_restores_it() {
     let data = Throughline::new();
     let admin = key(&data, "acme", &["--any-user"], "read,write,admin");
     let mut tenant = Tenant { service: Service::start(&data), key: admin };
@@ -217,7 +217,7 @@ impl Tenant {
 }
 
 #[tokio::test]
-async fn what_was_rejected_stays_so_through_imports_restarts_and_restored_backups() {
+async fn rejections_survive_imports_restarts_and_restores() {
     let data = Throughline::new();
     let admin = key(&data, "acme", &["--any-user"], "read,write,admin");
     let mut tenant = Tenant { service: Service::start(&data), key: admin };

@@ -118,7 +118,7 @@ async fn a_key_makes_none_that_permits_more() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_used_too_often_waits_and_the_others_do_not() {
+async fn rate_limit_applies_to_each_key_alone() {
     let data = Throughline::new();
     let slow = key(&data, "acme", &["--user", "ana", "--requests-per-minute", "3"], "read");
     let other = key(&data, "acme", &["--user", "ana"], "read");

@@ -11,7 +11,7 @@ use crate::mcp::client::{Caller, text};
 use crate::support::Throughline;
 
 #[tokio::test]
-async fn health_metrics_and_the_reference_are_there() {
+async fn serves_health_metrics_and_reference() {
     let data = Throughline::new();
     let service = Service::start(&data);
     assert_eq!(service.get("/healthz").await.ok()["status"], "ok");
@@ -51,7 +51,7 @@ async fn health_metrics_and_the_reference_are_there() {
 }
 
 #[tokio::test]
-async fn what_was_accepted_is_finished_when_the_service_is_told_to_end() {
+async fn accepted_requests_complete_on_shutdown() {
     let data = Throughline::new();
     let mut service = Service::start(&data);
     let content = "It rains. ".repeat(2_000);
@@ -86,7 +86,7 @@ async fn what_was_accepted_is_finished_when_the_service_is_told_to_end() {
 }
 
 #[tokio::test]
-async fn past_its_limit_the_service_turns_requests_away_at_once_and_stays_alive() {
+async fn overloaded_service_refuses_requests_and_stays_healthy() {
     let data = Throughline::new();
     let service = Service::start_with(&data, &["--set", "http.max_in_flight=1"]);
     // Three that never end: one is at work, one waits for its place, and one, whichever, is turned away.
@@ -127,7 +127,7 @@ async fn past_its_limit_the_service_turns_requests_away_at_once_and_stays_alive(
 }
 
 #[tokio::test]
-async fn a_worker_shows_what_it_measures_and_whether_it_lives() {
+async fn worker_serves_metrics_and_health() {
     let data = Throughline::new();
     let refused = data.fails(&["worker", "--listen", "here"], 3);
     assert!(refused.contains("`jobs.listen`"), "{refused}");
@@ -154,7 +154,7 @@ async fn a_worker_shows_what_it_measures_and_whether_it_lives() {
 }
 
 #[tokio::test]
-async fn a_worker_shows_what_it_measures_to_who_may_see_it() {
+async fn metrics_of_a_worker_need_permission() {
     let data = Throughline::new();
     let admin = key(&data, "acme", &["--any-user"], "admin");
     let reader = key(&data, "acme", &["--user", "ada"], "read");

@@ -27,7 +27,7 @@ fn read(mut stream: TcpStream) -> String {
 const HALF: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n";
 
 #[tokio::test]
-async fn a_header_and_a_body_have_to_get_on() {
+async fn slow_headers_and_bodies_time_out() {
     let data = Throughline::new();
     let service = Service::start_with(&data, &["--set", "http.read_timeout_ms=300"]);
     let began = Instant::now();
@@ -53,7 +53,7 @@ async fn a_header_and_a_body_have_to_get_on() {
 
 #[cfg(unix)]
 #[test]
-fn slow_and_idle_connections_do_not_hold_the_end_up() {
+fn slow_and_idle_connections_do_not_delay_shutdown() {
     let data = Throughline::new();
     let flags = ["--set", "http.read_timeout_ms=2000", "--set", "http.drain_ms=600000"];
     let mut service = Service::start_with(&data, &flags);

@@ -11,7 +11,7 @@ use crate::support::Throughline;
 const CANARY: &str = "marabou-7715";
 
 #[tokio::test]
-async fn nothing_crosses() {
+async fn tenants_find_their_own_data_only() {
     let data = Throughline::new();
     let owner = key(&data, "acme", &["--user", "ana"], EVERYTHING);
     let other_user = key(&data, "acme", &["--user", "bo"], EVERYTHING);

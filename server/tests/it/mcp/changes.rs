@@ -43,7 +43,7 @@ fn heard(process: &mut Process, asked: &Value, last: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_session_hears_of_what_it_watches() {
+fn session_is_notified_of_subscribed_resources() {
     let data = Throughline::new();
     let mut process = Process::start(&data, "persona");
     let begun = process.ask(&initialize());
@@ -66,7 +66,7 @@ fn a_session_hears_of_what_it_watches() {
 }
 
 #[test]
-fn a_subscription_hears_of_what_it_asked_for() {
+fn listen_stream_is_notified_of_requested_changes() {
     let data = Throughline::new();
     let mut process = Process::start(&data, "persona");
     let made = process.ask(&create(1, alone));
@@ -91,7 +91,7 @@ fn a_subscription_hears_of_what_it_asked_for() {
 
 /// What is done over HTTP is heard over MCP, in both eras.
 #[tokio::test]
-async fn clients_hear_of_what_others_did() {
+async fn clients_are_notified_of_changes_by_others() {
     let data = Throughline::new();
     let service = Service::start_with(
         &data,
@@ -138,7 +138,7 @@ async fn put(service: &Service, memory: &str, text: &'static str) {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_hides_nothing_else() {
+async fn unreadable_resource_hides_no_other_change() {
     let data = Throughline::new();
     let service = Service::start_with(&data, &["--set", r#"mcp.tool_sets=["documents"]"#]);
     for memory in ["berth", "harbour"] {
@@ -212,7 +212,7 @@ async fn a_key_that_does_not_read_hears_nothing() {
 }
 
 #[tokio::test]
-async fn one_opens_so_many_streams_and_no_more() {
+async fn refuses_streams_over_limit() {
     let data = Throughline::new();
     let service = Service::start(&data);
     let caller = Caller::local(&service);

@@ -78,7 +78,7 @@ fn a_model_that_hangs_is_given_up() {
 }
 
 #[test]
-fn a_call_that_is_cancelled_or_left_keeps_nothing() {
+fn cancelled_call_stores_nothing() {
     let data = Throughline::new();
     let mut client = Client::start(&data, SESSION);
     let context = context(&mut client);
@@ -105,7 +105,7 @@ fn a_call_that_is_cancelled_or_left_keeps_nothing() {
 }
 
 #[test]
-fn a_client_without_a_model_is_told_both_ways_out() {
+fn client_without_sampling_is_told_the_alternatives() {
     for stands_alone in [SESSION, ALONE] {
         let data = Throughline::new();
         let mut client = Client::start_with(&data, stands_alone, &json!({}), &[]);
@@ -120,7 +120,7 @@ fn a_client_without_a_model_is_told_both_ways_out() {
 }
 
 #[test]
-fn a_state_is_of_one_turn() {
+fn request_state_belongs_to_one_turn() {
     let data = Throughline::new();
     let mut client = Client::start(&data, ALONE);
     let [context, other] = [(); 2].map(|()| context(&mut client));
@@ -176,7 +176,7 @@ async fn what_fails_in_a_session_is_in_the_log_under_its_request() {
 
 /// The stream of a call breaks in mid-answer, and its client ends the session.
 #[tokio::test]
-async fn a_client_that_goes_away_over_http_keeps_nothing() {
+async fn disconnected_http_client_stores_nothing() {
     let data = Throughline::new();
     let service = Service::start_with(&data, &["--set", r#"mcp.tool_sets=["persona"]"#]);
     let caller = Caller::local(&service);

@@ -155,7 +155,7 @@ async fn pages_of_other_sites_are_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_takes_nothing_with_it() {
+async fn disconnected_client_does_not_affect_others() {
     let data = Throughline::new();
     let service = Service::start_with(&data, &SMALL_BODIES);
     let caller = Caller::local(&service);

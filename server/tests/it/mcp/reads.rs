@@ -78,7 +78,7 @@ async fn resources_are_listed_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_call_tells_how_far_it_is_and_the_audit_log_what_it_did() {
+async fn call_reports_progress_and_is_audited() {
     let data = Throughline::new();
     let admin = key(&data, "acme", &["--user", "ana"], EVERYTHING);
     let service = Service::start_with(&data, &SETS);

@@ -200,7 +200,7 @@ fn table(context: &str) -> Vec<(&'static str, Value, &'static str, &'static str)
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_named_and_nothing_is_kept() {
+async fn invalid_calls_are_explained_and_store_nothing() {
     let data = Throughline::new();
     let sets = r#"mcp.tool_sets=["memory","sessions","documents","persona"]"#;
     let service = Service::start_with(&data, &["--set", sets]);

@@ -120,7 +120,7 @@ async fn a_key_that_reads_does_not_write() {
 }
 
 #[tokio::test]
-async fn a_session_that_has_to_go_ends_with_its_stream() {
+async fn evicted_session_closes_its_stream() {
     let data = Throughline::new();
     let service = Service::start_with(&data, &TOOLS);
     let caller = Caller::local(&service);
@@ -136,7 +136,7 @@ async fn a_session_that_has_to_go_ends_with_its_stream() {
 }
 
 #[tokio::test]
-async fn a_session_that_begins_with_too_much_does_not_begin() {
+async fn refuses_large_initialize_request() {
     let data = Throughline::new();
     let service = Service::start_with(&data, &TOOLS);
     let caller = Caller::local(&service);

@@ -81,7 +81,7 @@ fn whoami(id: u32, params: fn(Value) -> Value) -> Value {
 }
 
 #[test]
-fn what_is_no_message_is_passed_over() {
+fn skips_input_that_is_not_a_message() {
     for (begins, params) in
         [(true, (|params| params) as fn(Value) -> Value), (false, alone as fn(Value) -> Value)]
     {
@@ -114,7 +114,7 @@ fn what_is_no_message_is_passed_over() {
 }
 
 #[test]
-fn a_client_that_says_nothing_or_half_of_something_is_no_failure() {
+fn empty_or_incomplete_input_is_not_a_failure() {
     let data = Throughline::new();
     assert!(Process::start(&data, SETS).end());
     let mut process = Process::start(&data, SETS);

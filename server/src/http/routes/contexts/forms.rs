@@ -84,7 +84,7 @@ pub(crate) struct ContextJson {
     version: u64,
     /// Problems found in its prompt.
     findings: Vec<FindingJson>,
-    /// Messages left out, because they were erased since; only where an export or a backup was taken in.
+    /// Messages that were left out because they have been erased; only after an import or a restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_back: Option<u64>,
 }
@@ -167,7 +167,7 @@ pub(crate) struct NewContextJson {
     #[serde(default)]
     #[schema(minimum = 1, maximum = 3650)]
     expiry_days: Option<u32>,
-    /// Whether its turns recall the user's other memory, but for other contexts; default false.
+    /// Whether its turns recall the user's other memory, except other contexts; default false.
     #[serde(default)]
     pub(super) memory: bool,
     #[serde(default)]

@@ -77,7 +77,7 @@ pub(super) struct PutJson {
     info: SnapshotInfoJson,
     /// What happened.
     outcome: OutcomeJson,
-    /// What it states that the user rejected.
+    /// What it states although the user rejected it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }

@@ -77,7 +77,7 @@ impl From<Memory> for MemoryJson {
 
 /// List vaults
 ///
-/// In the order of their first documents.
+/// In the order in which they got their first document.
 #[utoipa::path(
     get,
     path = "/v1/vaults",
@@ -97,7 +97,7 @@ async fn list(
 
 /// List the memories of a vault
 ///
-/// In the order of their first documents.
+/// In the order in which they got their first document.
 #[utoipa::path(
     get,
     path = "/v1/vaults/{vault}/memories",

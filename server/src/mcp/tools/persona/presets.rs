@@ -131,8 +131,8 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
             let is_there = call.server.app.delete_preset(&call.who, &id, asked.version).await?;
             let message = match is_there {
                 true => format!(
-                    "Deleted: {id}; contexts made from it stay. Delete it once more to remove it for good, \
-                     or update it with isActive to have it back"
+                    "Deleted: {id}; contexts made from it stay. Delete it again to remove it for \
+                     good, or restore it with `update` and isActive"
                 ),
                 false => format!("Removed for good: {id}; contexts made from it stay"),
             };
