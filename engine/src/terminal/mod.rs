@@ -4,4 +4,4 @@ mod options;
 mod output;
 
 pub use options::{EXIT_CODES, Options, run, runtime};
-pub use output::{Output, grouped, percent, saved, table};
+pub use output::{Output, counted, grouped, percent, saved, table};

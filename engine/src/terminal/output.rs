@@ -155,9 +155,20 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
+/// `1 message`, `12,345 messages`.
+pub fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        let of = |number| counted(number, "message");
+        assert_eq!([of(0), of(1), of(2_000)], ["0 messages", "1 message", "2,000 messages"]);
+    }
 
     #[test]
     fn numbers_are_grouped() {

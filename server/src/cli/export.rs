@@ -13,7 +13,7 @@ use throughline_core::{Error, ErrorKind, Result, Scope};
 use throughline_engine::compose::Engine;
 use throughline_engine::config::Config;
 use throughline_engine::export::{MessageLine, records};
-use throughline_engine::terminal::{Output, grouped};
+use throughline_engine::terminal::{Output, counted, grouped};
 
 use super::facts::FactJson;
 use super::open::open_existing;
@@ -107,10 +107,10 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         let what = match what {
             What::All => format!("{} records and messages", grouped(exported.lines)),
             What::Messages => {
-                let sessions = grouped(exported.sessions);
-                format!("{} messages of {sessions} sessions", grouped(exported.lines))
+                let sessions = counted(exported.sessions, "session");
+                format!("{} of {sessions}", counted(exported.lines, "message"))
             }
-            What::Facts => format!("{} facts", grouped(exported.lines)),
+            What::Facts => counted(exported.lines, "fact"),
             What::Profile => "rules and card".to_owned(),
         };
         format!("{} contains {what}", exported.file)

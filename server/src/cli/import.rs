@@ -15,7 +15,7 @@ use throughline_engine::import::{
     Format, ImportFile, ImportOptions, ImportReport, Reading, Skipped, files_in, import_file,
     read_file,
 };
-use throughline_engine::terminal::{Output, grouped};
+use throughline_engine::terminal::{Output, counted, grouped};
 
 use super::open::open;
 
@@ -90,21 +90,21 @@ impl Imported {
             ),
         };
         let records = [
-            (report.facts, "facts"),
-            (report.profiles, "profiles"),
-            (report.documents, "documents"),
-            (report.contexts, "contexts"),
+            (report.facts, "fact"),
+            (report.profiles, "profile"),
+            (report.documents, "document"),
+            (report.contexts, "context"),
         ];
         let records: String = records
             .iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!(", {} {what}", grouped(*count as u64)))
+            .map(|(count, what)| format!(", {}", counted(*count as u64, what)))
             .collect();
         format!(
-            "{file}{of}: {} messages ({} tokens) in {} sessions{records}; {} already existed{skipped}{kept}{held_back}{of_none}",
-            grouped(report.messages as u64),
-            grouped(report.tokens),
-            report.sessions,
+            "{file}{of}: {} ({}) in {}{records}; {} already existed{skipped}{kept}{held_back}{of_none}",
+            counted(report.messages as u64, "message"),
+            counted(report.tokens, "token"),
+            counted(report.sessions as u64, "session"),
             report.replayed
         )
     }
