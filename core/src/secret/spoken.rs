@@ -22,7 +22,7 @@ static RULES: LazyLock<[Rule; 6]> = LazyLock::new(|| {
             name: "password",
             pattern: LazyLock::new(|| {
                 compile(&format!(
-                    r#"(?i)\b[\w-]{{0,40}}?{NAMED}[\w-]{{0,20}}["'`]?[ \t]{{0,4}}(?:=>|:=|=|:)[ \t]{{0,4}}(?:"(?<q>[^"\s]{{4,200}})"|'(?<a>[^'\s]{{4,200}})'|`(?<b>[^`\s]{{4,200}})`|(?<s>[^\s"'`,;<>()\[\]{{}}]{{4,200}}))"#
+                    r#"(?i)\b[\w-]{{0,40}}?{NAMED}[\w-]{{0,20}}["'`]?[ \t]{{0,4}}(?:=>|:=|=|:)[ \t]{{0,4}}(?:"(?<q>(?:[^"\\\s]|\\\S){{4,200}})"|'(?<a>(?:[^'\\\s]|\\\S){{4,200}})'|`(?<b>(?:[^`\\\s]|\\\S){{4,200}})`|(?<s>[^\s"'`,;<>()\[\]{{}}]{{4,200}}))"#
                 ))
             }),
             is_secret: is_no_placeholder,
@@ -95,7 +95,11 @@ pub(super) fn scan(text: &str) -> Vec<Secret> {
         for found in rule.pattern.captures_iter(text) {
             let groups = ["s", "q", "a", "b", "t"];
             let Some(secret) = groups.iter().find_map(|group| found.name(group)) else { continue };
-            let value = secret.as_str().trim_end_matches(['.', ',', '!', '?', ';', ':', ')', ']']);
+            let is_quoted = ["q", "a", "b"].iter().any(|group| found.name(group).is_some());
+            let value = secret.as_str();
+            // The backslash is that of a quotation mark behind it.
+            let ends = ['.', ',', '!', '?', ';', ':', ')', ']', '\\'];
+            let value = if is_quoted { value } else { value.trim_end_matches(ends) };
             if (rule.is_secret)(value) {
                 let range = secret.start()..secret.start() + value.len();
                 secrets.push(Secret { range, rule: rule.name });
@@ -103,6 +107,29 @@ pub(super) fn scan(text: &str) -> Vec<Secret> {
         }
     }
     secrets
+}
+
+static KEY: LazyLock<Regex> =
+    LazyLock::new(|| compile(&format!(r"(?i)\b[\w-]{{0,40}}?{NAMED}(?<more>[\w-]{{0,20}})$")));
+
+static KEY_OF_PIN: LazyLock<Regex> = LazyLock::new(|| {
+    compile(r"(?i)^(?:pin(?:[ _-]?(?:code|number))?|cvv2?|cvc|security[ _-]?code)$")
+});
+
+/// The rule that makes a value a secret for the key that it stands under in JSON: `{"password": "hunter2"}`.
+pub(super) fn rule_of_key(key: &str, value: &str, is_number: bool) -> Option<&'static str> {
+    if !KEYWORDS.is_match(key) {
+        return None;
+    }
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    if KEY_OF_PIN.is_match(key) {
+        return (digits && (3..=10).contains(&value.len())).then_some("pin");
+    }
+    let named = KEY.captures(key)?;
+    // Numbers under other keys are measures: `password_min_length`, `access_token_expires_in`.
+    let is_measure = is_number && (!digits || !named["more"].is_empty());
+    let is_one = (4..=4_000).contains(&value.len()) && !value.contains(char::is_whitespace);
+    (is_one && !is_measure && is_no_placeholder(value)).then_some("password")
 }
 
 /// Whether a value is one, and no name of where it comes from: `$TOKEN`, `<your-key>`, `process.env.KEY`, `****`.
