@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::fact::{FactExtractor, NewFact};
 use crate::ids::{EntityId, FactId, MessageId};
 use crate::ports::IdGen;
-use crate::secret::{SecretPolicy, masked};
+use crate::secret::{SecretPolicy, masked, masked_json};
 use crate::session::{Cuts, NewMessage, PreparedMessage, Role, index_passages};
 use crate::text::{PassageSizes, passages};
 use crate::time::Timestamp;
@@ -86,7 +86,7 @@ impl NewMessage {
     fn guard(&mut self, secrets: SecretPolicy) -> Option<String> {
         if secrets == SecretPolicy::Drop {
             for json in [&mut self.parts, &mut self.attachments].into_iter().flatten() {
-                *json = masked(json).into_owned();
+                *json = masked_json(json).into_owned();
             }
         }
         let Cow::Owned(shown) = secrets.shown(&self.content) else { return None };
@@ -97,7 +97,8 @@ impl NewMessage {
     /// Tells a repeat from another message. Secrets are not part of it, so that none can be guessed by it, and a
     /// message is the same whatever becomes of them.
     fn hash(&self, name: Option<&str>) -> [u8; 16] {
-        let json = |json: &Option<String>| json.as_deref().map(|json| masked(json).into_owned());
+        let json =
+            |json: &Option<String>| json.as_deref().map(|json| masked_json(json).into_owned());
         let (parts, attachments) = (json(&self.parts), json(&self.attachments));
         let content = masked(&self.content);
         let role = self.role.as_str();

@@ -20,7 +20,7 @@ use crate::fact::Fact;
 use crate::ids::MessageId;
 use crate::ports::Ledger;
 use crate::scope::Profile;
-use crate::secret::masks;
+use crate::secret::{count_of_masked, masks};
 use crate::session::{Message, Role};
 use crate::summary::Summary;
 use crate::text::guarded;
@@ -411,8 +411,8 @@ impl<'a> Assembly<'a> {
         let masked: usize = shown.chain([self.header.message.content.as_str()]).map(masks).sum();
         if masked > 0 {
             self.warnings.push(format!(
-                "{masked} secrets are masked: to show the secrets in messages that you store from \
-                 now on, set `secrets = \"keep\"`"
+                "{}: to show the secrets in messages that you store from now on, set `secrets = \"keep\"`",
+                count_of_masked(masked)
             ));
         }
         let last = self.working_set.len();

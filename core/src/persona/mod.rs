@@ -21,6 +21,7 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::ids::{BackupId, PersonaId, PresetId, SessionId};
+use crate::secret::SecretPolicy;
 use crate::time::Timestamp;
 
 pub use builtin::{BUILT_IN_AT, built_in};
@@ -102,6 +103,14 @@ impl Persona {
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.deleted_at.is_none()
+    }
+
+    /// The same as a model may read it.
+    #[must_use]
+    pub fn for_model(self, secrets: SecretPolicy) -> Self {
+        let shown = |text: &str| secrets.shown(text).into_owned();
+        let system_prompt = shown(&self.system_prompt);
+        Self { personality: shown(&self.personality), system_prompt, ..self }
     }
 
     /// The name of the session of a persona.

@@ -6,6 +6,7 @@ use super::rules::{line, text};
 use super::{Finding, Overrides, PersonaLimits, Settings};
 use crate::error::{Error, Result};
 use crate::ids::{MAX_NAME_BYTES, PresetId};
+use crate::secret::{SecretPolicy, given_back};
 use crate::time::Timestamp;
 
 /// Longest description, in bytes.
@@ -38,6 +39,21 @@ pub struct Preset {
     pub metadata: Option<String>,
     /// Increases with every change.
     pub version: u64,
+}
+
+impl Preset {
+    /// The same as a model may read it.
+    #[must_use]
+    pub fn for_model(self, secrets: SecretPolicy) -> Self {
+        let shown = |text: &str| secrets.shown(text).into_owned();
+        Self {
+            description: shown(&self.description),
+            system_prompt: shown(&self.system_prompt),
+            default_personality: shown(&self.default_personality),
+            metadata: self.metadata.map(|json| secrets.shown_json(&json).into_owned()),
+            ..self
+        }
+    }
 }
 
 /// How often a preset was used.
@@ -109,6 +125,21 @@ pub struct PresetChange {
     pub is_active: Option<bool>,
     /// Other metadata.
     pub metadata: Option<String>,
+}
+
+impl PresetChange {
+    /// The same by a model that was shown `held` with its secrets masked: what it gives back masked stays as it was.
+    #[must_use]
+    pub fn by_model(self, held: &Preset) -> Self {
+        let back = |text: Option<String>, held: &str| text.map(|text| given_back(&text, held));
+        Self {
+            description: back(self.description, &held.description),
+            system_prompt: back(self.system_prompt, &held.system_prompt),
+            default_personality: back(self.default_personality, &held.default_personality),
+            metadata: back(self.metadata, held.metadata.as_deref().unwrap_or_default()),
+            ..self
+        }
+    }
 }
 
 fn metadata(json: &str) -> Result<String> {

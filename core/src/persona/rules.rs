@@ -3,6 +3,7 @@
 use super::{Overrides, Persona, PersonaLimits, Settings};
 use crate::error::{Error, Result};
 use crate::ids::{MAX_NAME_BYTES, PersonaId, PresetId, is_forbidden};
+use crate::secret::given_back;
 use crate::time::Timestamp;
 
 /// Most tags of a persona or a message.
@@ -56,6 +57,19 @@ pub struct PersonaChange {
     pub memory: Option<bool>,
     /// Other tags in place of those that it has.
     pub tags: Option<Vec<String>>,
+}
+
+impl PersonaChange {
+    /// The same by a model that was shown `held` with its secrets masked: what it gives back masked stays as it was.
+    #[must_use]
+    pub fn by_model(self, held: &Persona) -> Self {
+        let back = |text: Option<String>, held: &str| text.map(|text| given_back(&text, held));
+        Self {
+            system_prompt: back(self.system_prompt, &held.system_prompt),
+            personality: back(self.personality, &held.personality),
+            ..self
+        }
+    }
 }
 
 /// A line of text, without white space around it.

@@ -10,6 +10,7 @@ use super::{Persona, Settings};
 use crate::chat::{ChatModelRequest, ContextMessage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::PersonaId;
+use crate::secret::{count_of_masked, masks};
 use crate::session::{Message, Role};
 use crate::summary::Summary;
 use crate::text::guarded;
@@ -254,6 +255,12 @@ pub(crate) fn finish(
             "a turn of {} tokens was made for {}",
             tokens.used, tokens.limit
         )));
+    }
+    let shown = told.messages.iter().map(|message| &message.content).chain([&system]);
+    let masked: usize = shown.map(|text| masks(text)).sum();
+    if masked > 0 {
+        let prompt = "shows those of the prompt, and of what is stored from then on";
+        warnings.push(format!("{}: `secrets = \"keep\"` {prompt}", count_of_masked(masked)));
     }
     let content = request.message.clone();
     told.messages.push(ContextMessage { role: Role::User, content });

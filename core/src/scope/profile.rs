@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::ids::is_forbidden;
+use crate::secret::{SecretPolicy, given_back};
 use crate::time::Timestamp;
 use crate::tokens::Tokenizer;
 
@@ -32,7 +33,25 @@ pub struct ProfileChange {
     pub card: Option<String>,
 }
 
+impl ProfileChange {
+    /// The same by a model that was shown `held` with its secrets masked: what it gives back masked stays as it was.
+    #[must_use]
+    pub fn by_model(self, held: &Profile) -> Self {
+        Self {
+            rules: self.rules.map(|text| given_back(&text, &held.rules)),
+            card: self.card.map(|text| given_back(&text, &held.card)),
+        }
+    }
+}
+
 impl Profile {
+    /// The same as a model may read it.
+    #[must_use]
+    pub fn for_model(self, secrets: SecretPolicy) -> Self {
+        let shown = |text: &str| secrets.shown(text).into_owned();
+        Self { rules: shown(&self.rules), card: shown(&self.card), ..self }
+    }
+
     /// This profile with the parts that it leaves empty taken from `other`: a workspace inherits from
     /// its user part by part.
     #[must_use]

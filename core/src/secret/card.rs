@@ -6,13 +6,15 @@ use regex::Regex;
 
 use super::Secret;
 
+pub(super) const RULE: &str = "card-number";
+
 static NUMBER: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\b[2-6]\d{3}(?:[ -]?\d{2,6}){2,4}\b").ok());
 
 pub(super) fn scan(text: &str) -> Vec<Secret> {
     let Some(number) = &*NUMBER else { return Vec::new() };
     let found = number.find_iter(text).filter(|found| is_card(found.as_str()));
-    found.map(|found| Secret { range: found.range(), rule: "card-number" }).collect()
+    found.map(|found| Secret { range: found.range(), rule: RULE }).collect()
 }
 
 fn is_card(text: &str) -> bool {

@@ -15,14 +15,14 @@ struct Rule {
 
 const NAMED: &str = r"(?:pass(?:word|phrase|code|wd)|passwort|pwd|secret(?:[ _-]?key)?|api[ _-]?(?:key|token|secret)|access[ _-]?(?:key|token)|auth[ _-]?token|private[ _-]?key|client[ _-]?secret|recovery[ _-]?(?:code|key)|wi-?fi[ _-]?(?:key|password)|encryption[ _-]?key)";
 
-static RULES: LazyLock<[Rule; 6]> = LazyLock::new(|| {
+static RULES: LazyLock<[Rule; 7]> = LazyLock::new(|| {
     [
         // "password: hunter2", `DB_PASSWORD=hunter2`, {"api_key": "abc123"}.
         Rule {
             name: "password",
             pattern: LazyLock::new(|| {
                 compile(&format!(
-                    r#"(?i)\b[\w-]{{0,40}}?{NAMED}[\w-]{{0,20}}["'`]?[ \t]{{0,4}}(?:=>|:=|=|:)[ \t]{{0,4}}(?:"(?<q>[^"\s]{{4,200}})"|'(?<a>[^'\s]{{4,200}})'|`(?<b>[^`\s]{{4,200}})`|(?<s>[^\s"'`,;<>()\[\]{{}}]{{4,200}}))"#
+                    r#"(?i)\b[\w-]{{0,40}}?{NAMED}[\w-]{{0,20}}["'`]?[ \t]{{0,4}}(?:=>|:=|=|:)[ \t]{{0,4}}(?:"(?<q>(?:[^"\\\s]|\\\S){{4,200}})"|'(?<a>(?:[^'\\\s]|\\\S){{4,200}})'|`(?<b>(?:[^`\\\s]|\\\S){{4,200}})`|(?<s>[^\s"'`,;<>()\[\]{{}}]{{4,200}}))"#
                 ))
             }),
             is_secret: is_no_placeholder,
@@ -64,6 +64,12 @@ static RULES: LazyLock<[Rule; 6]> = LazyLock::new(|| {
             }),
             is_secret: is_no_placeholder,
         },
+        // Keys that their issuers begin so: "sk-proj-...", "sk-ant-...", "rk_live_...".
+        Rule {
+            name: "api-key",
+            pattern: LazyLock::new(|| compile(r"\b(?<s>(?:sk|rk|pk)[-_][A-Za-z0-9_-]{20,200})")),
+            is_secret: has_digits_and_letters,
+        },
         Rule {
             name: "bearer-token",
             pattern: LazyLock::new(|| {
@@ -83,7 +89,9 @@ fn compile(pattern: &str) -> Regex {
 
 /// The words without which no rule finds anything.
 static KEYWORDS: LazyLock<Regex> = LazyLock::new(|| {
-    compile(r"(?i)pass|pwd|secret|api|key|token|code|pin\b|cvv|cvc|://|bearer|authorization|tl_")
+    compile(
+        r"(?i)pass|pwd|secret|api|key|token|code|pin\b|cvv|cvc|://|bearer|authorization|tl_|[srp]k[-_]",
+    )
 });
 
 pub(super) fn scan(text: &str) -> Vec<Secret> {
@@ -95,7 +103,11 @@ pub(super) fn scan(text: &str) -> Vec<Secret> {
         for found in rule.pattern.captures_iter(text) {
             let groups = ["s", "q", "a", "b", "t"];
             let Some(secret) = groups.iter().find_map(|group| found.name(group)) else { continue };
-            let value = secret.as_str().trim_end_matches(['.', ',', '!', '?', ';', ':', ')', ']']);
+            let is_quoted = ["q", "a", "b"].iter().any(|group| found.name(group).is_some());
+            let value = secret.as_str();
+            // The backslash is that of a quotation mark behind it.
+            let ends = ['.', ',', '!', '?', ';', ':', ')', ']', '\\'];
+            let value = if is_quoted { value } else { value.trim_end_matches(ends) };
             if (rule.is_secret)(value) {
                 let range = secret.start()..secret.start() + value.len();
                 secrets.push(Secret { range, rule: rule.name });
@@ -103,6 +115,29 @@ pub(super) fn scan(text: &str) -> Vec<Secret> {
         }
     }
     secrets
+}
+
+static KEY: LazyLock<Regex> =
+    LazyLock::new(|| compile(&format!(r"(?i)\b[\w-]{{0,40}}?{NAMED}(?<more>[\w-]{{0,20}})$")));
+
+static KEY_OF_PIN: LazyLock<Regex> = LazyLock::new(|| {
+    compile(r"(?i)^(?:pin(?:[ _-]?(?:code|number))?|cvv2?|cvc|security[ _-]?code)$")
+});
+
+/// The rule that makes a value a secret for the key that it stands under in JSON: `{"password": "hunter2"}`.
+pub(super) fn rule_of_key(key: &str, value: &str, is_number: bool) -> Option<&'static str> {
+    if !KEYWORDS.is_match(key) {
+        return None;
+    }
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    if KEY_OF_PIN.is_match(key) {
+        return (digits && (3..=10).contains(&value.len())).then_some("pin");
+    }
+    let named = KEY.captures(key)?;
+    // Numbers under other keys are measures: `password_min_length`, `access_token_expires_in`.
+    let is_measure = is_number && (!digits || !named["more"].is_empty());
+    let is_one = (4..=4_000).contains(&value.len()) && !value.contains(char::is_whitespace);
+    (is_one && !is_measure && is_no_placeholder(value)).then_some("password")
 }
 
 /// Whether a value is one, and no name of where it comes from: `$TOKEN`, `<your-key>`, `process.env.KEY`, `****`.
@@ -117,9 +152,23 @@ fn is_no_placeholder(value: &str) -> bool {
     let called = value.ends_with("()") || value.contains('(');
     !marked
         && !called
+        && !is_type(value)
         && !named.iter().any(|name| lower.contains(name))
         && !plain.contains(&lower.as_str())
         && is_no_word(value)
+}
+
+/// Whether a value is the type of a field in source code: `secret: &Secret`, `password: String`, `token: dyn TokenSource`.
+fn is_type(value: &str) -> bool {
+    let name =
+        value.trim_start_matches(['&', '*', '?']).rsplit([':', '.']).next().unwrap_or_default();
+    let name = name.trim_end_matches(['?', '|']);
+    let is_name = name.chars().all(|c| c.is_ascii_alphabetic());
+    let lower = name.to_ascii_lowercase();
+    let named = ["secret", "password", "token", "key", "credential", "string", "bytes"];
+    is_name
+        && (lower == "str"
+            || name.contains(char::is_uppercase) && named.iter().any(|word| lower.contains(word)))
 }
 
 /// Whether a value is no plain word of a sentence about a password: "the password is wrong".
@@ -127,6 +176,12 @@ fn is_no_word(value: &str) -> bool {
     let lower = value.to_lowercase();
     let word = lower.trim_matches(|c: char| !c.is_alphanumeric());
     !word.is_empty() && !WORDS.contains(&word)
+}
+
+/// Whether a value is mixed as only generated ones are, and no name such as `sk-learn-preprocessing-utils`.
+fn has_digits_and_letters(value: &str) -> bool {
+    value.chars().filter(char::is_ascii_digit).count() >= 3
+        && value.contains(|c: char| c.is_ascii_uppercase())
 }
 
 fn has_digit_or_sign(value: &str) -> bool {

@@ -10,5 +10,6 @@ mod interleaved;
 mod meaning;
 mod personas;
 mod recall;
+mod secrets;
 mod sharing;
 mod standing;

@@ -100,6 +100,8 @@ pub struct Engine {
     pub clock: Arc<dyn Clock>,
     /// Ids of what is made.
     pub ids: Arc<dyn IdGen>,
+    /// What happens to secrets in what is stored, and in what a model is shown.
+    pub masking: SecretPolicy,
 }
 
 /// An embedder, and the index that keeps its vectors.
@@ -236,6 +238,7 @@ impl Engine {
                 erase: erase.clone(),
                 removals: removals.clone(),
                 limits: personas,
+                secrets: masking,
             }),
             erase,
             replayed: Replayed::default(),
@@ -264,6 +267,7 @@ impl Engine {
             tokenizer,
             clock,
             ids,
+            masking,
         }
     }
 

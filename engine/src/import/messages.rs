@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use throughline_core::access::Actor;
 use throughline_core::ids::{ExternalId, SessionId};
+use throughline_core::secret::{masked, masked_json};
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
 
@@ -274,13 +275,16 @@ impl Sessions {
         at: usize,
         message: &NewMessage,
     ) -> throughline_core::Result<ExternalId> {
+        // Without secrets, so that nobody guesses one by an id that is kept where the secret is not.
+        let content = masked(&message.content);
+        let in_parts = message.parts.as_deref().map(masked_json);
         let mut hasher = blake3::Hasher::new();
         let parts = [
             Some(self.order[at].id.as_str()),
             Some(message.role.as_str()),
             message.name.as_deref(),
-            Some(&message.content),
-            message.parts.as_deref(),
+            Some(&content),
+            in_parts.as_deref(),
         ];
         for part in parts {
             hasher.update(&part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes());

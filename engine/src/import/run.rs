@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use throughline_core::access::Actor;
 use throughline_core::ids::{ExternalId, MessageId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
-use throughline_core::secret::{SecretPolicy, masked};
+use throughline_core::secret::{SecretPolicy, masked, masked_json};
 use throughline_core::services::facts::ImportOutcome;
 use throughline_core::services::sessions::AppendOptions;
 use throughline_core::session::NewMessage;
@@ -223,7 +223,7 @@ async fn check_conflicts(engine: &Engine, scope: &Scope, session: &ImportSession
             let Some(again) = new.get(id) else { continue };
             let same = |new: &str, held: &str| new == held || masked(new) == masked(held);
             let same_json = |new: &Option<String>, held: &Option<String>| match (new, held) {
-                (Some(new), Some(held)) => same(new, held),
+                (Some(new), Some(held)) => new == held || masked_json(new) == masked_json(held),
                 (new, held) => new == held,
             };
             let equal = again.role == message.role

@@ -35,6 +35,23 @@ fn three_forms_are_told_apart() {
 }
 
 #[test]
+fn an_id_that_is_made_follows_from_no_secret() {
+    let ids = |passwords: [&str; 2]| {
+        let line = |password: &str| {
+            let parts = serde_json::json!([{ "password": password }]);
+            let content = format!("My password is {password}.");
+            serde_json::json!({ "role": "user", "content": content, "parts": parts }).to_string()
+        };
+        let file = read(&passwords.map(line).join("\n")).unwrap();
+        let ids = file.sessions[0].messages.iter().map(|message| message.external_id.clone());
+        ids.collect::<Vec<_>>()
+    };
+    let made = ids(["hunter2", "swordfish"]);
+    assert!(made[0].is_some() && made[0] != made[1], "{made:?}");
+    assert_eq!(ids(["tr0ub4dor", "hunter2"]), made);
+}
+
+#[test]
 fn an_import_without_ids_is_the_same_messages_each_time() {
     let text = "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"user\",\"content\":\"a\"}";
     assert_eq!(read(text).unwrap(), read(text).unwrap());

@@ -182,11 +182,13 @@ pub(super) async fn read(server: &Server, who: &Identity, uri: &str) -> Result<R
 async fn persona_text(server: &Server, scope: &Scope, parts: &[&str]) -> Result<Option<String>> {
     let personas = &server.app.engine.personas;
     let all = Slice::new(0, MAX_PAGE)?;
-    let now = personas.now();
+    let (now, secrets) = (personas.now(), server.app.engine.masking);
+    let form = |view| PresetForm::of(view, secrets);
     Ok(Some(match parts {
         ["contexts"] => {
             let found = personas.list(scope, &PersonaFilter::default(), all).await?;
-            let forms: Vec<_> = found.items.iter().map(|one| ContextForm::of(one, now)).collect();
+            let forms: Vec<_> =
+                found.items.iter().map(|one| ContextForm::of(one, secrets, now)).collect();
             text(&json!({"contexts": forms, "totalCount": found.total}))?
         }
         ["context", id] => {
@@ -198,24 +200,22 @@ async fn persona_text(server: &Server, scope: &Scope, parts: &[&str]) -> Result<
             let recent: Vec<_> =
                 recent.items.into_iter().map(|one| ConversationForm::of(one, &named)).collect();
             text(&json!({
-                "context": ContextForm::of(&persona, now), "recentConversations": recent,
+                "context": ContextForm::of(&persona, secrets, now), "recentConversations": recent,
                 "warning": persona.expiry_warning(now),
             }))?
         }
         ["personality-templates"] => {
             let found = personas.presets().list(scope, false, all).await?;
             let ours = found.items.into_iter().filter(|view| view.is_built_in);
-            text(&json!({"templates": ours.map(PresetForm::of).collect::<Vec<_>>()}))?
+            text(&json!({"templates": ours.map(form).collect::<Vec<_>>()}))?
         }
         ["personality-presets"] => {
             let found = personas.presets().list(scope, false, all).await?;
             let total = found.total;
-            let forms: Vec<_> = found.items.into_iter().map(PresetForm::of).collect();
+            let forms: Vec<_> = found.items.into_iter().map(form).collect();
             text(&json!({"presets": forms, "totalCount": total}))?
         }
-        ["preset", id] => {
-            text(&PresetForm::of(personas.presets().get(scope, &id.parse()?).await?))?
-        }
+        ["preset", id] => text(&form(personas.presets().get(scope, &id.parse()?).await?))?,
         _ => return Ok(None),
     }))
 }

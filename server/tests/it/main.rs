@@ -34,6 +34,7 @@ mod relevance;
 #[cfg(feature = "live-tests")]
 mod replicas;
 mod search;
+mod secrets;
 mod standing;
 mod stores;
 mod support;

@@ -303,7 +303,7 @@ async fn secrets_stay_out_of_what_a_model_reads(store: Store) {
     let path = "/v1/sessions/t/assemble";
     let asked = json!({"user_turn": "What is my password?"});
     let context = ask(&service, "", Method::POST, path, asked).await.text;
-    assert!(context.contains("1 secrets are masked"), "{context}");
+    assert!(context.contains("1 secret is masked"), "{context}");
     // Who stored it gets it back.
     let path = "/v1/sessions/s/messages";
     let stored = ask(&service, "", Method::GET, path, Value::Null).await;

@@ -205,7 +205,7 @@ impl ContextService {
             Some(head) => (head.session.messages, head.recent, head.summary, head.entities),
             None => Default::default(),
         };
-        let mut profile = self.shown(own.unwrap_or_default().or_of(inherited));
+        let mut profile = own.unwrap_or_default().or_of(inherited).for_model(self.secrets);
         if request.recall_only {
             profile = Profile::default();
             ledger.standing.clear();
@@ -314,12 +314,6 @@ impl ContextService {
         let new = |fact: &Fact| fact.slot().is_none_or(|slot| !slots.contains(&slot));
         held.standing.extend(inherited.standing.into_iter().filter(new));
         Ok(held)
-    }
-
-    /// A profile as a model may read it.
-    fn shown(&self, profile: Profile) -> Profile {
-        let shown = |text: &str| self.secrets.shown(text).into_owned();
-        Profile { rules: shown(&profile.rules), card: shown(&profile.card), ..profile }
     }
 
     async fn user_profile(&self, scope: &Scope) -> Result<Option<Profile>> {

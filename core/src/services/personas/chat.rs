@@ -68,8 +68,8 @@ impl PersonaService {
             return Err(Error::invalid(format!("token_budget: must be 1 to {MAX_BUDGET}")));
         }
         let tokenizer = &*self.ports.tokenizer;
-        let mut plan =
-            Plan::of(&persona, request, (limit, spendable(limit, tokenizer)), tokenizer)?;
+        let shown = persona.clone().for_model(self.ports.secrets);
+        let mut plan = Plan::of(&shown, request, (limit, spendable(limit, tokenizer)), tokenizer)?;
         let limits = HeadLimits { messages: plan.messages_read(), entities: 0 };
         let head = self.ports.store.head(scope, &persona.session, limits).await?;
         let (recent, summary, all) = match head {

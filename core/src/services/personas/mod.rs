@@ -19,6 +19,7 @@ use crate::ports::{
     Clock, Erased, IdGen, Idempotency, Precondition, RecordKey, Store, Write, WriteBatch,
 };
 use crate::scope::Scope;
+use crate::secret::SecretPolicy;
 use crate::services::contexts::ContextService;
 use crate::services::erasure::EraseService;
 use crate::services::removals::Removals;
@@ -58,6 +59,8 @@ pub struct PersonaPorts {
     pub removals: Removals,
     /// How much there may be.
     pub limits: PersonaLimits,
+    /// What a model is shown of the secrets in prompts and exports.
+    pub secrets: SecretPolicy,
 }
 
 /// A stored item with the problems of its prompt.

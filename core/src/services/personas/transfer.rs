@@ -10,6 +10,7 @@ use crate::persona::{
 };
 use crate::ports::{Idempotency, Precondition, RecordKey, Write};
 use crate::scope::Scope;
+use crate::secret::masks;
 use crate::services::sessions::AppendOptions;
 use crate::session::{Message, NewMessage, Role};
 use crate::time::Timestamp;
@@ -24,7 +25,7 @@ pub struct TakenIn {
 }
 
 impl PersonaService {
-    /// A persona with its conversation, as text.
+    /// A persona with its conversation, as text: the whole, for its owner.
     ///
     /// # Errors
     /// `NotFound`; those of the store.
@@ -36,6 +37,27 @@ impl PersonaService {
     ) -> Result<String> {
         let persona = self.get(scope, id).await?;
         self.collect(scope, &persona).await?.0.write(format)
+    }
+
+    /// The same for a model: its secrets are masked as in its turns. Beside the text: how many are.
+    ///
+    /// # Errors
+    /// As [`Self::export`].
+    pub async fn export_for_model(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        format: ExportFormat,
+    ) -> Result<(String, usize)> {
+        let persona = self.get(scope, id).await?.for_model(self.ports.secrets);
+        let (mut export, ..) = self.collect(scope, &persona).await?;
+        let secrets = self.ports.secrets;
+        for message in &mut export.messages {
+            message.content = secrets.shown(&message.content).into_owned();
+        }
+        let text = export.write(format)?;
+        let masked = masks(&text);
+        Ok((text, masked))
     }
 
     /// A persona with its whole conversation, the sequence number of its last message and the version of its

@@ -16,6 +16,7 @@ use throughline_core::access::Actor;
 use throughline_core::ids::{PersonaId, SessionId};
 use throughline_core::persona::{ChatRequest, ChatTurn, NewPersona, Persona, PersonaLimits, Slice};
 use throughline_core::ports::{ChatModel, Idempotency, SessionRepo};
+use throughline_core::secret::SecretPolicy;
 use throughline_core::services::contexts::ContextService;
 use throughline_core::services::erasure::EraseService;
 use throughline_core::services::personas::{
@@ -72,6 +73,7 @@ impl World {
             erase: erase.clone(),
             removals: Removals::new(ledger.clone(), ledger.names(), store.clone(), clock.clone()),
             limits,
+            secrets: SecretPolicy::default(),
         });
         Self { store, clock, sessions, erase, ledger, personas, scope: scope("ana") }
     }

@@ -1,6 +1,7 @@
 //! What of a text is the user's own, and how a call of a tool is told. Pure.
 
 use serde_json::Value;
+use throughline_core::secret::cut_before_secret;
 
 /// What the program writes in the user's name. None of it may become a fact of the user.
 const NOTICES: [&str; 9] = [
@@ -58,13 +59,18 @@ fn between<'t>(text: &'t str, open: &str, close: &str) -> Option<&'t str> {
 pub(super) fn of_call(name: &str, input: &Value) -> String {
     let input = if input.is_null() { String::new() } else { input.to_string() };
     match input.char_indices().nth(TOLD) {
-        Some((end, _)) => format!("called {name}({}…)", &input[..end]),
+        // What is left of a secret that is cut is not known for one any more.
+        Some((end, _)) => {
+            format!("called {name}({}…)", &input[..cut_before_secret(&input, end)])
+        }
         None => format!("called {name}({input})"),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use throughline_core::secret::masked;
+
     use super::*;
 
     #[test]
@@ -101,5 +107,15 @@ mod tests {
         );
         assert_eq!(call.chars().count(), 200 + "called Write(…)".chars().count());
         assert_eq!(of_call("Stop", &Value::Null), "called Stop()");
+    }
+
+    #[test]
+    fn calls_are_not_cut_within_a_secret() {
+        for filled in 150..=200 {
+            let input =
+                serde_json::json!({ "a": "x".repeat(filled), "password": "hunter2-swordfish" });
+            let call = masked(&of_call("Login", &input)).into_owned();
+            assert!(!call.contains("hun"), "{call}");
+        }
     }
 }

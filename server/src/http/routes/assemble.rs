@@ -144,10 +144,12 @@ async fn window(
     Params(which): Params<WhichWindow>,
 ) -> Result<Json<WindowJson>, Failure> {
     let tier = which.tier.map(Tier::from);
+    let secrets = service.app.engine.masking;
+    let shown = |message| MessageJson::shown(message, secrets);
     let SessionWindow { tier, window, settings } = service.app.window(&caller, &id, tier).await?;
     Ok(Json(WindowJson {
         tier: tier.into(),
-        recent_history: window.recent.into_iter().map(MessageJson::of).collect(),
+        recent_history: window.recent.into_iter().map(shown).collect(),
         key_entities: window.entities.into_iter().map(EntityJson::of).collect(),
         summary: window.summary.as_ref().map(SummaryJson::of),
         files: window.files.into_iter().map(FileJson::of).collect(),

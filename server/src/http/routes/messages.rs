@@ -6,6 +6,7 @@ use serde::de::{self, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use throughline_core::ids::ExternalId;
+use throughline_core::secret::SecretPolicy;
 use throughline_core::session::{Message, NewMessage};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
@@ -216,7 +217,15 @@ impl MessageJson {
         Self::of(message)
     }
 
-    pub(super) fn of(message: Message) -> Self {
+    /// A message as a model may read it.
+    pub(super) fn shown(mut message: Message, secrets: SecretPolicy) -> Self {
+        for json in [&mut message.parts, &mut message.attachments].into_iter().flatten() {
+            *json = secrets.shown_json(json).into_owned();
+        }
+        Self::of(message)
+    }
+
+    fn of(message: Message) -> Self {
         Self {
             id: message.id.to_string(),
             seq: message.seq,
@@ -304,8 +313,12 @@ async fn list(
     let thread = Thread::to_read(&service.app.engine, &caller, &id).await?;
     let page =
         service.app.engine.sessions.messages(&thread.scope, &thread.session, &asked.page).await?;
-    let stored = if thread.share.is_none() { MessageJson::stored } else { MessageJson::of };
-    Ok(Json(asked.list(page, stored)))
+    let (secrets, is_own) = (service.app.engine.masking, thread.share.is_none());
+    let form = |message| match is_own {
+        true => MessageJson::stored(message),
+        false => MessageJson::shown(message, secrets),
+    };
+    Ok(Json(asked.list(page, form)))
 }
 
 /// Erase messages

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::Result;
 use throughline_core::access::Permission;
-use throughline_core::scope::ProfileChange;
+use throughline_core::scope::{self, ProfileChange};
+use throughline_core::secret::{count_of_masked, masks};
 use throughline_core::usage::UsageDay;
 use throughline_engine::config::ToolSet;
 
@@ -128,21 +129,32 @@ struct ProfileArgs {
 struct Profile {
     rules: String,
     card: String,
-    /// What it states although the user rejected it.
+    /// The values that it states although the user rejected them, and how many secrets are masked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
+impl Profile {
+    fn of(held: scope::Profile, mut warnings: Vec<String>, call: &Call) -> Self {
+        let shown = held.for_model(call.server.app.engine.masking);
+        let masked = masks(&shown.rules) + masks(&shown.card);
+        if masked > 0 {
+            let how = "`secrets = \"keep\"` shows what they stand for";
+            warnings.push(format!("{}: {how}", count_of_masked(masked)));
+        }
+        Self { rules: shown.rules, card: shown.card, warnings }
+    }
+}
+
 async fn profile(call: Call, _: Nothing) -> Result<Outcome> {
     let held = call.server.app.engine.profiles.get(&call.scope()?).await?;
-    let warnings = Vec::new();
-    Outcome::data(&Profile { rules: held.rules, card: held.card, warnings })
+    Outcome::data(&Profile::of(held, Vec::new(), &call))
 }
 
 async fn set_profile(call: Call, asked: ProfileArgs) -> Result<Outcome> {
     let change = ProfileChange { rules: asked.rules, card: asked.card };
     let (held, warnings) = call.server.app.change_profile(&call.who, change).await?;
-    Outcome::data(&Profile { rules: held.rules, card: held.card, warnings })
+    Outcome::data(&Profile::of(held, warnings, &call))
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

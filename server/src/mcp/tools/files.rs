@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::Result;
 use throughline_core::ids::MessageId;
+use throughline_core::secret::SecretPolicy;
 use throughline_core::session::{FileKind, FileRef, NewFileRef};
 use throughline_engine::app::Thread;
 use throughline_engine::config::ToolSet;
@@ -104,12 +105,13 @@ struct File {
 }
 
 impl File {
-    fn of(file: FileRef) -> Self {
+    fn of(file: FileRef, secrets: SecretPolicy) -> Self {
+        let shown = |text: String| secrets.shown(&text).into_owned();
         Self {
             id: file.id.to_string(),
             r#type: file.kind.as_str(),
-            title: file.title,
-            reference: file.reference,
+            title: shown(file.title),
+            reference: file.reference.map(shown),
         }
     }
 }
@@ -118,5 +120,6 @@ async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {
     let engine = &call.server.app.engine;
     let thread = Thread::to_read(engine, &call.who, &asked.session).await?;
     let found = engine.sessions.files(&thread.scope, &thread.session, MOST).await?;
-    Outcome::data(&Files { files: found.into_iter().map(File::of).collect() })
+    let form = |file| File::of(file, engine.masking);
+    Outcome::data(&Files { files: found.into_iter().map(form).collect() })
 }

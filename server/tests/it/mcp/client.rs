@@ -109,7 +109,7 @@ impl<'s> Caller<'s> {
     }
 
     /// A request of 2026-07-28, which stands alone.
-    pub(super) fn alone(&self, method: &str, params: Value) -> RequestBuilder {
+    pub(crate) fn alone(&self, method: &str, params: Value) -> RequestBuilder {
         let name = params["name"].as_str().or(params["uri"].as_str()).map(str::to_owned);
         let request = self
             .post(&message(method, alone(params)))
@@ -131,7 +131,7 @@ impl<'s> Caller<'s> {
     }
 
     /// Calls a tool; what comes of it, or the question of it.
-    pub(super) async fn ask(&self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) async fn ask(&self, tool: &str, arguments: &Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         result(&Answer::of(self.alone("tools/call", params)).await)
     }
@@ -240,7 +240,7 @@ pub(super) fn told(answer: &Answer) -> Value {
 }
 
 #[track_caller]
-pub(super) fn result(answer: &Answer) -> Value {
+pub(crate) fn result(answer: &Answer) -> Value {
     let told = told(answer);
     assert!(told["result"].is_object(), "{answer:?}");
     told["result"].clone()

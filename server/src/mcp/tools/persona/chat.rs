@@ -98,12 +98,13 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
 }
 
 fn form(kept: ChatResult, warnings: Vec<String>, call: &Call) -> Answer {
-    let now = call.server.app.engine.personas.now();
+    let engine = &call.server.app.engine;
+    let now = engine.personas.now();
     let id = kept.persona.id.to_string();
     Answer {
         response: kept.answer.message.content.clone(),
         context_name: kept.persona.name.clone(),
-        personality: kept.persona.personality.clone(),
+        personality: engine.masking.shown(&kept.persona.personality).into_owned(),
         user_message: ConversationForm::of(kept.question, &id),
         assistant_response: ConversationForm::of(kept.answer, &id),
         metadata: Metadata {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::access::Permission;
 use throughline_core::persona::{ExportFormat, NewPersona, Overrides, Persona, PersonaChange};
+use throughline_core::secret::{SecretPolicy, count_of_masked};
 use throughline_core::services::personas::{Checked, FromPreset, PersonaFilter, TakenIn};
 use throughline_core::{Error, Result};
 use throughline_engine::app::DeletedPersona;
@@ -125,7 +126,7 @@ struct Answer {
     /// The exported text.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// Problems of its prompt and warnings about its expiry.
+    /// Problems of its prompt, and warnings about its expiry and masked secrets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     message: String,
@@ -167,12 +168,13 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
             };
             let slice = page(asked.page, asked.page_size, PAGE_SIZE)?;
             let found = personas.list(&scope, &filter, slice).await?;
-            let now = personas.now();
+            let (now, secrets) = (personas.now(), call.server.app.engine.masking);
+            let form = |one| ContextForm::of(one, secrets, now);
             Ok(Answer {
                 success: true,
                 message: format!("{} of {} contexts", found.items.len(), found.total),
                 total_count: Some(found.total),
-                contexts: Some(found.items.iter().map(|one| ContextForm::of(one, now)).collect()),
+                contexts: Some(found.items.iter().map(form).collect()),
                 ..Answer::default()
             })
         }
@@ -205,6 +207,10 @@ async fn act_on_one(call: &Call, asked: Args) -> Result<Answer> {
                 settings,
                 memory: asked.memory,
                 tags: asked.tags,
+            };
+            let change = match call.server.app.engine.masking {
+                SecretPolicy::Keep => change,
+                _ => change.by_model(&personas.get(&scope, id).await?),
             };
             checked(call, &personas.update(&scope, id, &change, asked.version).await?, "Changed")
         }
@@ -245,8 +251,13 @@ async fn act_on_one(call: &Call, asked: Args) -> Result<Answer> {
                 Some(Format::Markdown) => ExportFormat::Markdown,
                 Some(Format::Json) | None => ExportFormat::Json,
             };
-            let text = personas.export(&scope, id, format).await?;
-            Answer { text: Some(text), ..shown(call, &personas.get(&scope, id).await?, "Exported") }
+            let (text, masked) = personas.export_for_model(&scope, id, format).await?;
+            let mut answer = shown(call, &personas.get(&scope, id).await?, "Exported");
+            if masked > 0 {
+                let whole = "an export over HTTP or by the command line has what they stand for";
+                answer.warnings.push(format!("{}: {whole}", count_of_masked(masked)));
+            }
+            Answer { text: Some(text), ..answer }
         }
         _ => shown(call, &personas.get(&scope, id).await?, "Found"),
     })
@@ -291,10 +302,11 @@ fn from_preset(asked: Args) -> Result<FromPreset> {
 }
 
 fn shown(call: &Call, persona: &Persona, message: &str) -> Answer {
-    let now = call.server.app.engine.personas.now();
+    let engine = &call.server.app.engine;
+    let now = engine.personas.now();
     Answer {
         success: true,
-        context: Some(ContextForm::of(persona, now)),
+        context: Some(ContextForm::of(persona, engine.masking, now)),
         warnings: persona.expiry_warning(now).into_iter().collect(),
         message: format!("{message}: {} ({})", persona.name, persona.id),
         ..Answer::default()

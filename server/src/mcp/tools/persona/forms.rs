@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_core::persona::{BackupHead, Finding, Overrides, Persona, PresetView, Settings};
+use throughline_core::secret::SecretPolicy;
 use throughline_core::services::personas::Conversation;
 use throughline_core::time::Timestamp;
 
@@ -35,14 +36,16 @@ pub(crate) struct ContextForm {
 }
 
 impl ContextForm {
-    pub(crate) fn of(persona: &Persona, now: Timestamp) -> Self {
+    pub(crate) fn of(persona: &Persona, secrets: SecretPolicy, now: Timestamp) -> Self {
+        let (is_active, status) = (persona.is_active(), persona.status(now).as_str());
+        let persona = persona.clone().for_model(secrets);
         let Settings { temperature, max_tokens, max_history_tokens, expiry_days } =
             persona.settings;
         Self {
             id: persona.id.to_string(),
-            name: persona.name.clone(),
-            system_prompt: persona.system_prompt.clone(),
-            personality: persona.personality.clone(),
+            name: persona.name,
+            system_prompt: persona.system_prompt,
+            personality: persona.personality,
             temperature,
             max_tokens,
             max_history_tokens,
@@ -50,9 +53,9 @@ impl ContextForm {
             created_at: persona.created_at.to_rfc3339(),
             updated_at: persona.updated_at.to_rfc3339(),
             expires_at: persona.expires_at.to_rfc3339(),
-            is_active: persona.is_active(),
-            status: persona.status(now).as_str(),
-            tags: persona.tags.clone(),
+            is_active,
+            status,
+            tags: persona.tags,
             memory: persona.memory,
             preset_id: persona.preset.as_ref().map(ToString::to_string),
             session_id: persona.session.to_string(),
@@ -122,8 +125,9 @@ impl From<BackupHead> for BackupForm {
 }
 
 impl PresetForm {
-    pub(crate) fn of(view: PresetView) -> Self {
+    pub(crate) fn of(view: PresetView, secrets: SecretPolicy) -> Self {
         let PresetView { preset, is_built_in, usage, findings } = view;
+        let preset = preset.for_model(secrets);
         let Settings { temperature, max_tokens, max_history_tokens, expiry_days } = preset.settings;
         Self {
             id: preset.id.to_string(),

@@ -7,6 +7,7 @@ use throughline_core::Result;
 use throughline_core::access::Permission;
 use throughline_core::ids::PresetId;
 use throughline_core::persona::{NewPreset, PresetChange};
+use throughline_core::secret::SecretPolicy;
 use throughline_engine::config::ToolSet;
 
 use super::forms::{GivenSettings, PresetForm};
@@ -85,6 +86,8 @@ async fn manage(call: Call, asked: Args) -> Result<Outcome> {
 
 async fn act(call: &Call, asked: Args) -> Result<Answer> {
     let (scope, presets) = (call.scope()?, call.server.app.engine.personas.presets());
+    let secrets = call.server.app.engine.masking;
+    let form = |view| PresetForm::of(view, secrets);
     let metadata = asked.metadata.map(|object| Value::Object(object).to_string());
     let id = asked.preset_id.as_deref().map(str::parse::<PresetId>).transpose()?;
     let (id, message) = match asked.action {
@@ -95,7 +98,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 success: true,
                 message: format!("{} of {} presets", found.items.len(), found.total),
                 total_count: Some(found.total),
-                presets: Some(found.items.into_iter().map(PresetForm::of).collect()),
+                presets: Some(found.items.into_iter().map(form).collect()),
                 ..Answer::default()
             });
         }
@@ -123,6 +126,10 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 is_active: asked.is_active,
                 metadata,
             };
+            let change = match secrets {
+                SecretPolicy::Keep => change,
+                _ => change.by_model(&presets.get(&scope, &id).await?.preset),
+            };
             presets.update(&scope, &id, &change, asked.version).await?;
             (id, "Changed")
         }
@@ -141,5 +148,5 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
     };
     let view = presets.get(&scope, &id).await?;
     let message = format!("{message}: {} ({id})", view.preset.name);
-    Ok(Answer { success: true, preset: Some(PresetForm::of(view)), message, ..Answer::default() })
+    Ok(Answer { success: true, preset: Some(form(view)), message, ..Answer::default() })
 }
