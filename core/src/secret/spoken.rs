@@ -165,9 +165,11 @@ fn is_type(value: &str) -> bool {
     let name = name.trim_end_matches(['?', '|']);
     let is_name = name.chars().all(|c| c.is_ascii_alphabetic());
     let lower = name.to_ascii_lowercase();
+    let generic =
+        ["str", "option", "optional", "vec", "box", "arc", "rc", "cow", "result", "promise"];
     let named = ["secret", "password", "token", "key", "credential", "string", "bytes"];
     is_name
-        && (lower == "str"
+        && (generic.contains(&lower.as_str())
             || name.contains(char::is_uppercase) && named.iter().any(|word| lower.contains(word)))
 }
 
