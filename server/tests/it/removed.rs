@@ -10,6 +10,8 @@ crate::stores::on_every_store! {
     members_who_were_taken_out_of_a_grant_stay_out_after_a_restore,
     a_guest_who_was_erased_stays_erased_after_a_restore,
     a_guests_copies_are_held_back_after_the_grant_was_taken_back,
+    erased_messages_of_contexts_are_imported_by_who_says_so,
+    the_backup_of_a_context_brings_nothing_erased_back,
 }
 
 async fn ask(service: &Service, key: &str, method: Method, path: &str, body: Value) -> Answer {
@@ -130,4 +132,85 @@ async fn a_guests_copies_are_held_back_after_the_grant_was_taken_back(store: Sto
     drop(service);
     let report = data.json(&guest);
     assert_eq!((&report[0]["held_back"], &report[0]["messages"]), (&json!(3), &json!(0)));
+}
+
+/// A context with two messages. Returns its id.
+async fn make_context(service: &Service, word: &str) -> String {
+    let export = json!({"export": {
+        "format": "throughline.context", "version": 1,
+        "context": {"name": "Guide", "system_prompt": "You are a calm guide."},
+        "conversations": [
+            {"role": "user", "content": format!("The word is {word}."),
+             "created_at": "2026-01-01T10:00:00Z"},
+            {"role": "assistant", "content": "Noted.", "created_at": "2026-01-01T10:00:01Z"}
+        ]
+    }});
+    let made = ask(service, "", Method::POST, "/v1/contexts/import", export).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    text(&made.json()["id"])
+}
+
+async fn erased_messages_of_contexts_are_imported_by_who_says_so(store: Store) {
+    let data = store.fresh().await;
+    let service = Service::start(&data);
+    let id = make_context(&service, "saffron").await;
+    drop(service);
+    data.json(&["export", "--to", "all.jsonl"]);
+    let service = Service::start(&data);
+    let path = format!("/v1/contexts/{id}?permanent=true");
+    ask(&service, "", Method::DELETE, &path, Value::Null).await.ok();
+    drop(service);
+
+    let report = data.json(&["import", "all.jsonl", "--include-erased"]);
+    assert_eq!((&report[0]["contexts"], &report[0]["held_back"]), (&json!(1), &json!(0)));
+    let service = Service::start(&data);
+    let contexts = ask(&service, "", Method::GET, "/v1/contexts", Value::Null).await.ok();
+    let id = text(&contexts["items"][0]["id"]);
+    let path = format!("/v1/contexts/{id}/export");
+    let copy = ask(&service, "", Method::GET, &path, Value::Null).await.text;
+    assert!(copy.contains("saffron") && copy.contains("Noted."), "{copy}");
+    // Who does not say so gets the context without them.
+    let path = format!("/v1/contexts/{id}?permanent=true");
+    ask(&service, "", Method::DELETE, &path, Value::Null).await.ok();
+    drop(service);
+    let report = data.json(&["import", "all.jsonl"]);
+    assert_eq!((&report[0]["contexts"], &report[0]["held_back"]), (&json!(1), &json!(2)));
+}
+
+async fn the_backup_of_a_context_brings_nothing_erased_back(store: Store) {
+    let data = store.fresh().await;
+    let service = Service::start(&data);
+    let asked = async |method, path: &str| ask(&service, "", method, path, Value::Null).await;
+    let id = make_context(&service, "saffron").await;
+    let path = format!("/v1/contexts/{id}");
+    let backups = format!("{path}/backups");
+    // Deleting it makes a backup, and restoring it keeps that.
+    asked(Method::DELETE, &path).await.ok();
+    asked(Method::POST, &format!("{path}/restore")).await.ok();
+    let held = asked(Method::GET, &backups).await.ok();
+    let restore = format!("{backups}/{}/restore", text(&held["items"][0]["id"]));
+    let copy = asked(Method::POST, &restore).await.json();
+    assert_eq!(copy["held_back"], 0, "{copy}");
+    drop(service);
+    data.backup().await;
+
+    let service = Service::start(&data);
+    let asked = async |method, path: &str| ask(&service, "", method, path, Value::Null).await;
+    for id in [&id, &text(&copy["id"])] {
+        let shown = asked(Method::GET, &format!("/v1/contexts/{id}/export")).await.json();
+        let gone = text(&shown["conversations"][0]["id"]);
+        let path = format!("/v1/contexts/{id}/conversations?ids={gone}");
+        asked(Method::DELETE, &path).await.ok();
+    }
+    // The backups that held it went with it, and come back with no older copy of the store.
+    assert_eq!(asked(Method::GET, &backups).await.ok()["items"], json!([]));
+    asked(Method::POST, &restore).await.problem(404, "not_found");
+    drop(service);
+    data.restore(2).await;
+    let service = Service::start(&data);
+    let asked = async |method, path: &str| ask(&service, "", method, path, Value::Null).await;
+    asked(Method::POST, &restore).await.problem(404, "not_found");
+    let shown = asked(Method::GET, &format!("{path}/export")).await.text;
+    assert!(!shown.contains("saffron") && shown.contains("Noted."), "{shown}");
+    assert!(!data.holds("saffron").await);
 }
