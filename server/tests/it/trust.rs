@@ -21,6 +21,7 @@ crate::stores::on_every_store! {
     what_held_then_is_shown_to_who_asks_for_it,
     a_profile_or_a_document_that_states_a_rejected_value_says_so,
     an_export_takes_along_what_was_told_rejected_and_written,
+    facts_have_the_same_short_ids_over_every_interface,
 }
 
 /// Every set of tools that these tests call.
@@ -506,4 +507,29 @@ async fn an_export_takes_along_what_was_told_rejected_and_written(store: Store) 
     other.file("broken.jsonl", broken);
     let said = other.fails(&["import", "broken.jsonl"], 3);
     assert!(said.contains("broken.jsonl:1: ") && said.contains("unknown kind"), "{said}");
+}
+
+async fn facts_have_the_same_short_ids_over_every_interface(store: Store) {
+    let data = store.fresh().await;
+    let service = Service::start(&data);
+    let asked = async |method, path: &str, body| ask(&service, "", method, path, body).await;
+    let told = json!({"text": "The regatta is on Friday."});
+    let told = Caller::local(&service).call("remember", &told).await;
+    let short = text(&told["structuredContent"]["id"]);
+    assert_eq!(short.len(), 8, "{told}");
+    let shown = asked(Method::GET, &format!("/v1/facts/{short}"), Value::Null).await.ok();
+    assert!(text(&shown["id"]).ends_with(&short), "{shown}");
+    let right = json!({"text": "The regatta is on Saturday."});
+    let path = format!("/v1/facts/fact:{short}");
+    let corrected = text(&asked(Method::PATCH, &path, right).await.ok()["id"]);
+    let short = &corrected[corrected.len() - 8..];
+    let gone = asked(Method::DELETE, &format!("/v1/facts/{short}"), Value::Null).await.ok();
+    assert_eq!((&gone["id"], &gone["holds"]), (&json!(corrected), &json!(false)));
+    let unknown = asked(Method::GET, "/v1/facts/00000000", Value::Null).await;
+    assert!(unknown.problem(404, "not_found").contains("no fact with the id `00000000`"));
+    let wrong = asked(Method::GET, "/v1/facts/regatta", Value::Null).await;
+    assert!(wrong.problem(400, "invalid_input").contains("the last 8 digits"), "{wrong:?}");
+    drop(service);
+    let again = data.fails(&["facts", "reject", short], 5);
+    assert!(again.contains("no longer valid"), "{again}");
 }
