@@ -284,6 +284,8 @@ pub(crate) fn driver_error(error: rusqlite::Error, operation: &'static str) -> E
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::params;
+
     use super::*;
 
     /// The schema that all migrations together give is the one that the last one documents: they
@@ -292,5 +294,53 @@ mod tests {
     fn migrations_are_valid() {
         let steps = MIGRATIONS.iter().map(|sql| M::up(sql)).collect();
         Migrations::new(steps).validate().unwrap();
+    }
+
+    #[test]
+    fn what_was_taken_back_directly_before_actors_counts_as_rejected() {
+        let steps = MIGRATIONS.iter().map(|sql| M::up(sql)).collect();
+        let migrations = Migrations::new(steps);
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrations.to_version(&mut connection, 2).unwrap();
+        // Number, session, kind, statement, the number of what superseded it, whether it was stated after its value
+        // was rejected, and whether its value counts as rejected from then on.
+        let table = [
+            (1, 1, "fact", 10, Some(2), 0, 1),
+            (2, 0, "retraction", 10, None, 0, 0),
+            // Taken back, and told directly again.
+            (3, 1, "fact", 20, Some(4), 0, 0),
+            (4, 0, "retraction", 20, Some(5), 0, 0),
+            (5, 0, "fact", 20, None, 0, 0),
+            // Taken back in a message; and only stated in one again.
+            (6, 1, "fact", 30, Some(7), 0, 0),
+            (7, 1, "retraction", 30, None, 0, 0),
+            (8, 1, "fact", 40, Some(9), 0, 1),
+            (9, 0, "retraction", 40, Some(10), 0, 0),
+            (10, 1, "fact", 40, None, 0, 0),
+            // Stated after its value was rejected; and told directly since.
+            (11, 1, "fact", 50, Some(2), 1, 1),
+            (12, 1, "fact", 60, Some(2), 1, 0),
+            (13, 0, "fact", 60, None, 0, 0),
+        ];
+        let id = |number: u8| vec![number; 16];
+        for (number, session, kind, statement, by, rejected, _) in table {
+            connection
+                .execute(
+                    "INSERT INTO fact (scope_id, number, id, session_number, kind, text, tags,
+                       statement, weight, superseded_by, observed_at, rejected)
+                     VALUES (1, ?1, ?2, ?3, ?4, 'x', '', ?5, 1.0, ?6, 1, ?7)",
+                    params![number, id(number), session, kind, statement, by.map(id), rejected],
+                )
+                .unwrap();
+        }
+        migrations.to_latest(&mut connection).unwrap();
+        for (number, .., rejected) in table {
+            let held: i64 = connection
+                .query_row("SELECT rejected FROM fact WHERE number = ?1", [number], |row| {
+                    row.get(0)
+                })
+                .unwrap();
+            assert_eq!(held, rejected, "fact {number}");
+        }
     }
 }

@@ -23,6 +23,8 @@ impl LedgerEntry {
             Self::RotatedKey { .. } => 9,
             Self::Preset { .. } => 10,
             Self::Gone { .. } => 11,
+            Self::NarrowedGrant { .. } => 12,
+            Self::Shared { .. } => 13,
         };
         bytes.push(kind);
         match self {
@@ -56,6 +58,13 @@ impl LedgerEntry {
                 bytes.extend(tenant);
                 bytes.extend(share.as_uuid().into_bytes());
             }
+            Self::NarrowedGrant { tenant, share, users, read_only } => {
+                bytes.extend(tenant);
+                bytes.extend(share.as_uuid().into_bytes());
+                bytes.push(u8::from(*read_only));
+                bytes.extend(users.iter().flatten());
+            }
+            Self::Shared { session } => bytes.extend(session),
             Self::RevokedKey { tenant, key } => {
                 bytes.extend(tenant);
                 bytes.extend(key.to_bits().to_le_bytes());
@@ -139,6 +148,17 @@ impl LedgerEntry {
                     }
                 }
                 10 => Self::Preset { scope: first, preset: rest.try_into().ok()? },
+                12 => {
+                    let (share, rest) = rest.split_first_chunk::<16>()?;
+                    let (read_only, users) = rest.split_first()?;
+                    Self::NarrowedGrant {
+                        tenant: first,
+                        share: ShareId::from_uuid(Uuid::from_bytes(*share)),
+                        users: hashes(users)?.collect(),
+                        read_only: *read_only != 0,
+                    }
+                }
+                13 => rest.is_empty().then_some(Self::Shared { session: first })?,
                 _ => return None,
             };
             Some(entry)
@@ -192,6 +212,19 @@ mod tests {
             LedgerEntry::RotatedKey { tenant: [1; 16], key: KeyId::from_bits(7), hash: [9; 32] },
             LedgerEntry::Preset { scope: [2; 16], preset: [3; 16] },
             LedgerEntry::Gone { scope: [2; 16], messages: vec![id(7)], external: vec![[9; 16]] },
+            LedgerEntry::NarrowedGrant {
+                tenant: [1; 16],
+                share: ShareId::from_uuid(Uuid::from_u128(5)),
+                users: vec![[6; 16], [7; 16]],
+                read_only: false,
+            },
+            LedgerEntry::NarrowedGrant {
+                tenant: [1; 16],
+                share: ShareId::from_uuid(Uuid::from_u128(5)),
+                users: Vec::new(),
+                read_only: true,
+            },
+            LedgerEntry::Shared { session: [8; 16] },
         ];
         for entry in entries {
             let bytes = entry.encode();

@@ -151,11 +151,11 @@ pub enum LedgerEntry {
         /// Keyed hashes of what was rejected.
         keys: Vec<[u8; 16]>,
     },
-    /// Messages that the entry after it erases, by the ids under which they could come back in a file.
+    /// Messages that an entry after it erases, by the ids under which they could come back in a file.
     Gone {
         /// Their scope.
         scope: NameHash,
-        /// Our ids: those of messages of a session that others can read, or that are erased by id.
+        /// Our ids: those of messages of a session that others could read.
         messages: Vec<MessageId>,
         /// Their callers' ids.
         external: Vec<NameHash>,
@@ -166,6 +166,23 @@ pub enum LedgerEntry {
         tenant: NameHash,
         /// Which.
         share: ShareId,
+    },
+    /// What was taken out of a grant that others keep.
+    NarrowedGrant {
+        /// Its tenant.
+        tenant: NameHash,
+        /// Which.
+        share: ShareId,
+        /// Members who were taken out.
+        users: Vec<NameHash>,
+        /// Whether its members may no longer append.
+        read_only: bool,
+    },
+    /// A session that was shared. Its guests may have copies of its messages, also after the grant was taken back, so
+    /// that its erasure has to record them by id.
+    Shared {
+        /// The session.
+        session: NameHash,
     },
     /// A key that was revoked.
     RevokedKey {

@@ -44,7 +44,7 @@ impl Removals {
         Ok(done)
     }
 
-    /// Records what was done already.
+    /// Records that for which no store has anything to do, or what was done already.
     pub(super) async fn record(&self, entry: &LedgerEntry) -> Result<()> {
         let number = self.ledger.record(entry, self.clock.now()).await?;
         self.store.note_erasures(&[number]).await

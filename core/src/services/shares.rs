@@ -7,7 +7,7 @@ use crate::access::{AuditEntry, By};
 use crate::error::{Error, Result};
 use crate::ids::{SessionId, ShareId, TenantId, UserId};
 use crate::page::{Page, PageRequest};
-use crate::ports::{Clock, IdGen, LedgerEntry, Store, TenantBatch, TenantWrite};
+use crate::ports::{Clock, IdGen, LedgerEntry, NameHash, Store, TenantBatch, TenantWrite};
 use crate::scope::Scope;
 use crate::services::removals::Removals;
 use crate::session::Share;
@@ -34,10 +34,11 @@ impl ShareService {
     }
 
     /// Shares a session with exactly these users of its tenant. One that is shared already keeps its
-    /// grant's id. It is in the audit log.
+    /// grant's id; users who were members and what they may no longer do stay taken away, whatever backup is restored.
+    /// It is in the audit log.
     ///
     /// # Errors
-    /// `NotFound` when the session is not there; `InvalidInput` for the members; those of the store.
+    /// `NotFound` when the session is not there; `InvalidInput` for the members; those of ledger and store.
     pub async fn share(
         &self,
         by: By,
@@ -53,7 +54,7 @@ impl ShareService {
         }
         let now = self.clock.now();
         let held = self.store.share_of(owner, session).await?;
-        let (id, created_at) = match held {
+        let (id, created_at) = match &held {
             Some(held) => (held.id, held.created_at),
             None => (ShareId::from_uuid(self.ids.next()), now),
         };
@@ -64,10 +65,31 @@ impl ShareService {
         let batch = TenantBatch::new(share.owner.tenant.clone())
             .with(TenantWrite::PutShare(Box::new(share.clone())))
             .with(TenantWrite::Audit(audit));
-        self.store.apply_tenant(batch).await?;
+        let applied = self.store.apply_tenant(batch);
+        match held.as_ref().map(|held| self.narrowed(held, &share)) {
+            Some(Some(entry)) => self.removals.remove(entry, applied).await?,
+            Some(None) => applied.await?,
+            None => {
+                let session = self.removals.names().session(&share.owner, session);
+                self.removals.record(&LedgerEntry::Shared { session }).await?;
+                applied.await?;
+            }
+        }
         // Of two grants at once the first one decides the id.
         let kept = self.store.share_of(&share.owner, session).await?;
         Ok(kept.unwrap_or(share))
+    }
+
+    /// What a grant takes away from who had the one before, if anything.
+    fn narrowed(&self, before: &Share, after: &Share) -> Option<LedgerEntry> {
+        let names = self.removals.names();
+        let tenant = &before.owner.tenant;
+        let left = before.members.difference(&after.members);
+        let users: Vec<NameHash> = left.map(|user| names.user(tenant, user)).collect();
+        let read_only = before.writable && !after.writable;
+        let (tenant, share) = (names.tenant(tenant), before.id);
+        let narrows = read_only || !users.is_empty();
+        narrows.then_some(LedgerEntry::NarrowedGrant { tenant, share, users, read_only })
     }
 
     /// Takes the grant of a session back: at once, for every member, and for good, whatever backup is restored. It is

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use throughline_core::access::Actor;
-use throughline_core::fact::Rejections;
+use throughline_core::fact::{FactKind, NewFact, Rejections};
 use throughline_core::page::PageRequest;
 use throughline_core::ports::{
     Embedder, Erasure, ErasureLedger, ErasureRepo, FactRepo, IdGen, SessionRepo, Store,
@@ -15,13 +15,13 @@ use throughline_core::ports::{
 };
 use throughline_core::scope::{Profile, ProfileChange};
 use throughline_core::services::embeddings::{EmbeddingService, Placement};
-use throughline_core::services::facts::{Correction, FactService, Rejecting};
+use throughline_core::services::facts::{Correction, FactService, Rejecting, Remember};
 use throughline_core::services::profiles::ProfileService;
 use throughline_core::services::sessions::SessionService;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::tokens::Tokenizer;
 use throughline_core::{ErrorKind, Result, Scope};
-use throughline_testkit::build::{append, at, batch, id, message, scope, session};
+use throughline_testkit::build::{append, at, batch, id, message, scope, session, slot_fact};
 use throughline_testkit::memory::{HashEmbedder, MemoryLedger, MemoryStore};
 use throughline_testkit::{FakeClock, WordTokenizer};
 use uuid::Uuid;
@@ -276,4 +276,46 @@ async fn concurrent_rejection_stores_nothing_erased() {
     world.facts.reject_again(&world.of, &keys, 1).await.unwrap();
     world.lost("walnut");
     assert!(world.store.is_rejected(&world.of, &keys).await.unwrap());
+}
+
+/// What a model may is decided with the write: what it was refused is not done at the next start, either.
+#[tokio::test]
+async fn a_model_that_is_overtaken_by_its_user_leaves_nothing_to_do_again() {
+    let world = World::new().await;
+    let told = |value: &str| Remember {
+        kind: FactKind::Fact,
+        text: format!("The cutover is on {value}."),
+        subject: Some("cutover".to_owned()),
+        attribute: Some("date".to_owned()),
+        value: Some(value.to_owned()),
+        tags: Vec::new(),
+    };
+    let by = (Actor::Model, &world.of);
+    let fact = world.facts.remember(&world.of, told("21 May"), by, None).await.unwrap();
+    let of_user = NewFact { actor: Actor::Api, ..slot_fact("cutover", "date", "22 May", at(1)) };
+    let settled = batch(&world.of).with(Write::PutFact(Box::new(of_user)));
+    world.erase_during(During::Embed, vec![settled]);
+    let value = Some("30 May".to_owned());
+    let wrong = Correction { text: "The cutover is on 30 May.".to_owned(), value };
+    let refused = world.facts.correct(&world.of, fact.id, wrong, by).await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict);
+    let state = world.store.erasure_state().await.unwrap();
+    assert_eq!((state.applied, world.ledger.last().await.unwrap()), (0, 0));
+    // What it may is recorded, and nothing of it is left to do.
+    let fact = world.facts.remember(&world.of, told_of("mascot"), by, None).await.unwrap();
+    let right = Correction { text: "The mascot is an owl.".to_owned(), value: None };
+    world.facts.correct(&world.of, fact.id, right, by).await.unwrap();
+    let state = world.store.erasure_state().await.unwrap();
+    assert_eq!((state.applied, world.ledger.last().await.unwrap()), (1, 1));
+}
+
+fn told_of(what: &str) -> Remember {
+    Remember {
+        kind: FactKind::Fact,
+        text: format!("The {what} is an otter."),
+        subject: None,
+        attribute: None,
+        value: None,
+        tags: Vec::new(),
+    }
 }

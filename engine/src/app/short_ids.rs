@@ -48,8 +48,8 @@ impl App {
         if !is_short(bare) {
             let id = bare.parse::<FactId>().map_err(|_| {
                 Error::invalid(format!(
-                    "`{text}` is not the id of a fact: find the fact with `recall`, which shows ids such as \
-                     fact:1f6a0c15"
+                    "`{text}` is not the id of a fact: give its whole id or the last 8 digits, such as \
+                     fact:1f6a0c15; find the fact with `recall` or in a list of facts"
                 ))
             })?;
             return self.fact(caller, id).await;

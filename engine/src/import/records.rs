@@ -184,7 +184,7 @@ impl ReadyRecords {
                     (outcome, &mut report.documents)
                 }
                 Other::Context { text, .. } => {
-                    let outcome = match engine.personas.import_once(scope, &text).await? {
+                    let outcome = match engine.personas.import_once(scope, &text, erased).await? {
                         None => ImportOutcome::Replayed,
                         Some(taken) => {
                             report.held_back += usize::try_from(taken.held_back).unwrap_or(0);

@@ -31,6 +31,7 @@ mod openai;
 mod own;
 mod places;
 mod relevance;
+mod removed;
 #[cfg(feature = "live-tests")]
 mod replicas;
 mod search;

@@ -90,7 +90,7 @@ async fn everywhere_is_one_thing_over_every_interface() {
     let said = send(Method::POST, "/v1/facts", full).await.problem(400, "invalid_input");
     assert!(said.contains("at most 15 with `everywhere`"), "{said}");
     let id = Answer::of(service.request(Method::GET, "/v1/facts/7")).await;
-    assert!(id.problem(400, "invalid_input").contains("the id of a fact must be a UUID"));
+    assert!(id.problem(400, "invalid_input").contains("is not the id of a fact"));
 
     let model = Caller::local(&service);
     let replaces = json!({"text": "y", "replaces": "1f6a0c15", "kind": "decision"});

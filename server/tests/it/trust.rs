@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::http::service::{Answer, Service, key};
 use crate::mcp::client::Caller;
+use crate::mcp::stdio::Process;
 use crate::stores::Store;
 use crate::support::{Throughline, payload};
 
@@ -21,6 +22,11 @@ crate::stores::on_every_store! {
     question_about_the_past_gets_the_old_value,
     a_profile_or_a_document_that_states_a_rejected_value_says_so,
     an_export_takes_along_what_was_told_rejected_and_written,
+    facts_have_the_same_short_ids_over_every_interface,
+    what_is_certain_supersedes_and_nothing_else_does,
+    a_correction_never_becomes_a_standing_preference,
+    the_log_names_the_actor_of_what_was_told,
+    refusals_of_commands_and_stdio_are_on_record_at_the_service,
 }
 
 /// Every set of tools that these tests call.
@@ -506,4 +512,176 @@ async fn an_export_takes_along_what_was_told_rejected_and_written(store: Store) 
     other.file("broken.jsonl", broken);
     let said = other.fails(&["import", "broken.jsonl"], 3);
     assert!(said.contains("broken.jsonl:1: ") && said.contains("unknown kind"), "{said}");
+}
+
+async fn facts_have_the_same_short_ids_over_every_interface(store: Store) {
+    let data = store.fresh().await;
+    let service = Service::start(&data);
+    let asked = async |method, path: &str, body| ask(&service, "", method, path, body).await;
+    let told = json!({"text": "The regatta is on Friday."});
+    let told = Caller::local(&service).call("remember", &told).await;
+    let short = text(&told["structuredContent"]["id"]);
+    assert_eq!(short.len(), 8, "{told}");
+    let shown = asked(Method::GET, &format!("/v1/facts/{short}"), Value::Null).await.ok();
+    assert!(text(&shown["id"]).ends_with(&short), "{shown}");
+    let right = json!({"text": "The regatta is on Saturday."});
+    let path = format!("/v1/facts/fact:{short}");
+    let corrected = text(&asked(Method::PATCH, &path, right).await.ok()["id"]);
+    let short = &corrected[corrected.len() - 8..];
+    let gone = asked(Method::DELETE, &format!("/v1/facts/{short}"), Value::Null).await.ok();
+    assert_eq!((&gone["id"], &gone["holds"]), (&json!(corrected), &json!(false)));
+    let unknown = asked(Method::GET, "/v1/facts/00000000", Value::Null).await;
+    assert!(unknown.problem(404, "not_found").contains("no fact with the id `00000000`"));
+    let wrong = asked(Method::GET, "/v1/facts/regatta", Value::Null).await;
+    assert!(wrong.problem(400, "invalid_input").contains("the last 8 digits"), "{wrong:?}");
+    drop(service);
+    let again = data.fails(&["facts", "reject", short], 5);
+    assert!(again.contains("no longer valid"), "{again}");
+}
+
+/// Kinds and texts of the facts that hold.
+async fn holding(service: &Service) -> Vec<(String, String)> {
+    let facts = ask(service, "", Method::GET, "/v1/facts?limit=200", Value::Null).await.ok();
+    let held = facts["items"].as_array().unwrap().iter().filter(|fact| fact["holds"] == true);
+    held.map(|fact| (text(&fact["kind"]), text(&fact["text"]))).collect()
+}
+
+async fn what_is_certain_supersedes_and_nothing_else_does(store: Store) {
+    let data = store.fresh().await;
+    let service = Service::start(&data);
+    say(&service, "s", "I prefer olives on long drives.").await;
+    say(&service, "s", "I work as a night nurse at a hospital.").await;
+    let before = holding(&service).await;
+    assert_eq!(before.len(), 2, "{before:?}");
+    // Of what was not stated, of others, and of what is only imagined nothing follows.
+    for open in [
+        "I can't stand the noise of the fridge now.",
+        "My sister can't stand olives now.",
+        "I can't stand up for long.",
+        "My brother got promoted to manager.",
+        "Imagine I got promoted to manager.",
+        "Should I say that I got promoted to manager?",
+    ] {
+        say(&service, "s", open).await;
+        assert_eq!(holding(&service).await, before, "{open}");
+    }
+    say(&service, "s", "I can't stand olives now.").await;
+    say(&service, "s", "I got promoted to manager.").await;
+    let held = holding(&service).await;
+    let texts: Vec<&str> = held
+        .iter()
+        .filter(|(kind, _)| kind != "retraction")
+        .map(|(_, text)| text.as_str())
+        .collect();
+    assert_eq!(texts, ["I got promoted to manager."], "{held:?}");
+    let payload =
+        turn(&service, "t", "What is my job? Which snack do I prefer on long drives?").await.1;
+    assert!(payload.contains("manager"), "{payload}");
+    assert!(!payload.contains("prefer olives"), "{payload}");
+}
+
+async fn a_correction_never_becomes_a_standing_preference(store: Store) {
+    let data = store.fresh().await;
+    let service = Service::start(&data);
+    say(&service, "s", "My deadline is 4 March.").await;
+    say(&service, "s", "The ferry leaves at 7:40, and I have a sister called Mirabelle.").await;
+    for (wrong, word) in [
+        ("Actually my deadline is 9 June, not 4 March.", "9 June"),
+        ("No, the ferry always leaves at 8:15, not 7:40.", "8:15"),
+        ("I misspoke, I don't have a sister.", "sister"),
+        ("No, I never said that I like dark tables.", "dark tables"),
+        ("That's wrong: I always meant the blue boat, not the red one.", "blue boat"),
+    ] {
+        say(&service, "s", wrong).await;
+        let (header, _) =
+            turn(&service, "t", "When is my deadline, and when does the ferry leave?").await;
+        assert!(!header.contains(word), "{wrong}: {header}");
+        let held = holding(&service).await;
+        let standing =
+            held.iter().find(|(kind, _)| ["instruction", "preference"].contains(&kind.as_str()));
+        assert_eq!(standing, None, "{wrong}");
+    }
+    // A direct one keeps the kind of what it corrects, whatever its words are.
+    let id = remember(&service, json!({"text": "The answers are in Latin."})).await;
+    let right = json!({"text": "From now on, always answer in French."});
+    let path = format!("/v1/facts/{id}");
+    let corrected = ask(&service, "", Method::PATCH, &path, right).await.ok();
+    assert_eq!(corrected["kind"], "fact", "{corrected}");
+    assert!(!turn(&service, "t", "Hello").await.0.contains("French"));
+}
+
+async fn the_log_names_the_actor_of_what_was_told(store: Store) {
+    let data = store.fresh().await;
+    let service = Service::start(&data);
+    let own = remember(&service, json!({"text": "The regatta is on Friday."})).await;
+    let told = json!({"text": "The mascot is an otter."});
+    let told = Caller::local(&service).call("remember", &told).await;
+    let short = text(&told["structuredContent"]["id"]);
+    drop(service);
+    let added = text(&data.json(&["facts", "add", "The mast is made of larch."])["id"]);
+    let service = Service::start(&data);
+    let log = ask(&service, "", Method::GET, "/v1/audit?limit=100", Value::Null).await.ok();
+    let entries = log["items"].as_array().unwrap().iter();
+    let told: Vec<&Value> = entries.filter(|entry| entry["action"] == "fact.remember").collect();
+    let actors: Vec<&Value> = told.iter().map(|entry| &entry["actor"]).collect();
+    assert_eq!(actors, [&json!("api"), &json!("model"), &json!("api")], "{log}");
+    let targets: Vec<String> = told.iter().map(|entry| text(&entry["target"])).collect();
+    assert_eq!((&targets[0], &targets[2]), (&own, &added));
+    assert!(targets[1].ends_with(&short), "{targets:?}");
+}
+
+async fn refusals_of_commands_and_stdio_are_on_record_at_the_service(store: Store) {
+    let data = store.fresh().await;
+    let id = text(&data.json(&["facts", "add", "We use Redis Foxtrot for the queue."])["id"]);
+    data.json(&["facts", "reject", &id]);
+    for _ in 0..2 {
+        data.fails(&["facts", "reject", &id], 5);
+    }
+    data.fails(&["forget", "00000000"], 4);
+    // What is wrong before the store is open is nobody's refusal.
+    data.fails(&["facts", "--set", "identity.user="], 3);
+    let mut process = Process::start(&data, "memory");
+    let again = json!({"text": "We use Redis Foxtrot for the queue."});
+    assert_eq!(process.call("remember", &again)["isError"], true);
+    assert!(process.end());
+
+    let service = Service::start(&data);
+    let refusals = async || -> Vec<String> {
+        let metrics = ask(&service, "", Method::GET, "/metrics", Value::Null).await.text;
+        let lines =
+            metrics.lines().filter_map(|line| line.strip_prefix("throughline_refusals_total"));
+        let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let own = "{interface=\"http\",code=\"not_found\"} 1";
+    let mut expected = [
+        "{interface=\"cli\",code=\"conflict\"} 2",
+        "{interface=\"cli\",code=\"not_found\"} 1",
+        "{interface=\"stdio\",code=\"conflict\"} 1",
+    ]
+    .to_vec();
+    assert_eq!(refusals().await, expected);
+    ask(&service, "", Method::GET, "/v1/facts/00000000", Value::Null)
+        .await
+        .problem(404, "not_found");
+    expected.insert(2, own);
+    assert_eq!(refusals().await, expected, "each is counted once");
+    let log = ask(&service, "", Method::GET, "/v1/audit?limit=100", Value::Null).await.ok();
+    let entries = log["items"].as_array().unwrap().iter();
+    let refused: Vec<(&Value, &Value, &Value)> = entries
+        .filter(|entry| entry["outcome"] == "conflict")
+        .map(|entry| (&entry["action"], &entry["actor"], &entry["outcome"]))
+        .collect();
+    let conflict = json!("conflict");
+    let by = |action: &str, actor: &str| (json!(action), json!(actor));
+    let (command, model) = (by("fact.retract", "api"), by("fact.remember", "model"));
+    assert_eq!(
+        refused,
+        [
+            (&command.0, &command.1, &conflict),
+            (&command.0, &command.1, &conflict),
+            (&model.0, &model.1, &conflict)
+        ]
+    );
 }

@@ -5,6 +5,8 @@
     reason = "test support outside of test functions: a failure is the answer"
 )]
 
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::{ConnectOptions, SqlSafeStr};
 use throughline_core::ErrorKind;
 use throughline_core::ports::Store;
 use throughline_store_postgres::{PostgresOptions, PostgresStore, migrate};
@@ -22,7 +24,6 @@ const SHAPE: &str = "SELECT string_agg(what, ',' ORDER BY what) FROM (
       WHERE grantee = 'throughline_test') all_of_it";
 
 async fn shape(server: &Server) -> String {
-    use sqlx::ConnectOptions;
     let mut connection = server.admin.connect().await.unwrap();
     sqlx::query_scalar(SHAPE).fetch_one(&mut connection).await.unwrap()
 }
@@ -99,6 +100,45 @@ async fn of_programs_that_build_indexes_at_once_all_succeed_and_others_open_mean
     assert!((1..=4).contains(&built), "one for each partition of a large scope: {indexes:?}");
     assert_eq!(indexes.iter().filter(|built| **built > 0).count(), 1, "{indexes:?}");
     assert_eq!(wanted.health(false).await.unwrap().problems, Vec::<String>::new());
+    server.end().await;
+}
+
+#[tokio::test]
+async fn what_was_taken_back_directly_before_actors_counts_as_rejected() {
+    let server = Server::empty("rejected").await;
+    let before = [
+        ("initial", include_str!("../../migrations/0001_initial.sql")),
+        ("extracted by", include_str!("../../migrations/0002_extracted_by.sql")),
+    ];
+    let before = (1..).zip(before).map(|(version, (name, sql))| {
+        let sql = sql.into_sql_str();
+        Migration::new(version, name.into(), MigrationType::Simple, sql, false)
+    });
+    let mut connection = server.admin.connect().await.unwrap();
+    let mut migrator = Migrator::with_migrations(before.collect());
+    migrator.set_locking(false).run_direct(None, &mut connection, false).await.unwrap();
+    // Number, session, kind, statement, what superseded it, whether it was stated after its value was rejected.
+    let held = "INSERT INTO fact (scope, number, id, session_number, kind, text, tags, statement,
+          weight, superseded_by, observed_at, rejected)
+        SELECT md5('scope')::uuid, number, md5(number::text)::uuid, session, kind, 'x', '',
+          statement, 1, md5(by::text)::uuid, 1, rejected
+        FROM (VALUES
+          (1, 1, 'fact', 10, 2, 0), (2, 0, 'retraction', 10, NULL, 0),
+          (3, 1, 'fact', 20, 4, 0), (4, 0, 'retraction', 20, 5, 0), (5, 0, 'fact', 20, NULL, 0),
+          (6, 1, 'fact', 30, 7, 0), (7, 1, 'retraction', 30, NULL, 0),
+          (8, 1, 'fact', 40, 9, 0), (9, 0, 'retraction', 40, 10, 0), (10, 1, 'fact', 40, NULL, 0),
+          (11, 1, 'fact', 50, 2, 1), (12, 1, 'fact', 60, 2, 1), (13, 0, 'fact', 60, NULL, 0)
+        ) AS held (number, session, kind, statement, by, rejected)";
+    execute(&server.admin, held.to_owned()).await;
+    migrate(&server.options()).await.unwrap();
+    // Taken back directly, and what was rejected before: not what was told directly again since.
+    let rejected: Vec<i64> =
+        sqlx::query_scalar("SELECT number FROM fact WHERE rejected = 1 ORDER BY number")
+            .fetch_all(&mut connection)
+            .await
+            .unwrap();
+    assert_eq!(rejected, [1, 8, 11]);
+    drop(connection);
     server.end().await;
 }
 

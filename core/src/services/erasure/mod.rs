@@ -2,9 +2,11 @@
 
 mod replay;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::KeyUser;
 use crate::document::{Expected, check_expected, no_document};
 use crate::erase::ErasedBefore;
 use crate::error::{Error, Result};
@@ -14,7 +16,8 @@ use crate::job::{Job, NewJob, Outcome, backoff};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::ports::{
     Cache, Clock, Erased, Erasure, ErasureLedger, IdGen, LedgerEntry, LedgerIdentity, NameHash,
-    ScopeEnd, SessionCache, Store, TenantBatch, TenantWrite, VectorIndex, Write, WriteBatch,
+    ScopeEnd, ScopeTotals, SessionCache, Store, TenantBatch, TenantWrite, VectorIndex, Write,
+    WriteBatch,
 };
 use crate::scope::Scope;
 use crate::services::embeddings::EmbeddingService;
@@ -180,7 +183,9 @@ impl EraseService {
         let through = self.store.totals(scope).await?.last_seq;
         let identity = self.ledger.identity().await?;
         let hash = identity.session(scope, session);
-        self.record_copies(&identity, scope, session).await?;
+        if self.was_shared(&identity, scope, session, &self.shared_before().await?).await? {
+            self.record_copies(&identity, scope, session).await?;
+        }
         let entry = LedgerEntry::Session { scope: identity.scope(scope), session: hash, through };
         let number = self.ledger.record(&entry, self.clock.now()).await?;
         // Before it counts as applied: a grant must not outlive what it opens.
@@ -191,16 +196,108 @@ impl EraseService {
         Ok(erased)
     }
 
-    /// Of a session that others can read, records its messages by id: they may have copies.
+    /// The sessions that were ever shared, as far as the ledger knows.
+    async fn shared_before(&self) -> Result<HashSet<NameHash>> {
+        let mut shared = HashSet::new();
+        let mut after = 0;
+        loop {
+            let entries = self.ledger.entries(after, ENTRIES_AT_ONCE).await?;
+            let Some(last) = entries.last() else { return Ok(shared) };
+            after = last.number;
+            shared.extend(entries.into_iter().filter_map(|recorded| match recorded.entry {
+                LedgerEntry::Shared { session } => Some(session),
+                _ => None,
+            }));
+        }
+    }
+
+    /// Whether others can read a session or once could. A new ledger knows the grants of its store only by these.
+    async fn was_shared(
+        &self,
+        names: &LedgerIdentity,
+        scope: &Scope,
+        session: &SessionId,
+        before: &HashSet<NameHash>,
+    ) -> Result<bool> {
+        Ok(before.contains(&names.session(scope, session))
+            || self.store.share_of(scope, session).await?.is_some())
+    }
+
+    /// Of the sessions of a user that is erased, records the messages that others may have copies of.
+    async fn record_copies_of_user(
+        &self,
+        names: &LedgerIdentity,
+        scopes: &[(Scope, ScopeTotals)],
+    ) -> Result<()> {
+        let before = self.shared_before().await?;
+        for (scope, _) in scopes {
+            let mut page = PageRequest::first(MAX_PAGE)?;
+            loop {
+                let sessions = self.store.sessions(scope, &page).await?;
+                for session in &sessions.items {
+                    if self.was_shared(names, scope, &session.id, &before).await? {
+                        self.record_copies(names, scope, &session.id).await?;
+                    }
+                }
+                match sessions.next_cursor {
+                    Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Records what names a user who may have no scope by which a replay would find it: a place in the grants of
+    /// others, and keys.
+    async fn record_user(
+        &self,
+        names: &LedgerIdentity,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> Result<Vec<u64>> {
+        let hash = names.tenant(tenant);
+        let mut entries = Vec::new();
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let shares = self.store.shared_with(tenant, user, &page).await?;
+            entries.extend(shares.items.into_iter().map(|share| LedgerEntry::NarrowedGrant {
+                tenant: hash,
+                share: share.id,
+                users: vec![names.user(tenant, user)],
+                read_only: false,
+            }));
+            match shares.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => break,
+            }
+        }
+        let mut page = PageRequest::first(MAX_PAGE)?;
+        loop {
+            let keys = self.store.keys(tenant, &page).await?;
+            let of_user =
+                keys.items.into_iter().filter(|key| key.user == KeyUser::Is(user.clone()));
+            entries
+                .extend(of_user.map(|key| LedgerEntry::RevokedKey { tenant: hash, key: key.id }));
+            match keys.next_cursor {
+                Some(cursor) => page = PageRequest::first(MAX_PAGE)?.after(&cursor)?,
+                None => break,
+            }
+        }
+        let mut numbers = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            numbers.push(self.ledger.record(entry, self.clock.now()).await?);
+        }
+        Ok(numbers)
+    }
+
+    /// Records the messages of a session by id.
     async fn record_copies(
         &self,
         names: &LedgerIdentity,
         scope: &Scope,
         session: &SessionId,
     ) -> Result<()> {
-        if self.store.share_of(scope, session).await?.is_none() {
-            return Ok(());
-        }
         let mut page = PageRequest::first(MAX_PAGE)?;
         loop {
             let found = self.store.messages(scope, session, &page).await?;
@@ -268,6 +365,8 @@ impl EraseService {
     pub async fn user(&self, tenant: &TenantId, user: &UserId) -> Result<Erased> {
         let scopes = self.store.scopes_of(tenant, user).await?;
         let identity = self.ledger.identity().await?;
+        self.record_copies_of_user(&identity, &scopes).await?;
+        let named = self.record_user(&identity, tenant, user).await?;
         let hashed = scopes.iter().map(|(scope, held)| ScopeEnd {
             scope: identity.scope(scope),
             through: held.last_seq,
@@ -280,6 +379,7 @@ impl EraseService {
             (scope, Erasure::Scope { through: held.last_seq, documents: held.documents })
         });
         self.remove_user(tenant, user).await?;
+        self.store.note_erasures(&named).await?;
         let erased = self.carry_out(number, targets.collect(), true).await?;
         self.store.purge().await?;
         Ok(erased)

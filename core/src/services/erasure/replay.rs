@@ -8,7 +8,7 @@ use crate::document::SnapshotInfo;
 use crate::erase::check;
 use crate::error::{Error, Result};
 use crate::fact::RejectionKey;
-use crate::ids::{KeyId, MemoryId, SessionId, VaultId};
+use crate::ids::{KeyId, MemoryId, SessionId, ShareId, TenantId, UserId, VaultId};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::persona::Preset;
 use crate::ports::{
@@ -59,8 +59,10 @@ impl EraseService {
             for recorded in entries.iter().filter(|entry| !applied.contains(&entry.number)) {
                 let erased = self.apply_entry(recorded, &identity, &known).await?;
                 replayed.erased.add(erased);
-                // Ids alone are no erasure.
-                let is_erasure = !matches!(recorded.entry, LedgerEntry::Gone { .. });
+                // What a store has nothing to do for is no erasure.
+                let only_noted =
+                    matches!(recorded.entry, LedgerEntry::Gone { .. } | LedgerEntry::Shared { .. });
+                let is_erasure = !only_noted;
                 replayed.entries += u64::from(is_erasure);
             }
         }
@@ -161,12 +163,21 @@ impl EraseService {
                 };
                 (scopes.iter().filter_map(erasure).collect(), true)
             }
-            LedgerEntry::Gone { .. } => (Vec::new(), false),
+            LedgerEntry::Gone { .. } | LedgerEntry::Shared { .. } => (Vec::new(), false),
             LedgerEntry::Grant { tenant, share } => {
                 let of = known.values().find(|scope| identity.tenant(&scope.tenant) == *tenant);
                 if let Some(scope) = of {
                     let batch = TenantBatch::new(scope.tenant.clone());
                     self.store.apply_tenant(batch.with(TenantWrite::RemoveShare(*share))).await?;
+                }
+                (Vec::new(), false)
+            }
+            LedgerEntry::NarrowedGrant { tenant, share, users, read_only } => {
+                let of = known.values().find(|scope| identity.tenant(&scope.tenant) == *tenant);
+                if let Some(scope) = of {
+                    let stays =
+                        |user: &UserId| !users.contains(&identity.user(&scope.tenant, user));
+                    self.narrow_grant(&scope.tenant, *share, stays, *read_only).await?;
                 }
                 (Vec::new(), false)
             }
@@ -219,6 +230,24 @@ impl EraseService {
             }
         };
         self.carry_out(recorded.number, targets, drop).await
+    }
+
+    /// Takes out of a grant that came back with a backup what had been taken out of it.
+    async fn narrow_grant(
+        &self,
+        tenant: &TenantId,
+        id: ShareId,
+        stays: impl Fn(&UserId) -> bool + Send,
+        read_only: bool,
+    ) -> Result<()> {
+        let Some(mut share) = self.store.share(tenant, id).await? else { return Ok(()) };
+        share.members.retain(stays);
+        share.writable &= !read_only;
+        let write = match share.members.is_empty() {
+            true => TenantWrite::RemoveShare(id),
+            false => TenantWrite::PutShare(Box::new(share)),
+        };
+        self.store.apply_tenant(TenantBatch::new(tenant.clone()).with(write)).await
     }
 
     /// Changes a key that came back with a backup, of whichever tenant it is.

@@ -146,7 +146,9 @@ impl FactService {
             rejects: true,
             ..fact.clone()
         };
-        let batch = self.reject(WriteBatch::new(scope.clone(), now), keys).await?;
+        let entries = [self.rejected(scope, &keys)];
+        let batch = WriteBatch::new(scope.clone(), now).with(Write::Reject(keys));
+        let batch = self.recorded_before(batch, &entries, Actor::Import).await?;
         let batch = self.with_fact(batch, fact).await.with(Write::PutFact(Box::new(retraction)));
         let applied = self.store.apply(batch).await?;
         Ok((ImportOutcome::Added, applied.facts))

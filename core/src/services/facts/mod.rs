@@ -11,8 +11,8 @@ use crate::fact::{Fact, FactKind, MAX_FACT_CHARS, NewFact, RejectionKey, Rejecti
 use crate::ids::{FactId, MAX_NAME_BYTES, is_forbidden};
 use crate::page::{MAX_PAGE, Page, PageRequest};
 use crate::ports::{
-    Applied, Clock, ErasureLedger, IdGen, Idempotency, LedgerEntry, LedgerIdentity, NameHash,
-    Precondition, Store, Write, WriteBatch,
+    Applied, Clock, ErasureLedger, IdGen, Idempotency, LedgerEntry, LedgerIdentity, Precondition,
+    Store, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::secret::SecretPolicy;
@@ -131,10 +131,14 @@ impl FactService {
         if !actor.decides() {
             self.may_tell(scope, told_in, &fact).await?;
         }
+        let mut entries = Vec::new();
         if self.store.is_rejected(scope, &keys).await? {
-            batch = self.allow(batch, keys).await?;
+            entries.push(self.allowed_again(scope, &keys));
+            batch = batch.with(Write::Allow(keys));
         }
+        let batch = self.recorded_before(batch, &entries, actor).await?;
         let applied = self.store.apply(self.with_fact(batch, fact).await).await?;
+        self.record_after(&entries, actor).await?;
         self.last_put(scope, &applied).await
     }
 
@@ -184,10 +188,13 @@ impl FactService {
             self.may_replace(scope, &old).await?;
             self.may_tell(scope, told_in, &fact).await?;
         }
-        let mut batch = self.reject(WriteBatch::new(scope.clone(), now), rejected).await?;
+        let mut entries = vec![self.rejected(scope, &rejected)];
+        let mut batch = WriteBatch::new(scope.clone(), now).with(Write::Reject(rejected));
         if self.store.is_rejected(scope, &allowed).await? {
-            batch = self.allow(batch, allowed).await?;
+            entries.push(self.allowed_again(scope, &allowed));
+            batch = batch.with(Write::Allow(allowed));
         }
+        let mut batch = self.recorded_before(batch, &entries, actor).await?;
         if !slotted {
             // A fact without a slot is not superseded by another statement, so it is retracted.
             let retraction = self.retraction(&old, actor, now);
@@ -195,6 +202,7 @@ impl FactService {
         }
         let batch = self.with_fact(batch, fact).await;
         let applied = self.apply_to(id, erasures, batch).await?;
+        self.record_after(&entries, actor).await?;
         self.last_put(scope, &applied).await
     }
 
@@ -207,8 +215,11 @@ impl FactService {
         let now = self.clock.now();
         let retraction = self.retraction(&old, actor, now);
         let keys = self.rejecting.rejections.keys_of(scope, &old);
-        let batch = self.reject(WriteBatch::new(scope.clone(), now), keys).await?;
+        let entries = [self.rejected(scope, &keys)];
+        let batch = WriteBatch::new(scope.clone(), now).with(Write::Reject(keys));
+        let batch = self.recorded_before(batch, &entries, actor).await?;
         self.apply_to(id, erasures, batch.with(Write::PutFact(Box::new(retraction)))).await?;
+        self.record_after(&entries, actor).await?;
         self.get(scope, id).await
     }
 
@@ -262,25 +273,45 @@ impl FactService {
         }
     }
 
-    /// Records a rejection, and adds it to the batch.
-    async fn reject(&self, batch: WriteBatch, keys: Vec<RejectionKey>) -> Result<WriteBatch> {
-        let (scope, bytes) = self.recorded(&batch, &keys);
-        let entry = LedgerEntry::Rejected { scope, keys: bytes };
-        let number = self.rejecting.ledger.record(&entry, batch.now).await?;
-        Ok(batch.with(Write::Reject(keys)).with(Write::NoteErasure(number)))
-    }
-
-    /// Records that a rejection ended, and adds it to the batch.
-    async fn allow(&self, batch: WriteBatch, keys: Vec<RejectionKey>) -> Result<WriteBatch> {
-        let (scope, bytes) = self.recorded(&batch, &keys);
-        let entry = LedgerEntry::AllowedAgain { scope, keys: bytes };
-        let number = self.rejecting.ledger.record(&entry, batch.now).await?;
-        Ok(batch.with(Write::Allow(keys)).with(Write::NoteErasure(number)))
-    }
-
-    fn recorded(&self, batch: &WriteBatch, keys: &[RejectionKey]) -> (NameHash, Vec<[u8; 16]>) {
+    /// The entry of a rejection.
+    fn rejected(&self, scope: &Scope, keys: &[RejectionKey]) -> LedgerEntry {
         let keys = keys.iter().map(|key| *key.as_bytes()).collect();
-        (self.rejecting.names.scope(&batch.scope), keys)
+        LedgerEntry::Rejected { scope: self.rejecting.names.scope(scope), keys }
+    }
+
+    /// The entry of a rejection that ended.
+    fn allowed_again(&self, scope: &Scope, keys: &[RejectionKey]) -> LedgerEntry {
+        let keys = keys.iter().map(|key| *key.as_bytes()).collect();
+        LedgerEntry::AllowedAgain { scope: self.rejecting.names.scope(scope), keys }
+    }
+
+    /// Records what a batch rejects and allows before it is applied, so that a crash loses nothing of a user's
+    /// decision. A model's is recorded by [`Self::record_after`]: the store may still refuse it, because its user
+    /// decided otherwise meanwhile, and what is recorded would be done at the next start all the same.
+    async fn recorded_before(
+        &self,
+        mut batch: WriteBatch,
+        entries: &[LedgerEntry],
+        actor: Actor,
+    ) -> Result<WriteBatch> {
+        if actor != Actor::Model {
+            for entry in entries {
+                let number = self.rejecting.ledger.record(entry, batch.now).await?;
+                batch = batch.with(Write::NoteErasure(number));
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Records what a model rejected and allowed.
+    async fn record_after(&self, entries: &[LedgerEntry], actor: Actor) -> Result<()> {
+        if actor == Actor::Model {
+            for entry in entries {
+                let number = self.rejecting.ledger.record(entry, self.clock.now()).await?;
+                self.store.note_erasures(&[number]).await?;
+            }
+        }
+        Ok(())
     }
 
     /// A fact that can be corrected or taken back: one that holds. Beside it the erasures of the scope
@@ -311,10 +342,13 @@ impl FactService {
                 Err(error) => break error,
             }
         };
-        let mut recorded = WriteBatch::new(batch.scope, batch.now);
-        let has_words = |write: &Write| matches!(write, Write::PutFact(_));
-        recorded.writes = batch.writes.into_iter().filter(|write| !has_words(write)).collect();
-        self.store.apply(recorded).await?;
+        let is_recorded = |write: &Write| matches!(write, Write::NoteErasure(_));
+        if batch.writes.iter().any(is_recorded) {
+            let mut recorded = WriteBatch::new(batch.scope, batch.now);
+            let has_words = |write: &Write| matches!(write, Write::PutFact(_));
+            recorded.writes = batch.writes.into_iter().filter(|write| !has_words(write)).collect();
+            self.store.apply(recorded).await?;
+        }
         Err(failed)
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Checked, PersonaService};
 use crate::access::Actor;
+use crate::erase::ErasedBefore;
 use crate::error::{Error, Result};
 use crate::ids::{BackupId, PersonaId, PresetId, SessionId};
 use crate::persona::{
@@ -123,14 +124,21 @@ impl PersonaService {
                 limits.context_bytes
             )));
         }
-        self.take_in(scope, export, self.new_id(idempotency), idempotency).await
+        let erased = self.ports.erase.erased_before().await?;
+        self.take_in(scope, export, Some(&erased), self.new_id(idempotency), idempotency).await
     }
 
-    /// As [`Self::import`], unless the context is here or was imported here before: then there is no answer.
+    /// As [`Self::import`], unless the context is here or was imported here before: then there is no answer. Messages
+    /// that were erased are held back by `erased`; without it, none is.
     ///
     /// # Errors
     /// As [`Self::import`], but for limits of what grows: the context may have come from here.
-    pub async fn import_once(&self, scope: &Scope, text: &str) -> Result<Option<TakenIn>> {
+    pub async fn import_once(
+        &self,
+        scope: &Scope,
+        text: &str,
+        erased: Option<&ErasedBefore>,
+    ) -> Result<Option<TakenIn>> {
         let export = Export::read(text)?;
         let original = export.session.as_ref().and_then(Persona::of_session);
         // A copy has an id that follows from the original's, so that a repeat finds it.
@@ -149,7 +157,7 @@ impl PersonaService {
                 return Ok(None);
             }
         }
-        self.take_in(scope, export, copy, None).await.map(Some)
+        self.take_in(scope, export, erased, copy, None).await.map(Some)
     }
 
     /// Makes a persona of an export, however long its conversation is.
@@ -157,6 +165,7 @@ impl PersonaService {
         &self,
         scope: &Scope,
         mut export: Export,
+        erased: Option<&ErasedBefore>,
         id: PersonaId,
         idempotency: Option<Idempotency>,
     ) -> Result<TakenIn> {
@@ -167,7 +176,10 @@ impl PersonaService {
                  assistant or system"
             )));
         }
-        let held_back = self.hold_back(scope, &mut export).await?;
+        let held_back = match erased {
+            Some(erased) => hold_back(scope, &mut export, erased)?,
+            None => 0,
+        };
         let preset = self.known_preset(scope, export.preset.clone()).await?;
         let settings = export.settings;
         let new = NewPersona {
@@ -219,26 +231,6 @@ impl PersonaService {
         self.ports.store.apply(batch).await?;
         let made = Checked { value: self.get(scope, id).await?, findings };
         Ok(TakenIn { made, held_back })
-    }
-
-    /// Takes out of an export what was erased here since; returns how many messages.
-    async fn hold_back(&self, scope: &Scope, export: &mut Export) -> Result<u64> {
-        if export.messages.is_empty() {
-            return Ok(0);
-        }
-        let erased = self.ports.erase.erased_before().await?;
-        let before = export.messages.len();
-        let none = SessionId::new("-")?;
-        let session = export.session.as_ref().unwrap_or(&none);
-        export.messages.retain(|message| {
-            let copy = NewMessage {
-                origin: message.id,
-                created_at: Some(message.created_at),
-                ..NewMessage::new(message.role, "")
-            };
-            !erased.holds(scope, session, &copy)
-        });
-        Ok((before - export.messages.len()) as u64)
     }
 
     /// A preset that is there; that of another installation is not.
@@ -309,6 +301,23 @@ impl PersonaService {
         let held = held.filter(|held| held.head.persona == id);
         let none = || Error::not_found("this context has no backup with this id");
         let export = Export::read(&held.ok_or_else(none)?.data)?;
-        self.take_in(scope, export, self.new_id(idempotency), idempotency).await
+        let erased = self.ports.erase.erased_before().await?;
+        self.take_in(scope, export, Some(&erased), self.new_id(idempotency), idempotency).await
     }
+}
+
+/// Takes out of an export what was erased here since; returns how many messages.
+fn hold_back(scope: &Scope, export: &mut Export, erased: &ErasedBefore) -> Result<u64> {
+    let before = export.messages.len();
+    let none = SessionId::new("-")?;
+    let session = export.session.as_ref().unwrap_or(&none);
+    export.messages.retain(|message| {
+        let copy = NewMessage {
+            origin: message.id,
+            created_at: Some(message.created_at),
+            ..NewMessage::new(message.role, "")
+        };
+        !erased.holds(scope, session, &copy)
+    });
+    Ok((before - export.messages.len()) as u64)
 }

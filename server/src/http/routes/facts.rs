@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use throughline_core::fact::{Fact, FactKind, FactStatus};
-use throughline_core::ids::{FactId, SessionId};
+use throughline_core::ids::SessionId;
 use throughline_core::services::facts::{Correction, Remember};
 use throughline_engine::app::{FactSearch, Place};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -165,9 +165,17 @@ impl FactJson {
     }
 }
 
-/// An id of a fact, with or without the `fact:` of sources.
-fn fact_id(text: &str) -> Result<FactId, Failure> {
-    Ok(text.strip_prefix("fact:").unwrap_or(text).parse()?)
+/// An id of a fact in a path.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+#[expect(dead_code, reason = "documents the parameter that `App::fact_by_id` reads")]
+struct FactIdPath {
+    /// The fact: its id, or the last 8 digits of it, as MCP and the command line show them; with or without `fact:`.
+    #[param(
+        pattern = "^(fact:)?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{8})$",
+        example = "0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c15"
+    )]
+    id: String,
 }
 
 /// A fact found by a search.
@@ -269,7 +277,7 @@ async fn search(
     path = "/v1/facts/{id}",
     operation_id = "get_fact",
     tag = "facts",
-    params(("id" = String, Path, format = "uuid", description = "The fact")),
+    params(FactIdPath),
     responses((status = 200, body = FactJson, description = "The fact"))
 )]
 async fn show(
@@ -277,8 +285,7 @@ async fn show(
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<FactJson>, Failure> {
-    let id = fact_id(&id)?;
-    let (_, fact) = service.app.fact(&caller, id).await?;
+    let (_, fact) = service.app.fact_by_id(&caller, &id).await?;
     Ok(Json(FactJson::of(fact)))
 }
 
@@ -290,7 +297,7 @@ async fn show(
     path = "/v1/facts/{id}",
     operation_id = "correct_fact",
     tag = "facts",
-    params(("id" = String, Path, format = "uuid", description = "The fact")),
+    params(FactIdPath),
     request_body = CorrectJson,
     responses((status = 200, body = FactJson, description = "The fact that is valid now"))
 )]
@@ -300,9 +307,9 @@ async fn correct(
     Named(id): Named<String>,
     body: Body<CorrectJson>,
 ) -> Result<Json<FactJson>, Failure> {
-    let id = fact_id(&id)?;
+    let (_, old) = service.app.fact_by_id(&caller, &id).await?;
     let correction = Correction { text: body.value.text, value: body.value.value };
-    let fact = service.app.correct(&caller, id, correction).await?;
+    let fact = service.app.correct(&caller, old.id, correction).await?;
     Ok(Json(FactJson::of(fact)))
 }
 
@@ -315,7 +322,7 @@ async fn correct(
     path = "/v1/facts/{id}",
     operation_id = "retract_fact",
     tag = "facts",
-    params(("id" = String, Path, format = "uuid", description = "The fact")),
+    params(FactIdPath),
     responses((status = 200, body = FactJson, description = "The fact, which is no longer valid"))
 )]
 async fn retract(
@@ -323,7 +330,7 @@ async fn retract(
     caller: Caller<Write>,
     Named(id): Named<String>,
 ) -> Result<Json<FactJson>, Failure> {
-    let id = fact_id(&id)?;
-    let fact = service.app.retract(&caller, id).await?;
+    let (_, old) = service.app.fact_by_id(&caller, &id).await?;
+    let fact = service.app.retract(&caller, old.id).await?;
     Ok(Json(FactJson::of(fact)))
 }

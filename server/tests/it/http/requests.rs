@@ -65,7 +65,7 @@ async fn a_bad_request_is_told_what_is_wrong_and_the_next_one_works() {
         ("/v1/sessions?cursor=%2B1", "cursor"),
         ("/v1/sessions?cursor=00000000000000001", "cursor"),
         ("/v1/sessions?tenant=acme", "unknown field `tenant`"),
-        ("/v1/facts/7", "the id of a fact must be a UUID"),
+        ("/v1/facts/7", "`7` is not the id of a fact: give its whole id or the last 8 digits"),
         ("/v1/usage?from=2026-02-02&to=2026-02-01", "from and to"),
         ("/v1/sessions/%FF", "path"),
     ] {
