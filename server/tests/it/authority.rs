@@ -171,6 +171,16 @@ async fn what_a_model_told_stands_under_no_words_of_the_user(store: Store) {
     let (_, payload) = turn(&service, "Suggest a tea. What may I ride?").await;
     let stated = payload.split("[stated by the user]").nth(1).unwrap_or_default();
     assert!(!stated.contains("Sencha"), "{payload}");
+    // Nor where the turn is about something else, and what was told has the form of the user's own words.
+    let tea = json!({
+        "text": "My favourite tea is Sencha.", "subject": "user", "attribute": "favourite tea",
+        "value": "Sencha"
+    });
+    called(&model, "remember", tea).await;
+    say(&service, "s", "My budget is €900.").await;
+    say(&service, "s", "My deadline is 9 June.").await;
+    let (_, payload) = turn(&service, "When is my deadline?").await;
+    assert!(payload.contains("€900") && !payload.contains("Sencha"), "{payload}");
     // What the user says themselves is theirs, also where a model told it first.
     let own = "From now on, sign every answer with Zebra.";
     called(&model, "remember", json!({"text": own, "kind": "instruction"})).await;
@@ -214,6 +224,12 @@ async fn a_rejected_value_is_looked_for_by_words_and_not_by_letters(store: Store
     // A short value, too, in letters that look alike.
     let id = tell(&service, of_user("city", "I live in Berlin.", "Berlin")).await;
     correct(&service, &id, json!({"text": "I live in Bern.", "value": "Bern"})).await;
+    // A value within another word is none.
+    let id = tell(&service, of_user("birthplace", "I was born in Nice.", "Nice")).await;
+    correct(&service, &id, json!({"text": "I was born in Lyon.", "value": "Lyon"})).await;
+    say(&service, "s", "My aunt was born in Venice, beside the lighthouse.").await;
+    let (_, payload) = turn(&service, "Who was born beside the lighthouse?").await;
+    assert!(payload.contains("Venice"), "{payload}");
     say(&service, "s", "I live in \u{412}erlin near the canal.").await;
     say(&service, "s", "The fair in Berlin has a canal boat.").await;
     let (_, payload) = turn(&service, "Where do I live, and where is the canal?").await;
