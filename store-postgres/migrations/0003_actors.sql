@@ -27,3 +27,10 @@ ALTER TABLE message ADD COLUMN original text COLLATE "C";
 CREATE INDEX fact_rejected ON fact (scope, superseded_by, number)
   WHERE rejected = 1 AND superseded_by IS NOT NULL;
 CREATE INDEX fact_replaced ON fact (scope, slot, statement) WHERE superseded_by IS NOT NULL;
+-- Refusals of processes that serve no metrics, until one that does counts them. They name no tenant.
+CREATE TABLE refusal (
+  interface        text COLLATE "C" NOT NULL,
+  code             text COLLATE "C" NOT NULL,
+  count            bigint NOT NULL,
+  PRIMARY KEY (interface, code)
+);

@@ -27,6 +27,7 @@ mod preconditions;
 mod profiles;
 mod rate_limiter;
 mod records;
+mod refusals;
 mod replica;
 mod sessions;
 mod store;

@@ -24,3 +24,10 @@ UPDATE fact SET rejected = 0
 CREATE INDEX fact_rejected ON fact (scope_id, superseded_by, number)
   WHERE rejected = 1 AND superseded_by IS NOT NULL;
 CREATE INDEX fact_replaced ON fact (scope_id, slot, statement) WHERE superseded_by IS NOT NULL;
+-- Refusals of processes that serve no metrics, until one that does counts them.
+CREATE TABLE refusal (
+  interface      TEXT NOT NULL,
+  code           TEXT NOT NULL,
+  count          INTEGER NOT NULL,
+  PRIMARY KEY (interface, code)
+) STRICT, WITHOUT ROWID;

@@ -23,6 +23,7 @@ mod outbox;
 mod personas;
 mod profiles;
 mod records;
+mod refusals;
 mod sessions;
 mod store;
 mod summaries;

@@ -11,6 +11,7 @@ mod ledger;
 mod lexical;
 mod model;
 mod persona;
+mod refusals;
 mod repos;
 mod session_cache;
 mod store;
@@ -35,6 +36,7 @@ pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded,
 pub use lexical::{IndexStats, LexicalIndex, PostingLists};
 pub use model::{ChatModel, Embedder};
 pub use persona::PersonaRepo;
+pub use refusals::{RefusalCount, RefusalRepo};
 pub use repos::{
     DocumentRepo, EntityRepo, FactRepo, FileRepo, HeadLimits, JobRepo, Ledger, LedgerLimits,
     OutboxRepo, OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo,

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use crate::error::Result;
 use crate::ports::{
     Applied, DocumentRepo, EntityRepo, ErasureRepo, FactRepo, FileRepo, JobRepo, LexicalIndex,
-    OutboxRepo, PersonaRepo, ProfileRepo, SessionRepo, SummaryRepo, TenantRepo, UsageRepo,
-    WriteBatch,
+    OutboxRepo, PersonaRepo, ProfileRepo, RefusalRepo, SessionRepo, SummaryRepo, TenantRepo,
+    UsageRepo, WriteBatch,
 };
 
 /// State of a store, an index or a cache.
@@ -33,6 +33,7 @@ pub trait Store:
     + PersonaRepo
     + JobRepo
     + UsageRepo
+    + RefusalRepo
     + OutboxRepo
     + TenantRepo
     + ErasureRepo

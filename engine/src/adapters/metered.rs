@@ -21,9 +21,9 @@ use throughline_core::persona::{Backup, BackupHead, Persona, Preset, PresetUse};
 use throughline_core::ports::{
     Applied, DocumentRepo, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileRepo, HeadLimits,
     Health, JobRepo, Ledger, LedgerLimits, LexicalIndex, OutboxRepo, OutboxText, PersonaRepo,
-    PostingLists, ProfileRepo, ScopeTotals, SessionHead, SessionRepo, Store, SummaryRepo,
-    TenantBatch, TenantRepo, UsageRepo, VectorHit, VectorIndex, VectorItem, VectorSpace,
-    WriteBatch,
+    PostingLists, ProfileRepo, RefusalCount, RefusalRepo, ScopeTotals, SessionHead, SessionRepo,
+    Store, SummaryRepo, TenantBatch, TenantRepo, UsageRepo, VectorHit, VectorIndex, VectorItem,
+    VectorSpace, WriteBatch,
 };
 use throughline_core::scope::Profile;
 use throughline_core::session::{FileRef, Message, Session, Share};
@@ -199,6 +199,11 @@ measured!(JobRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
 
 measured!(UsageRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn usage(scope: &Scope, from: UsageDay, to: UsageDay) -> Vec<(UsageDay, UsageCounters)>;
+});
+
+measured!(RefusalRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
+    fn add_refusals(refusals: &[RefusalCount]) -> ();
+    fn take_refusals() -> Vec<RefusalCount>;
 });
 
 measured!(OutboxRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {

@@ -1,6 +1,60 @@
 //! What a failure reports to the caller and what it writes to the log.
 
-use throughline_core::{Error, ErrorKind};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use throughline_core::ports::{RefusalCount, Store};
+use throughline_core::{Error, ErrorKind, Result};
+
+/// Refusals of this process that no store has. One that serves metrics leaves them here.
+static REFUSED: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
+
+fn refused() -> MutexGuard<'static, BTreeMap<&'static str, u64>> {
+    REFUSED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Counts a refusal in the metrics of this process, and for [`hand_over`].
+pub fn count(kind: ErrorKind) {
+    count_for("http", kind.code().to_owned(), 1);
+    *refused().entry(kind.code()).or_default() += 1;
+}
+
+fn count_for(interface: &str, code: String, count: u64) {
+    let interface = interface.to_owned();
+    metrics::counter!("throughline_refusals_total", "interface" => interface, "code" => code)
+        .increment(count);
+}
+
+/// Leaves the refusals of a process without metrics in the store, where a service finds them.
+pub async fn hand_over(store: &dyn Store, interface: &str) {
+    let waiting = std::mem::take(&mut *refused());
+    if waiting.is_empty() {
+        return;
+    }
+    let refusals: Vec<RefusalCount> = waiting
+        .into_iter()
+        .map(|(code, count)| RefusalCount {
+            interface: interface.to_owned(),
+            code: code.to_owned(),
+            count,
+        })
+        .collect();
+    // Metrics are worth no second failure of a command.
+    if let Err(error) = store.add_refusals(&refusals).await {
+        tracing::warn!(code = error.kind().code(), "some refusals were not counted");
+    }
+}
+
+/// Counts the refusals that other processes left in the store. Each is counted by one service.
+///
+/// # Errors
+/// Those of the store.
+pub async fn take_over(store: &dyn Store) -> Result<()> {
+    for RefusalCount { interface, code, count } in store.take_refusals().await? {
+        count_for(&interface, code, count);
+    }
+    Ok(())
+}
 
 /// Whether the cause is on the server's side.
 fn is_ours(kind: ErrorKind) -> bool {
@@ -33,7 +87,7 @@ pub fn tell(error: &Error) -> String {
             "request failed"
         );
     }
-    metrics::counter!("throughline_refusals_total", "code" => kind.code()).increment(1);
+    count(kind);
     match kind {
         // Internal messages may name data of others, so callers get a fixed sentence.
         ErrorKind::Internal | ErrorKind::Corrupt => {

@@ -175,7 +175,11 @@ fn run(cli: Cli, output: &Output) -> Result<()> {
     let config = with_fixtures(config, &cli.command);
     // Outlives the runtime, so that what its tasks end with is sent, too.
     let _telemetry = telemetry::start(&config)?;
-    terminal::runtime()?.block_on(dispatch(cli.command, &config, output))
+    terminal::runtime()?.block_on(async {
+        let done = dispatch(cli.command, &config, output).await;
+        open::ended(done.as_ref().err()).await;
+        done
+    })
 }
 
 /// With the fixtures of the conformance suite, where a flag asks for them.

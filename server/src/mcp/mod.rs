@@ -300,6 +300,7 @@ impl Server {
         tokio::spawn(async move {
             let _slice = slice;
             server.app.meter.write().await;
+            failure::hand_over(&*server.app.engine.store, "stdio").await;
             let worked = async {
                 server.app.engine.enqueue_behind().await?;
                 server.app.engine.work(SLICE).await
@@ -319,6 +320,9 @@ impl Server {
         self.admission.finish().await;
         drop(self.slice.lock().await);
         self.app.meter.write().await;
+        if self.local.is_some() {
+            failure::hand_over(&*self.app.engine.store, "stdio").await;
+        }
     }
 
     /// The session of a request, where records know it.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::http::service::{Answer, Service, key};
 use crate::mcp::client::Caller;
+use crate::mcp::stdio::Process;
 use crate::stores::Store;
 use crate::support::{Throughline, payload};
 
@@ -25,6 +26,7 @@ crate::stores::on_every_store! {
     what_is_certain_supersedes_and_nothing_else_does,
     a_correction_never_becomes_a_standing_preference,
     the_log_names_the_actor_of_what_was_told,
+    refusals_of_commands_and_stdio_are_on_record_at_the_service,
 }
 
 /// Every set of tools that these tests call.
@@ -626,4 +628,60 @@ async fn the_log_names_the_actor_of_what_was_told(store: Store) {
     let targets: Vec<String> = told.iter().map(|entry| text(&entry["target"])).collect();
     assert_eq!((&targets[0], &targets[2]), (&own, &added));
     assert!(targets[1].ends_with(&short), "{targets:?}");
+}
+
+async fn refusals_of_commands_and_stdio_are_on_record_at_the_service(store: Store) {
+    let data = store.fresh().await;
+    let id = text(&data.json(&["facts", "add", "We use Redis Foxtrot for the queue."])["id"]);
+    data.json(&["facts", "reject", &id]);
+    for _ in 0..2 {
+        data.fails(&["facts", "reject", &id], 5);
+    }
+    data.fails(&["forget", "00000000"], 4);
+    // What is wrong before the store is open is nobody's refusal.
+    data.fails(&["facts", "--set", "identity.user="], 3);
+    let mut process = Process::start(&data, "memory");
+    let again = json!({"text": "We use Redis Foxtrot for the queue."});
+    assert_eq!(process.call("remember", &again)["isError"], true);
+    assert!(process.end());
+
+    let service = Service::start(&data);
+    let refusals = async || -> Vec<String> {
+        let metrics = ask(&service, "", Method::GET, "/metrics", Value::Null).await.text;
+        let lines =
+            metrics.lines().filter_map(|line| line.strip_prefix("throughline_refusals_total"));
+        let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let own = "{interface=\"http\",code=\"not_found\"} 1";
+    let mut expected = [
+        "{interface=\"cli\",code=\"conflict\"} 2",
+        "{interface=\"cli\",code=\"not_found\"} 1",
+        "{interface=\"stdio\",code=\"conflict\"} 1",
+    ]
+    .to_vec();
+    assert_eq!(refusals().await, expected);
+    ask(&service, "", Method::GET, "/v1/facts/00000000", Value::Null)
+        .await
+        .problem(404, "not_found");
+    expected.insert(2, own);
+    assert_eq!(refusals().await, expected, "each is counted once");
+    let log = ask(&service, "", Method::GET, "/v1/audit?limit=100", Value::Null).await.ok();
+    let entries = log["items"].as_array().unwrap().iter();
+    let refused: Vec<(&Value, &Value, &Value)> = entries
+        .filter(|entry| entry["outcome"] == "conflict")
+        .map(|entry| (&entry["action"], &entry["actor"], &entry["outcome"]))
+        .collect();
+    let conflict = json!("conflict");
+    let by = |action: &str, actor: &str| (json!(action), json!(actor));
+    let (command, model) = (by("fact.retract", "api"), by("fact.remember", "model"));
+    assert_eq!(
+        refused,
+        [
+            (&command.0, &command.1, &conflict),
+            (&command.0, &command.1, &conflict),
+            (&model.0, &model.1, &conflict)
+        ]
+    );
 }

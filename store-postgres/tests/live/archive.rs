@@ -90,10 +90,10 @@ async fn records_arrive_as_they_were() {
 }
 
 /// Tables and columns that do not move: scopes and tenants have a call of their own, what is listed
-/// in order is numbered anew, vectors are made again, and limits begin anew; erasures are told by their
-/// ledger, which moves by itself.
-const STAY: [&str; 9] = [
-    "scope", "tenant", "vector_space", "vector_state", "embedding", "rate_bucket",
+/// in order is numbered anew, vectors are made again, limits begin anew, and refusals are counted by who served
+/// the store; erasures are told by their ledger, which moves by itself.
+const STAY: [&str; 10] = [
+    "scope", "tenant", "vector_space", "vector_state", "embedding", "rate_bucket", "refusal",
     "erasure_ledger", "erasure_applied", "_sqlx_migrations",
 ];
 

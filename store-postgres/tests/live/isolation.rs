@@ -35,9 +35,10 @@ use throughline_testkit::build::{
 use crate::support::Server;
 
 /// Tables that hold nothing of a scope, each with the reason.
-const OF_NO_SCOPE: [(&str, &str); 5] = [
+const OF_NO_SCOPE: [(&str, &str); 6] = [
     ("_sqlx_migrations", "which migrations were applied: the service may look and not write"),
     ("rate_bucket", "counts under hashes of keys, which no scope owns"),
+    ("refusal", "how often commands were refused, by interface and code"),
     ("vector_space", "names and dimensions of embedding models, which all scopes share"),
     ("erasure_ledger", "the id of the ledger that the store goes by"),
     ("erasure_applied", "numbers of entries of the ledger"),

@@ -16,6 +16,7 @@ mod model;
 mod outbox;
 mod personas;
 mod profiles;
+mod refusals;
 mod sessions;
 mod summaries;
 mod tenant;
@@ -65,6 +66,8 @@ struct State {
     jobs: Vec<Job>,
     tenants: tenant::Tenants,
     noted: erasure::Noted,
+    /// By interface and code.
+    refusals: BTreeMap<(String, String), u64>,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -1,11 +1,14 @@
 //! Operations for operators and machines: liveness, readiness, metrics.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use throughline_core::ports::Health;
+use throughline_engine::app::failure;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -116,6 +119,12 @@ async fn metrics(
 ) -> Result<Response, Failure> {
     if !service.listen.is_loopback() && !service.config.public_metrics {
         caller?;
+    }
+    let store = Arc::clone(&service.app.engine.store);
+    // A scrape that is given up must not lose what it took.
+    let taken = tokio::spawn(async move { failure::take_over(&*store).await }).await;
+    if let Ok(Err(error)) = taken {
+        tracing::warn!(code = error.kind().code(), "refusals of other processes are not counted");
     }
     let text = service.metrics.render();
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())

@@ -30,7 +30,7 @@ async fn health_metrics_and_the_reference_are_there() {
         "throughline_assembly_seconds_bucket",
         "throughline_section_tokens_total",
         "throughline_tokens_sent_total",
-        "throughline_refusals_total{code=\"not_found\"} 1",
+        "throughline_refusals_total{interface=\"http\",code=\"not_found\"} 1",
         "throughline_messages_appended_total 1",
         "throughline_candidates",
     ] {

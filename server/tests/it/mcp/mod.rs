@@ -13,4 +13,4 @@ mod reads;
 mod refusals;
 mod sampling;
 mod sessions;
-mod stdio;
+pub(crate) mod stdio;

@@ -11,14 +11,14 @@ use crate::support::{Throughline, stderr};
 const SETS: &str = "memory,sessions,documents,files,admin";
 
 /// A process of `throughline mcp`.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
 impl Process {
-    pub(super) fn start(data: &Throughline, sets: &str) -> Self {
+    pub(crate) fn start(data: &Throughline, sets: &str) -> Self {
         Self::start_with(data, sets, &[])
     }
 
@@ -50,7 +50,7 @@ impl Process {
     }
 
     /// The answer to a request; what was answered before it to nobody is passed over.
-    pub(super) fn ask(&mut self, request: &Value) -> Value {
+    pub(crate) fn ask(&mut self, request: &Value) -> Value {
         self.send(request.to_string().as_bytes());
         loop {
             let told = self.next();
@@ -60,8 +60,14 @@ impl Process {
         }
     }
 
+    /// Calls a tool.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let params = alone(json!({"name": tool, "arguments": arguments}));
+        self.ask(&message("tools/call", params))["result"].clone()
+    }
+
     /// Hangs up; whether it ended well.
-    pub(super) fn end(mut self) -> bool {
+    pub(crate) fn end(mut self) -> bool {
         drop(self.input.take());
         self.child.wait().unwrap().success()
     }

@@ -19,6 +19,7 @@ mod pages;
 mod personas;
 mod preconditions;
 mod profiles;
+mod refusals;
 mod repeats;
 mod retractions;
 mod sessions;
@@ -57,6 +58,7 @@ pub(super) fn table() -> Vec<Scenario<dyn Store>> {
         jobs::TABLE,
         leases::TABLE,
         usage::TABLE,
+        refusals::TABLE,
         lexical::TABLE,
         outbox::TABLE,
         isolation::TABLE,
