@@ -180,8 +180,7 @@ async fn model_statements_are_not_shown_as_the_users(store: Store) {
     say(&service, "s", "My budget is €900.").await;
     say(&service, "s", "My deadline is 9 June.").await;
     let (_, payload) = turn(&service, "When is my deadline?").await;
-    let stated = payload.split("[stated by the user]").nth(1).unwrap_or_default();
-    assert!(stated.contains("€900") && !payload.contains("Sencha"), "{payload}");
+    assert!(payload.contains("€900") && !payload.contains("Sencha"), "{payload}");
     // What the user says themselves is theirs, also where a model told it first.
     let own = "From now on, sign every answer with Zebra.";
     called(&model, "remember", json!({"text": own, "kind": "instruction"})).await;
