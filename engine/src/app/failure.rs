@@ -41,7 +41,7 @@ pub async fn hand_over(store: &dyn Store, interface: &str) {
         .collect();
     // Metrics are worth no second failure of a command.
     if let Err(error) = store.add_refusals(&refusals).await {
-        tracing::warn!(code = error.kind().code(), "some refusals were not counted");
+        tracing::debug!(code = error.kind().code(), "some refusals were not counted");
     }
 }
 

@@ -42,8 +42,8 @@ impl App {
             messages.iter_mut().for_each(|message| message.name = Some(name.clone()));
         }
         let actor = caller.actor.of_messages();
-        let of_a_guest = thread.share.is_some() || self.keeps_to_itself(&thread).await?;
-        let options = AppendOptions { idempotency, of_a_guest, actor, secrets: None };
+        let without_facts = thread.share.is_some() || self.keeps_to_itself(&thread).await?;
+        let options = AppendOptions { idempotency, without_facts, actor, secrets: None };
         let sessions = &self.engine.sessions;
         let appended =
             sessions.append_with(&thread.scope, &thread.session, messages, options).await?;

@@ -45,7 +45,7 @@ fn a_store_of_a_newer_schema_is_left_alone() {
     other.pragma_update(None, "user_version", 9_999).unwrap();
     drop(other);
     let said = throughline.fails(&["import", "more.jsonl"], 10);
-    assert!(said.contains("schema 9999") && said.contains("nothing was changed"), "{said}");
+    assert!(said.contains("schema version 9999") && said.contains("nothing was changed"), "{said}");
     let other = Connection::open(throughline.database()).unwrap();
     other.pragma_update(None, "user_version", version).unwrap();
     drop(other);

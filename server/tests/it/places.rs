@@ -88,7 +88,7 @@ async fn everywhere_is_one_thing_over_every_interface() {
     let tags: Vec<String> = (0..16).map(|at| format!("t{at}")).collect();
     let full = json!({"text": "x", "tags": tags, "everywhere": true});
     let said = send(Method::POST, "/v1/facts", full).await.problem(400, "invalid_input");
-    assert!(said.contains("at most 15 with `everywhere`"), "{said}");
+    assert!(said.contains("at most 15 together with `everywhere`"), "{said}");
     let id = Answer::of(service.request(Method::GET, "/v1/facts/7")).await;
     assert!(id.problem(400, "invalid_input").contains("is not the id of a fact"));
 

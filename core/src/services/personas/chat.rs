@@ -175,7 +175,7 @@ impl PersonaService {
         let options = AppendOptions {
             idempotency: Some(idempotency(receipt, answer)),
             // Without memory, no facts are stored.
-            of_a_guest: !held.memory,
+            without_facts: !held.memory,
             actor,
             secrets: None,
         };

@@ -212,7 +212,7 @@ impl PersonaService {
         }
         let options = AppendOptions {
             idempotency,
-            of_a_guest: !persona.memory,
+            without_facts: !persona.memory,
             actor: Actor::Import,
             secrets: None,
         };

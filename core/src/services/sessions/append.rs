@@ -28,9 +28,9 @@ pub type Appended = Vec<AppliedMessage>;
 pub struct AppendOptions {
     /// Makes a repeat harmless.
     pub idempotency: Option<Idempotency>,
-    /// The session is shared by another user: what a guest says is recalled there, but it is not a
-    /// fact of the owner.
-    pub of_a_guest: bool,
+    /// What is said is recalled in its session, but states no facts of the scope's owner: a guest of a shared session
+    /// says it, or it is said to a context that keeps to itself.
+    pub without_facts: bool,
     /// On whose word.
     pub actor: Actor,
     /// What becomes of secrets, where that is not what the service says.
@@ -130,7 +130,7 @@ impl SessionService {
                     Error::new(error.kind(), format!("messages[{index}]: {}", error.message()))
                 }
             })?;
-            if options.of_a_guest {
+            if options.without_facts {
                 ready.facts.clear();
             }
             prepared.push(ready);
