@@ -31,17 +31,19 @@ pub async fn hand_over(store: &dyn Store, interface: &str) {
     if waiting.is_empty() {
         return;
     }
-    let refusals: Vec<RefusalCount> = waiting
-        .into_iter()
-        .map(|(code, count)| RefusalCount {
-            interface: interface.to_owned(),
-            code: code.to_owned(),
-            count,
-        })
-        .collect();
-    // Metrics are worth no second failure of a command.
+    let refusal = |(code, count): (&&'static str, &u64)| RefusalCount {
+        interface: interface.to_owned(),
+        code: (*code).to_owned(),
+        count: *count,
+    };
+    let refusals: Vec<RefusalCount> = waiting.iter().map(refusal).collect();
+    // They wait for the next time: metrics are worth no second failure.
     if let Err(error) = store.add_refusals(&refusals).await {
-        tracing::debug!(code = error.kind().code(), "some refusals were not counted");
+        tracing::debug!(code = error.kind().code(), "refusals could not be counted yet");
+        let mut refused = refused();
+        for (code, count) in waiting {
+            *refused.entry(code).or_default() += count;
+        }
     }
 }
 
@@ -57,7 +59,8 @@ pub async fn take_over(store: &dyn Store) -> Result<()> {
 }
 
 /// Whether the cause is on the server's side.
-fn is_ours(kind: ErrorKind) -> bool {
+#[must_use]
+pub fn is_ours(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::Internal

@@ -11,9 +11,11 @@ use throughline_engine::config::Config;
 /// The store that the command of this process opened, until the command ends.
 static OPENED: Mutex<Option<Arc<dyn Store>>> = Mutex::new(None);
 
-/// Lets go of the store that a command opened. What refused the command is counted there.
+/// Lets go of the store that a command opened. What refused the command is counted there, unless it is the store itself
+/// that fails: the command must not wait for it once more.
 pub(super) async fn ended(refused: Option<&Error>) {
     let opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let refused = refused.filter(|error| !failure::is_ours(error.kind()));
     if let (Some(store), Some(error)) = (opened, refused) {
         failure::count(error.kind());
         failure::hand_over(&*store, "cli").await;

@@ -548,12 +548,12 @@ impl ServerHandler for Server {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
+        self.changes.accept();
         Some(requested.clone())
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        // First of all: its client knows that it is heard.
-        let calls = self.changes.calls();
+        let calls = self.changes.calls_since_accepted();
         let (context, wanted) = (subscription.request_context(), subscription.accepted().clone());
         let watched = Watched::default();
         let listener = async {

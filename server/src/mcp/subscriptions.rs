@@ -1,7 +1,7 @@
 //! What changed, told to clients that listen. What they watch is looked at after every call here that writes to the
 //! same memory, and from time to time: the HTTP interface, workers and other replicas change it as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use throughline_core::{Error, Result, Scope};
 use throughline_engine::identity::Identity;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::task;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::Server;
@@ -26,6 +27,8 @@ const WAITING: usize = 256;
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// How often the key of an idle subscriber is checked.
 const PROVE_EVERY: Duration = Duration::from_secs(30);
+/// Most subscriptions between being accepted and being served.
+const MOST_ACCEPTED: usize = 1_024;
 /// Most resources that a session or a subscription watches: each is read to see whether it changed.
 const MOST_WATCHED: usize = 100;
 
@@ -53,21 +56,47 @@ impl Seen {
 
 /// Where calls that wrote are announced.
 #[derive(Clone)]
-pub(super) struct Changes(broadcast::Sender<Scope>);
+pub(super) struct Changes {
+    written: broadcast::Sender<Scope>,
+    /// Calls since a subscription was accepted, by the task that serves it.
+    accepted: Arc<Mutex<HashMap<task::Id, broadcast::Receiver<Scope>>>>,
+}
 
 impl Changes {
     pub(super) fn new() -> Self {
-        Self(broadcast::channel(WAITING).0)
+        Self { written: broadcast::channel(WAITING).0, accepted: Arc::default() }
     }
 
     /// Notifies subscribers. Having no subscribers is not an error.
     pub(super) fn announce(&self, scope: Scope) {
-        let _ = self.0.send(scope);
+        let _ = self.written.send(scope);
     }
 
     /// Calls from now on.
     pub(super) fn calls(&self) -> broadcast::Receiver<Scope> {
-        self.0.subscribe()
+        self.written.subscribe()
+    }
+
+    /// Hears calls for the subscription that this task accepts. Its client is told before the subscription is served, and
+    /// may write at once.
+    pub(super) fn accept(&self) {
+        let Some(task) = task::try_id() else { return };
+        let mut accepted = self.accepted();
+        // Those whose client left before it was told are never served.
+        if accepted.len() >= MOST_ACCEPTED {
+            accepted.clear();
+        }
+        accepted.insert(task, self.calls());
+    }
+
+    /// Calls since this task accepted its subscription.
+    pub(super) fn calls_since_accepted(&self) -> broadcast::Receiver<Scope> {
+        let accepted = task::try_id().and_then(|task| self.accepted().remove(&task));
+        accepted.unwrap_or_else(|| self.calls())
+    }
+
+    fn accepted(&self) -> MutexGuard<'_, HashMap<task::Id, broadcast::Receiver<Scope>>> {
+        self.accepted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -387,6 +416,24 @@ mod tests {
         assert_eq!(watched.see("contexts", mark("d"), true), Some(uri));
         watched.remove("throughline://contexts");
         assert_eq!(watched.see("contexts", mark("d"), true), None);
+    }
+
+    #[tokio::test]
+    async fn hears_calls_between_acceptance_and_serving() {
+        let changes = Changes::new();
+        let scope = Scope::new("t", "u", None).unwrap();
+        let served = tokio::spawn({
+            let (changes, scope) = (changes.clone(), scope.clone());
+            async move {
+                changes.accept();
+                // Its client was told, and writes.
+                changes.announce(scope);
+                changes.calls_since_accepted().try_recv()
+            }
+        });
+        assert_eq!(served.await.unwrap().unwrap(), scope);
+        let other = tokio::spawn(async move { changes.calls_since_accepted().try_recv() });
+        assert!(other.await.unwrap().is_err(), "another task accepted nothing");
     }
 
     #[test]
