@@ -412,7 +412,7 @@ impl PersonaRepo for PostgresStore {
             let persona = PersonaId::from_uuid(row.try_get(0)?);
             Ok(PersonaSession {
                 persona,
-                memory: row.try_get(1)?,
+                memory: row.try_get::<i64, _>(1)? != 0,
                 number: number(row.try_get(2)?)?,
             })
         };

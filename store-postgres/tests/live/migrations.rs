@@ -157,7 +157,7 @@ async fn a_schema_of_a_newer_program_is_left_alone() {
         let options = PostgresOptions { direct_url, ..server.options() };
         let error = PostgresStore::open(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::SchemaTooNew, "{error:?}");
-        assert!(error.message().contains("schema 99"), "{error}");
+        assert!(error.message().contains("schema version 99"), "{error}");
         assert!(error.message().contains("nothing was changed"), "{error}");
     }
     assert_eq!((shape(&server).await, stored(&old).await), (before, vec!["before".to_owned()]));
