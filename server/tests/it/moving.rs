@@ -1,7 +1,7 @@
 //! `throughline migrate --from sqlite --to postgres` on a real server: the same answers afterwards, whatever
 //! came between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use serde_json::Value;
@@ -68,6 +68,12 @@ fn with<'a>(args: &[&'a str], more: &'a [String]) -> Vec<&'a str> {
     args.iter().copied().chain(more.iter().map(String::as_str)).collect()
 }
 
+/// At the end of the name of what was recalled by meaning as well.
+const BY_MEANING: &str = " (by meaning)";
+/// Of a hundred lines that are recalled by meaning, as many are the same in both stores, whose vectors have 8 and 16 bits a
+/// value.
+const SAME_LINES: usize = 90;
+
 /// What a user of each tenant sees of it, each under a name.
 fn seen(throughline: &Throughline, run: &str, store: &[String]) -> BTreeMap<String, Value> {
     let questions = ["Where is our office?", "What is the budget?", "Who is at the dentist?"];
@@ -79,15 +85,16 @@ fn seen(throughline: &Throughline, run: &str, store: &[String]) -> BTreeMap<Stri
         };
         seen.insert(format!("{tenant} facts"), json(&["facts", "--all", "--limit", "200"]));
         seen.insert(format!("{tenant} profile"), json(&["profile", "show"]));
-        // Where a thousand messages are alike, their order by meaning goes by the last bit of a vector.
-        let (questions, by) = if tenant.ends_with("one") {
-            (questions.as_slice(), "embedder=static")
-        } else {
-            (["Which gate is shipment CX-00713 at?"].as_slice(), "embedder=none")
-        };
-        for question in questions {
-            let shown = payload(&json(&["assemble", question, "--set", by]));
+        for question in [&questions[..], &["Which gate is shipment CX-00713 at?"]].concat() {
+            let shown = payload(&json(&["assemble", question, "--set", "embedder=none"]));
             seen.insert(format!("{tenant} {question}"), shown.into());
+        }
+        // Where a thousand messages are alike, their order by meaning goes by the last bit of a vector.
+        if tenant.ends_with("one") {
+            for question in questions {
+                let shown = payload(&json(&["assemble", question, "--set", "embedder=static"]));
+                seen.insert(format!("{tenant} {question}{BY_MEANING}"), shown.into());
+            }
         }
     }
     seen
@@ -96,7 +103,16 @@ fn seen(throughline: &Throughline, run: &str, store: &[String]) -> BTreeMap<Stri
 /// Names what differs, and not all that there is.
 fn assert_same(seen: &BTreeMap<String, Value>, expected: &BTreeMap<String, Value>) {
     for (name, value) in expected {
-        assert_eq!(seen.get(name), Some(value), "{name}");
+        if name.ends_with(BY_MEANING) {
+            let lines = |shown: &Value| -> BTreeSet<String> {
+                shown.as_str().unwrap().lines().map(str::to_owned).collect()
+            };
+            let (shown, all) = (lines(&seen[name]), lines(value));
+            let same = shown.intersection(&all).count();
+            assert!(100 * same >= SAME_LINES * all.len(), "{name}: {same} of {} lines", all.len());
+        } else {
+            assert_eq!(seen.get(name), Some(value), "{name}");
+        }
     }
 }
 
