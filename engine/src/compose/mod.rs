@@ -110,7 +110,7 @@ pub type SemanticIndex = (Arc<dyn Embedder>, Arc<dyn VectorIndex>, Placement);
 /// The optional backends of a combination.
 #[derive(Clone, Default)]
 pub struct OptionalBackends {
-    /// A vector index on a server of its own.
+    /// A vector index apart from the store.
     pub index: Option<Arc<dyn VectorIndex>>,
     /// A cache that replicas share.
     pub cache: Option<Arc<dyn Cache>>,

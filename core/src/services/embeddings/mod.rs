@@ -66,7 +66,7 @@ pub struct Worked {
 pub enum Placement {
     /// In the store: those of an instant embedder go in with their message.
     InStore,
-    /// On a server of their own: all follow by jobs, and until then an instant embedder searches the
+    /// Apart from the store: all follow by jobs, and until then an instant embedder searches the
     /// texts that wait in the store.
     Apart,
 }
