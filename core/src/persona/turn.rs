@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::history::{most_messages, trim, warning};
 use super::{Persona, Settings};
-use crate::chat::{ChatModelRequest, ContextMessage};
+use crate::chat::{ChatMessage, ChatModelRequest, ContextMessage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::PersonaId;
 use crate::secret::{count_of_masked, masks};
@@ -98,9 +98,11 @@ impl ChatTurn {
     pub fn request(&self) -> ChatModelRequest {
         ChatModelRequest {
             system: self.system.clone(),
-            messages: self.messages.clone(),
-            temperature: self.settings.temperature,
-            max_tokens: self.settings.max_tokens,
+            messages: self.messages.iter().cloned().map(ChatMessage::from).collect(),
+            tools: Vec::new(),
+            temperature: Some(self.settings.temperature),
+            max_tokens: Some(self.settings.max_tokens),
+            thread: None,
         }
     }
 }

@@ -34,7 +34,7 @@ pub use counters::ScopeCounters;
 pub use erasure::{Erased, Erasure, ErasureRepo, ErasureState};
 pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded, ScopeEnd};
 pub use lexical::{IndexStats, LexicalIndex, PostingLists};
-pub use model::{ChatModel, Embedder};
+pub use model::{ChatModel, ChatProvider, ChatStream, Embedder};
 pub use persona::PersonaRepo;
 pub use refusals::{RefusalCount, RefusalRepo};
 pub use repos::{

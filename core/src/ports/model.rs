@@ -1,8 +1,12 @@
 //! Models. The request path waits for none but the one that answers.
 
-use async_trait::async_trait;
+use std::sync::Arc;
 
-use crate::chat::{ChatAnswer, ChatModelRequest};
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+
+use crate::chat::{ChatAnswer, ChatEvent, ChatModelRequest, ModelInfo};
 use crate::error::Result;
 use crate::ports::VectorSpace;
 
@@ -21,10 +25,40 @@ pub trait Embedder: Send + Sync {
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>>;
 }
 
+/// An answer while it is written.
+pub type ChatStream = BoxStream<'static, Result<ChatEvent>>;
+
 /// A model that answers.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
     /// Answers once, and asks once. `Declined` where the model, or who decides for it, refuses or says nothing;
-    /// `Unavailable` where it cannot be reached or is too late. A call that is given up leaves nothing behind.
+    /// `Unavailable` where it cannot be reached or is too late; `RateLimited` where the provider says so. A call that is
+    /// given up leaves nothing behind.
     async fn complete(&self, request: &ChatModelRequest) -> Result<ChatAnswer>;
+
+    /// The same, piece by piece: the texts of its events together are the text of the answer at the end. Errors before
+    /// the first event are of the call, later ones of the stream, which ends with them. Dropping it ends the request. A
+    /// model that cannot do so gives the whole answer as one piece.
+    async fn stream(&self, request: &ChatModelRequest) -> Result<ChatStream> {
+        let answer = self.complete(request).await?;
+        let text = Some(answer.text.clone()).filter(|text| !text.is_empty()).map(ChatEvent::Text);
+        Ok(stream::iter(text.into_iter().chain([ChatEvent::Done(answer)]).map(Ok)).boxed())
+    }
+}
+
+/// A service that has chat models.
+#[async_trait]
+pub trait ChatProvider: Send + Sync {
+    /// What it is called in the configuration, such as `openai`.
+    fn name(&self) -> &'static str;
+
+    /// Its catalogue: the built-in models and those that the configuration adds.
+    fn models(&self) -> &[ModelInfo];
+
+    /// One of them.
+    fn model(&self, id: &str) -> Option<Arc<dyn ChatModel>>;
+
+    /// Asks it for something that costs nothing, such as its list of models. `Unauthenticated` where it has no key or
+    /// refuses the one it has, naming the variable to set; `Unavailable` where it cannot be reached.
+    async fn check(&self) -> Result<()>;
 }

@@ -29,6 +29,8 @@ use super::tool::Call;
 
 /// The name of the question within a call.
 const ANSWER: &str = "answer";
+/// Most tokens of an answer where a request has no limit: sampling needs one.
+const DEFAULT_MAX_TOKENS: u32 = 4_096;
 /// Both ways out, for a client that cannot be asked.
 const NO_MODEL: &str = "no model can answer: this client does not declare the capability \
      `sampling`, and Throughline cannot call a chat provider itself yet; use a client that supports \
@@ -78,9 +80,12 @@ fn question(request: &ChatModelRequest) -> InputRequest {
         Role::Assistant => SamplingMessage::assistant_text(&message.content),
         Role::User | Role::System | Role::Tool => SamplingMessage::user_text(&message.content),
     });
-    let params = CreateMessageRequestParams::new(messages.collect(), request.max_tokens)
-        .with_system_prompt(&request.system)
-        .with_temperature(request.temperature as f32);
+    let most = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    let mut params = CreateMessageRequestParams::new(messages.collect(), most)
+        .with_system_prompt(&request.system);
+    if let Some(temperature) = request.temperature {
+        params = params.with_temperature(temperature as f32);
+    }
     InputRequest::CreateMessage(CreateMessageRequest::new(params))
 }
 
@@ -100,7 +105,7 @@ fn told(result: CreateMessageResult) -> Result<ChatAnswer> {
             "the model returned an empty answer: nothing was stored",
         ));
     }
-    Ok(ChatAnswer { text, stop_reason: result.stop_reason })
+    Ok(ChatAnswer { text, stop_reason: result.stop_reason, ..ChatAnswer::default() })
 }
 
 fn no_model(question: &InputRequest) -> Error {

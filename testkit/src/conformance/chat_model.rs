@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throughline_core::chat::{ChatModelRequest, ContextMessage};
+use throughline_core::chat::{ChatMessage, ChatModelRequest};
 use throughline_core::ports::ChatModel;
 use throughline_core::session::Role;
 use throughline_core::{ErrorKind, Result};
@@ -33,7 +33,7 @@ pub trait DirectedModel: ChatModel {
 type Port = Arc<dyn DirectedModel>;
 
 fn request(said: &str) -> ChatModelRequest {
-    let message = |role, content: &str| ContextMessage { role, content: content.to_owned() };
+    let message = ChatMessage::text;
     ChatModelRequest {
         system: "You are a guide.\nPersonality: calm é 😀".to_owned(),
         messages: vec![
@@ -42,8 +42,10 @@ fn request(said: &str) -> ChatModelRequest {
             message(Role::Assistant, "Hello."),
             message(Role::User, said),
         ],
-        temperature: 0.25,
-        max_tokens: 99,
+        tools: Vec::new(),
+        temperature: Some(0.25),
+        max_tokens: Some(99),
+        thread: None,
     }
 }
 

@@ -145,6 +145,6 @@ impl ChatModel for ScriptedModel {
         if text.trim().is_empty() {
             return Err(Error::new(ErrorKind::Declined, "the script says nothing"));
         }
-        Ok(ChatAnswer { text, stop_reason: Some("endTurn".to_owned()) })
+        Ok(ChatAnswer { text, stop_reason: Some("endTurn".to_owned()), ..ChatAnswer::default() })
     }
 }

@@ -68,7 +68,11 @@ async fn a_hundred_turns_keep_the_prompt_and_stay_within_their_limit() {
         assert!(truncated > 30 && warned > 0, "{truncated} {warned}");
         let asked = model.asked();
         assert_eq!(asked.len(), 100);
-        assert!(asked.iter().all(|asked| asked.temperature == 0.25 && asked.max_tokens == 1_000));
+        assert!(
+            asked
+                .iter()
+                .all(|asked| (asked.temperature, asked.max_tokens) == (Some(0.25), Some(1_000)))
+        );
         let held = world.get(persona.id).await;
         assert_eq!((held.turns, held.truncations, held.version), (100, truncated, 101));
         assert_eq!(world.said(&persona.session).await.len(), 200);
