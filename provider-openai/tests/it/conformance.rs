@@ -1,0 +1,245 @@
+//! The models and the embedder pass the tables that every adapter passes, over both chat APIs, whole and streamed.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use serde_json::{Value, json};
+use throughline_core::chat::{ChatAnswer, ChatEvent, ChatMessage, ChatModelRequest};
+use throughline_core::ports::{ChatModel, ChatProvider as _};
+use throughline_core::session::Role;
+use throughline_core::{ErrorKind, Result};
+use throughline_provider_openai::{Api, EmbedderSettings, OpenAi, Settings};
+use throughline_testkit::conformance::DirectedModel;
+use throughline_testkit::memory::Answering;
+use throughline_testkit::{WordTokenizer, conformance};
+
+use crate::support::{Received, Reply, Server, chunk, completion};
+
+/// Replies to the messages that they are for: a request that was given up may never have arrived.
+type Replies = Arc<Mutex<HashMap<String, VecDeque<Answering>>>>;
+
+/// A model whose server does what the scenario says.
+struct Directed {
+    model: Arc<dyn ChatModel>,
+    server: Server,
+    script: Mutex<VecDeque<Answering>>,
+    replies: Replies,
+    streams: bool,
+}
+
+impl Directed {
+    async fn new(api: Api, streams: bool) -> Self {
+        let replies = Replies::default();
+        let known = Arc::clone(&replies);
+        let server = Server::answering(move |received| {
+            let mut known = known.lock().unwrap();
+            let next = known.get_mut(&received.last_message()).and_then(VecDeque::pop_front);
+            reply(next.expect("a message that was asked"), api, streams)
+        })
+        .await;
+        // That nothing is asked again by itself is what the table checks; retries have tests of their own.
+        let settings = Settings { api, max_retries: 0, ..server.settings() };
+        let model = OpenAi::new(settings).unwrap().model("gpt-4.1").unwrap();
+        Self { model, server, script: Mutex::default(), replies, streams }
+    }
+}
+
+#[async_trait]
+impl ChatModel for Directed {
+    async fn complete(&self, request: &ChatModelRequest) -> Result<ChatAnswer> {
+        let said = request.messages.last().unwrap().content.clone();
+        let next = self.script.lock().unwrap().pop_front().expect("a scripted answer");
+        self.replies.lock().unwrap().entry(said).or_default().push_back(next);
+        if !self.streams {
+            return self.model.complete(request).await;
+        }
+        let mut events = self.model.stream(request).await?;
+        let mut text = String::new();
+        while let Some(event) = events.next().await {
+            match event? {
+                ChatEvent::Text(piece) => text.push_str(&piece),
+                ChatEvent::Done(answer) => {
+                    assert_eq!(answer.text, text, "the pieces are the text");
+                    assert!(events.next().await.is_none(), "the answer is the last event");
+                    return Ok(answer);
+                }
+            }
+        }
+        panic!("a stream ends with an answer or an error");
+    }
+}
+
+impl DirectedModel for Directed {
+    fn then(&self, next: Answering) {
+        self.script.lock().unwrap().push_back(next);
+    }
+
+    fn asked(&self) -> Vec<ChatModelRequest> {
+        self.server.received().iter().map(read).collect()
+    }
+}
+
+fn reply(next: Answering, api: Api, streams: bool) -> Reply {
+    let text = match next {
+        Answering::Text(text) => text,
+        Answering::Hangs(_) => return Reply::no_answer(),
+        Answering::Fails(ErrorKind::Declined) => return refusal(api, streams),
+        Answering::Fails(_) => return Reply::text(503, "text/plain", "overloaded"),
+    };
+    match (api, streams) {
+        (Api::ChatCompletions, false) => Reply::json(200, &completion(&text)),
+        (Api::ChatCompletions, true) => {
+            let mut events = vec![chunk(json!({"role": "assistant", "content": ""}), Value::Null)];
+            events.extend(pieces(&text).map(|piece| chunk(json!({"content": piece}), Value::Null)));
+            events.push(chunk(json!({}), json!("stop")));
+            let events = events.iter().map(Value::to_string).chain(["[DONE]".to_owned()]);
+            Reply::events(&events.collect::<Vec<_>>())
+        }
+        (Api::Responses, false) => Reply::json(200, &response(&text)),
+        (Api::Responses, true) => {
+            let delta =
+                |piece: String| json!({"type": "response.output_text.delta", "delta": piece});
+            let mut events: Vec<_> = pieces(&text).map(delta).collect();
+            events.push(json!({"type": "response.completed", "response": response(&text)}));
+            Reply::events(&events)
+        }
+    }
+}
+
+fn pieces(text: &str) -> impl Iterator<Item = String> {
+    text.chars().map(String::from).collect::<Vec<_>>().into_iter()
+}
+
+fn response(text: &str) -> Value {
+    json!({
+        "id": "resp_1", "object": "response", "status": "completed", "model": "gpt-4.1",
+        "output": [{
+            "type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
+            "content": [{"type": "output_text", "text": text, "annotations": []}],
+        }],
+        "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15},
+    })
+}
+
+fn refusal(api: Api, streams: bool) -> Reply {
+    const NO: &str = "I cannot help with that.";
+    match (api, streams) {
+        (Api::ChatCompletions, false) => {
+            let mut refused = completion("");
+            refused["choices"][0]["message"] =
+                json!({"role": "assistant", "content": null, "refusal": NO});
+            Reply::json(200, &refused)
+        }
+        (Api::ChatCompletions, true) => Reply::events(&[
+            chunk(json!({"role": "assistant", "refusal": NO}), Value::Null),
+            chunk(json!({}), json!("stop")),
+        ]),
+        (Api::Responses, _) => {
+            let mut refused = response("");
+            refused["output"][0]["content"] = json!([{"type": "refusal", "refusal": NO}]);
+            if streams {
+                let delta = json!({"type": "response.refusal.delta", "delta": NO});
+                Reply::events(&[delta, json!({"type": "response.completed", "response": refused})])
+            } else {
+                Reply::json(200, &refused)
+            }
+        }
+    }
+}
+
+/// What was asked, as the server reads it.
+fn read(received: &Received) -> ChatModelRequest {
+    let body = &received.body;
+    let message = |message: &Value| {
+        let role = match message["role"].as_str().unwrap() {
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "system" => Role::System,
+            other => panic!("no role: {other}"),
+        };
+        ChatMessage::text(role, message["content"].as_str().unwrap())
+    };
+    let messages =
+        |list: &Value| -> Vec<_> { list.as_array().unwrap().iter().map(message).collect() };
+    let (system, messages, limit) = match received.path.as_str() {
+        "/v1/chat/completions" => {
+            let mut messages = messages(&body["messages"]);
+            assert_eq!(messages[0].role, Role::System);
+            (messages.remove(0).content, messages, &body["max_tokens"])
+        }
+        "/v1/responses" => {
+            assert_eq!(body["store"], json!(false), "a compatible server keeps nothing");
+            let system = body["instructions"].as_str().unwrap().to_owned();
+            (system, messages(&body["input"]), &body["max_output_tokens"])
+        }
+        other => panic!("no path: {other}"),
+    };
+    ChatModelRequest {
+        system,
+        messages,
+        tools: Vec::new(),
+        temperature: body["temperature"].as_f64(),
+        max_tokens: limit.as_u64().map(|limit| u32::try_from(limit).unwrap()),
+        thread: body["previous_response_id"].as_str().map(str::to_owned),
+    }
+}
+
+#[tokio::test]
+async fn chat_completions_conform() {
+    conformance::chat_model(async || Directed::new(Api::ChatCompletions, false).await, &[]).await;
+}
+
+#[tokio::test]
+async fn streamed_chat_completions_conform() {
+    conformance::chat_model(async || Directed::new(Api::ChatCompletions, true).await, &[]).await;
+}
+
+#[tokio::test]
+async fn responses_conform() {
+    conformance::chat_model(async || Directed::new(Api::Responses, false).await, &[]).await;
+}
+
+#[tokio::test]
+async fn streamed_responses_conform() {
+    conformance::chat_model(async || Directed::new(Api::Responses, true).await, &[]).await;
+}
+
+/// Vectors from the bytes of a text, not of the length 1, and in the wrong order.
+fn embed(received: &Received) -> Reply {
+    let texts = received.body["input"].as_array().unwrap();
+    assert!(texts.len() <= 256, "no more texts than a request may have");
+    let vector = |text: &str| {
+        assert!(!text.is_empty(), "the API refuses empty texts");
+        let mut vector = [0.5; 8];
+        for (at, byte) in text.bytes().enumerate() {
+            vector[at % 8] += f64::from(byte) * (1 + at % 5) as f64;
+        }
+        vector
+    };
+    let data = texts.iter().enumerate().rev().map(|(index, text)| {
+        let embedding = vector(text.as_str().unwrap());
+        json!({"object": "embedding", "index": index, "embedding": embedding})
+    });
+    let usage = json!({"prompt_tokens": 8, "total_tokens": 8});
+    let data: Vec<_> = data.collect();
+    Reply::json(200, &json!({"object": "list", "data": data, "model": "m", "usage": usage}))
+}
+
+#[tokio::test]
+async fn the_embedder_conforms() {
+    let server = Server::answering(embed).await;
+    let make = async || {
+        let tokenizer = Arc::new(WordTokenizer::exact());
+        server
+            .client()
+            .embedder(EmbedderSettings::new("nomic-embed-text", tokenizer))
+            .await
+            .unwrap()
+    };
+    conformance::embedder(make, &[]).await;
+    let first = &server.received()[0];
+    assert_eq!(first.body["input"], json!(["dimensions"]), "the size is asked once");
+    assert_eq!(first.body.get("dimensions"), None, "and never of a model that may not have it");
+}

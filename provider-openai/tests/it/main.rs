@@ -1,0 +1,16 @@
+//! Tests over HTTP, against a server that does what each of them says.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers outside of test functions: a failure is the answer"
+)]
+
+mod cassettes;
+mod conformance;
+mod faults;
+mod forward;
+mod secrets;
+mod streams;
+mod support;
