@@ -2,7 +2,7 @@
 //! and what a caller may do with a memory.
 //!
 //! Modules stand in floors, each over the ones before it: [`config`]; [`adapters`] and [`telemetry`]; [`compose`], which
-//! alone names the adapters of stores; [`identity`], [`admission`], [`metering`] and [`worker`]; [`app`]; [`import`],
+//! alone names the adapters of stores; [`identity`], [`admission`], [`metering`], [`parts`] and [`worker`]; [`app`]; [`import`],
 //! [`export`] and [`terminal`].
 
 pub mod adapters;
@@ -15,6 +15,7 @@ pub mod export;
 pub mod identity;
 pub mod import;
 pub mod metering;
+pub mod parts;
 pub mod telemetry;
 pub mod terminal;
 pub mod worker;

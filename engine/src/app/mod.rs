@@ -2,6 +2,8 @@
 //! do, the defaults of the tenant, the metrics, and the entry in the audit log. HTTP, MCP and the command line read
 //! their forms, call this, and write their forms.
 
+mod chat;
+mod completions;
 mod contexts;
 mod cursors;
 mod documents;
@@ -16,6 +18,8 @@ mod short_ids;
 mod thread;
 mod usage;
 
+pub use chat::{ChatPiece, ChatReply, ChatTurn, ChosenModel};
+pub use completions::{Completed, Completion, Sent};
 pub use contexts::{Recalling, SessionWindow, Turn};
 pub use cursors::{Cursors, invalid_cursor};
 pub use facts::{FactFilter, FactSearch, Place};

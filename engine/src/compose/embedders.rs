@@ -11,11 +11,12 @@ use crate::config::{Config, EmbedderKind};
 ///
 /// # Errors
 /// `InvalidInput` when it was not compiled in; those of its files.
-pub fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
-    match config.embedder {
+pub async fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
+    match &config.embedder {
         EmbedderKind::None => Ok(None),
         EmbedderKind::Static => static_embedder(config).map(Some),
         EmbedderKind::Minilm => minilm(config).map(Some),
+        EmbedderKind::OpenAi(model) => super::providers::embedder(config, model).await.map(Some),
     }
 }
 

@@ -4,6 +4,7 @@ mod embedders;
 mod erasure_ledger;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod providers;
 #[cfg(feature = "qdrant")]
 mod qdrant;
 #[cfg(feature = "redis")]
@@ -17,14 +18,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
 use throughline_core::access::Rate;
 use throughline_core::document::DocumentLimits;
 use throughline_core::erase::check;
 use throughline_core::fact::{Forms, Rejections};
 use throughline_core::persona::PersonaLimits;
 use throughline_core::ports::{
-    Cache, Clock, Embedder, ErasureLedger, Health, IdGen, LedgerIdentity, RateLimiter, SecretGen,
-    SessionCache, Store, VectorIndex,
+    Cache, ChatProvider, Clock, Embedder, ErasureLedger, Health, IdGen, LedgerIdentity,
+    RateLimiter, SecretGen, SessionCache, Store, VectorIndex,
 };
 use throughline_core::secret::SecretPolicy;
 use throughline_core::services::access::AccessService;
@@ -48,6 +51,8 @@ use crate::adapters::{
     InProcessLimiter, O200k, OsSecrets, SystemClock, UuidV7, metered, metered_index,
 };
 use crate::config::{CacheKind, Config, StoreKind, VectorIndexKind};
+
+pub use providers::open as chat_models;
 
 pub use embedders::{ModelSource, embedder as load_embedder, fetch_model};
 
@@ -94,6 +99,8 @@ pub struct Engine {
     pub store: Arc<dyn Store>,
     /// The vector index and the cache, for operations.
     pub beside: OptionalBackends,
+    /// The chat models that are configured.
+    pub models: ChatModels,
     /// The tokenizer of budgets.
     pub tokenizer: Arc<dyn Tokenizer>,
     /// The clock.
@@ -102,6 +109,46 @@ pub struct Engine {
     pub ids: Arc<dyn IdGen>,
     /// What happens to secrets in what is stored, and in what a model is shown.
     pub masking: SecretPolicy,
+}
+
+/// The chat models of a configuration.
+#[derive(Clone, Default)]
+pub struct ChatModels {
+    /// The providers that are configured.
+    pub providers: Vec<Arc<dyn ChatProvider>>,
+    /// The model that answers where none is named.
+    pub default: Option<String>,
+    /// The provider that takes requests in OpenAI's form, if one does.
+    pub compatible: Option<Arc<dyn CompatibleApi>>,
+}
+
+/// A provider that takes requests in OpenAI's form as they are.
+#[async_trait]
+pub trait CompatibleApi: Send + Sync {
+    /// Sends a body to a path such as `chat/completions`, under the provider's own key. Dropping the body of the answer
+    /// ends the request.
+    ///
+    /// # Errors
+    /// `Unavailable` where the provider cannot be reached or is too late. What it answers is no error.
+    async fn forward(&self, path: &str, body: Vec<u8>) -> Result<Forwarded>;
+}
+
+/// The answer of a provider, as it comes.
+pub struct Forwarded {
+    /// The status of HTTP.
+    pub status: u16,
+    /// Headers that a client may go by.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: BoxStream<'static, Result<Vec<u8>>>,
+}
+
+impl ChatModels {
+    /// A provider by its name.
+    #[must_use]
+    pub fn provider(&self, name: &str) -> Option<&Arc<dyn ChatProvider>> {
+        self.providers.iter().find(|provider| provider.name() == name)
+    }
 }
 
 /// An embedder, and the index that keeps its vectors.
@@ -264,6 +311,7 @@ impl Engine {
             store,
             beside,
             names,
+            models: ChatModels::default(),
             tokenizer,
             clock,
             ids,
@@ -352,7 +400,7 @@ impl Engine {
     }
 
     async fn open_how(config: &Config, machine: Arc<dyn Clock>, how: How) -> Result<Self> {
-        let embedder = match embedders::embedder(config) {
+        let embedder = match embedders::embedder(config).await {
             Ok(embedder) => embedder,
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
             Err(error) => {
@@ -402,6 +450,7 @@ impl Engine {
             engine.erase.accept_ledger().await?;
         }
         engine.fact_half_life = config.facts.half_life();
+        engine.models = chat_models(config)?;
         engine.replayed = engine.erase.replay().await?;
         Ok(engine)
     }
@@ -539,7 +588,8 @@ pub async fn build_deferred(config: &Config, progress: impl Fn(u64, u64) + Send)
         feature = "sqlite",
         feature = "postgres",
         feature = "qdrant",
-        feature = "redis"
+        feature = "redis",
+        feature = "openai"
     ),
     expect(dead_code, reason = "this binary has every adapter")
 )]

@@ -11,6 +11,7 @@ mod log;
 mod mcp;
 mod otel;
 mod persona;
+mod providers;
 mod repository;
 mod schema;
 mod secret;
@@ -36,6 +37,7 @@ pub use log::{LogConfig, LogFormat};
 pub use mcp::{McpConfig, ToolSet};
 pub use otel::OtelConfig;
 pub use persona::PersonaConfig;
+pub use providers::{ChatConfig, ModelConfig, OpenAiApi, OpenAiConfig, ProvidersConfig};
 pub use repository::{workspace_of, workspace_of_project};
 pub use schema::{reference, schema};
 pub use secret::Secret;
@@ -88,7 +90,10 @@ pub struct Config {
     pub persona: PersonaConfig,
     /// Whose memory the command line works on.
     pub identity: Identity,
-    /// The embedding model for semantic search.
+    /// The embedding model for semantic search. `static`: static token vectors in the binary; takes microseconds per text.
+    /// `minilm`: all-MiniLM-L6-v2 on the CPU; takes milliseconds per text, so jobs embed messages in the background.
+    /// `none`: recall uses keyword search only. `openai:<model>`: a model of the provider `openai`, such as
+    /// `openai:text-embedding-3-small`; jobs embed messages in the background.
     pub embedder: EmbedderKind,
     /// The static table of token vectors.
     #[serde(rename = "static")]
@@ -101,6 +106,10 @@ pub struct Config {
     pub postgres: PostgresConfig,
     /// The vector index on a Qdrant server.
     pub qdrant: QdrantConfig,
+    /// Chat.
+    pub chat: ChatConfig,
+    /// The providers of chat models.
+    pub providers: ProvidersConfig,
     /// The cache on a Redis server.
     pub redis: RedisConfig,
     /// Logging.
@@ -166,16 +175,60 @@ pub enum CacheKind {
 }
 
 /// The embedders that can be named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum EmbedderKind {
-    /// Static token vectors in the binary; takes microseconds per text.
+    /// Static token vectors in the binary.
     Static,
-    /// all-MiniLM-L6-v2 on the CPU; takes milliseconds per text, so jobs embed messages in the
-    /// background.
+    /// all-MiniLM-L6-v2 on the CPU.
     Minilm,
-    /// No embedder: recall uses keyword search only.
+    /// No embedder.
     None,
+    /// An embedding model of the provider `openai`, by its name there.
+    OpenAi(String),
+}
+
+/// Before the name of an embedding model of the provider `openai`.
+const OPENAI: &str = "openai:";
+
+impl TryFrom<String> for EmbedderKind {
+    type Error = String;
+
+    fn try_from(name: String) -> std::result::Result<Self, String> {
+        match name.as_str() {
+            "static" => Ok(Self::Static),
+            "minilm" => Ok(Self::Minilm),
+            "none" => Ok(Self::None),
+            _ => match name.strip_prefix(OPENAI).filter(|model| !model.is_empty()) {
+                Some(model) => Ok(Self::OpenAi(model.to_owned())),
+                None => Err(format!(
+                    "unknown embedder `{name}`: use static, minilm, none, or openai:<model>, such as \
+                     openai:text-embedding-3-small"
+                )),
+            },
+        }
+    }
+}
+
+impl From<EmbedderKind> for String {
+    fn from(kind: EmbedderKind) -> Self {
+        match kind {
+            EmbedderKind::Static => "static".to_owned(),
+            EmbedderKind::Minilm => "minilm".to_owned(),
+            EmbedderKind::None => "none".to_owned(),
+            EmbedderKind::OpenAi(model) => format!("{OPENAI}{model}"),
+        }
+    }
+}
+
+impl JsonSchema for EmbedderKind {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "EmbedderKind".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "pattern": "^(static|minilm|none|openai:.+)$"})
+    }
 }
 
 /// Settings of the static table.
@@ -362,6 +415,8 @@ impl Default for Config {
                 prefix: "throughline".into(),
                 timeout_ms: 500,
             },
+            chat: ChatConfig { model: String::new() },
+            providers: ProvidersConfig::default(),
             log: LogConfig { level: "warn".into(), format: LogFormat::Human },
             otel: OtelConfig::default(),
         }
@@ -456,6 +511,9 @@ impl Config {
             ("postgres.connect_timeout_ms", self.postgres.connect_timeout_ms),
             ("postgres.statement_timeout_ms", self.postgres.statement_timeout_ms),
             ("qdrant.timeout_ms", self.qdrant.timeout_ms),
+            ("providers.openai.timeout_ms", self.providers.openai.timeout_ms),
+            ("providers.openai.idle_timeout_ms", self.providers.openai.idle_timeout_ms),
+            ("providers.openai.embed_timeout_ms", self.providers.openai.embed_timeout_ms),
             ("redis.timeout_ms", self.redis.timeout_ms),
         ] {
             whole(key, value, 1, MAX_TIMEOUT_MS)?;
@@ -468,6 +526,7 @@ impl Config {
             ("qdrant.api_key", &mut self.qdrant.api_key),
             ("redis.url", &mut self.redis.url),
             ("otel.headers", &mut self.otel.headers),
+            ("providers.openai.api_key", &mut self.providers.openai.api_key),
         ] {
             secret.resolve(key)?;
         }
@@ -475,6 +534,8 @@ impl Config {
         self.mcp.check()?;
         self.otel.check()?;
         self.persona.check()?;
+        self.providers.openai.check()?;
+        whole("providers.openai.max_retries", self.providers.openai.max_retries.into(), 0, 10)?;
         if self.store == StoreKind::Postgres {
             self.require_postgres()?;
         }
@@ -592,6 +653,12 @@ impl Layers {
 
     fn figment(&self) -> Result<Figment> {
         let mut figment = Figment::from(Serialized::defaults(Config::default()));
+        // What other programs read as well counts where nothing of ours is set.
+        let shared = Env::raw().only(&["OPENAI_API_KEY", "OPENAI_BASE_URL"]).map(|name| {
+            let name = name.as_str().to_lowercase();
+            name.replacen("openai_", "providers.openai.", 1).into()
+        });
+        figment = figment.merge(shared.split("."));
         let file = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));
         if self.file.is_some() && !file.is_file() {
             return Err(Error::not_found(format!("{} does not exist", file.display())));

@@ -2,6 +2,8 @@
 //!
 //! Types, comments and defaults are those of the code, so that neither can say anything else.
 
+use std::collections::VecDeque;
+
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use throughline_core::{Error, Result};
@@ -65,13 +67,19 @@ pub fn reference() -> Result<String> {
     let empty = Map::new();
     let properties = |schema: &Value| schema["properties"].as_object().unwrap_or(&empty).clone();
     let mut page = INTRODUCTION.to_owned();
-    let (tables, keys): (Vec<_>, Vec<_>) = properties(&schema)
-        .into_iter()
-        .partition(|(_, property)| property["properties"].is_object());
+    let is_table = |(_, property): &(String, Value)| property["properties"].is_object();
+    let (tables, keys): (Vec<_>, Vec<_>) = properties(&schema).into_iter().partition(is_table);
     page.push_str(&section("", &keys));
-    for (name, table) in tables {
+    let mut tables: VecDeque<(String, Value)> = tables.into();
+    while let Some((name, table)) = tables.pop_front() {
+        let (within, keys): (Vec<_>, Vec<_>) = properties(&table).into_iter().partition(is_table);
         page.push_str(&format!("\n## `[{name}]`\n\n{}\n", described(&table)));
-        page.push_str(&section(&name, &properties(&table).into_iter().collect::<Vec<_>>()));
+        if !keys.is_empty() {
+            page.push_str(&section(&name, &keys));
+        }
+        for (inner, table) in within.into_iter().rev() {
+            tables.push_front((format!("{name}.{inner}"), table));
+        }
     }
     Ok(page)
 }

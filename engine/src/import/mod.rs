@@ -29,7 +29,6 @@ pub use evidence::{holds, shows};
 pub use folder::files_in;
 pub use foreign::Skipped;
 pub use form::Format;
-pub use messages::{text_of_calls, text_of_parts};
 pub use records::{DocumentLine, FactLine, ProfileLine, Record};
 pub use run::{ImportOptions, ImportReport, import, import_file};
 

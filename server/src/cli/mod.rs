@@ -2,6 +2,7 @@
 
 mod assemble;
 mod backup;
+mod chat;
 mod config;
 mod demo;
 mod doctor;
@@ -69,6 +70,10 @@ enum Command {
     Export(export::Args),
     /// Assemble the context for one turn
     Assemble(assemble::Args),
+    /// Let a model answer a turn, and store the turn and the answer
+    Chat(chat::Args),
+    /// List the models that can answer, and the keys that are missing
+    Models,
     /// Measure quality on labelled conversations, with `throughline-eval`
     #[command(disable_help_flag = true)]
     Eval(eval::Args),
@@ -119,6 +124,7 @@ impl Command {
             Self::Mcp(_)
                 | Self::Export(_)
                 | Self::Assemble(_)
+                | Self::Chat(_)
                 | Self::Profile(_)
                 | Self::Facts(_)
                 | Self::Remember(_)
@@ -205,6 +211,8 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Import(args) => import::run(&args, config, output).await,
         Command::Export(args) => export::run(&args, config, output).await,
         Command::Assemble(args) => assemble::run(&args, config, output).await,
+        Command::Chat(args) => chat::run(&args, config, output).await,
+        Command::Models => chat::models(config, output),
         Command::Profile(command) => profile::run(&command, config, output).await,
         Command::Facts(args) => facts::run(&args, config, output).await,
         Command::Usage(args) => usage::run(&args, config, output).await,

@@ -41,6 +41,8 @@ needs! {
     Read = Some(Permission::Read);
     /// Writing.
     Write = Some(Permission::Write);
+    /// Having a model answer.
+    Chat = Some(Permission::Chat);
     /// Administration of the tenant.
     Admin = Some(Permission::Admin);
 }
@@ -57,6 +59,13 @@ impl<P> std::ops::Deref for Caller<P> {
 
     fn deref(&self) -> &Identity {
         &self.identity
+    }
+}
+
+impl<P> Caller<P> {
+    /// Who calls, for what goes on after the handler.
+    pub(super) fn identity(&self) -> Identity {
+        self.identity.clone()
     }
 }
 

@@ -20,6 +20,10 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 /// Longest id that a caller may give its request.
 const MAX_REQUEST_ID: usize = 128;
 
+/// What waits for a model, within the timeouts of its provider: a place is for work of this service.
+const WAITS_FOR_A_MODEL: [&str; 3] =
+    ["/v1/sessions/{id}/chat", "/openai/v1/chat/completions", "/openai/v1/embeddings"];
+
 /// Gives the request an id, a span, a line in the log and a place in the metrics.
 pub(super) async fn observe(
     State(service): State<Service>,
@@ -74,6 +78,10 @@ pub(super) async fn bound(
     request: Request,
     next: Next,
 ) -> Response {
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    if WAITS_FOR_A_MODEL.contains(&path) {
+        return next.run(request).await;
+    }
     let worked = match *request.method() {
         Method::DELETE | Method::PATCH => {
             let work = async move { next.run(request).await };

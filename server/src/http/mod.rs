@@ -43,6 +43,7 @@ fn routers() -> (OpenApiRouter<Service>, OpenApiRouter<Service>) {
         .merge(routes::sessions::router())
         .merge(routes::messages::router())
         .merge(routes::assemble::router())
+        .merge(routes::chat::router())
         .merge(routes::entities::router())
         .merge(routes::summaries::router())
         .merge(routes::files::router())
@@ -86,7 +87,8 @@ pub fn document_text() -> Result<String> {
 fn router(service: &Service) -> Result<Router> {
     let document = document()?;
     let (always, working) = routers();
-    let working = Router::from(working).layer(from_fn_with_state(service.clone(), guard::bound));
+    let working = Router::from(working).merge(routes::openai::router());
+    let working = working.layer(from_fn_with_state(service.clone(), guard::bound));
     let router = Router::from(always)
         .merge(working)
         .merge(mcp::router(service)?)

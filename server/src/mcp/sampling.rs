@@ -32,9 +32,8 @@ const ANSWER: &str = "answer";
 /// Most tokens of an answer where a request has no limit: sampling needs one.
 const DEFAULT_MAX_TOKENS: u32 = 4_096;
 /// Both ways out, for a client that cannot be asked.
-const NO_MODEL: &str = "no model can answer: this client does not declare the capability \
-     `sampling`, and Throughline cannot call a chat provider itself yet; use a client that supports \
-     sampling";
+const NO_MODEL: &str = "no model can answer: this client does not declare the capability `sampling`, and no chat \
+     model is configured; use a client that supports sampling, or set `chat.model` and its provider";
 
 /// The model of the client that calls.
 struct ClientModel<'c> {
@@ -149,13 +148,21 @@ pub(super) struct Answered {
     pub warnings: Vec<String>,
 }
 
-/// Asks the client's model to answer a turn.
+/// Asks the client's model to answer a turn; where the client has none, the configured one.
 ///
 /// # Errors
 /// `Unavailable` where it cannot be asked or is too late; `Declined` where it says no.
 pub(super) async fn sample(call: &Call, scope: &Scope, turn: ChatTurn) -> Result<Sampled> {
+    let request = turn.request();
+    if !can_answer(&call.context, &question(&request))
+        && let Ok(configured) = call.server.app.chat_model(None)
+    {
+        let answer = configured.complete(&request).await?;
+        let (receipt, warnings) = (turn.receipt, turn.warnings);
+        return Ok(Sampled::Answered(Box::new(Answered { receipt, answer, warnings })));
+    }
     let model = ClientModel { call, open: Mutex::new(None) };
-    match model.complete(&turn.request()).await {
+    match model.complete(&request).await {
         Ok(answer) => {
             let (receipt, warnings) = (turn.receipt, turn.warnings);
             Ok(Sampled::Answered(Box::new(Answered { receipt, answer, warnings })))

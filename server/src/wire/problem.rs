@@ -66,6 +66,11 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// Its status, and what went wrong.
+    pub(crate) fn into_parts(self) -> (StatusCode, Error) {
+        (self.status, self.error)
+    }
+
     /// A failure of HTTP itself, which has a status that no kind has.
     pub(crate) fn of_status(status: StatusCode, error: Error) -> Self {
         Self { status, error }

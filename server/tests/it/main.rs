@@ -4,6 +4,7 @@
 mod authority;
 mod backups;
 mod budgets;
+mod chat;
 mod cli;
 #[cfg(feature = "live-tests")]
 mod clocks;

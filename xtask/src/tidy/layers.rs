@@ -27,8 +27,8 @@ const ENGINE: Order = Order {
         Layer {
             name: "engine",
             modules: &[
-                "adapters", "telemetry", "compose", "identity", "admission", "metering", "backups",
-                "worker",
+                "adapters", "telemetry", "compose", "identity", "admission", "metering", "parts",
+                "backups", "worker",
             ],
         },
         Layer { name: "application", modules: &["app"] },

@@ -25,6 +25,7 @@ const WRITTEN: Timestamp = Timestamp::from_micros(1_767_225_600_000_000);
 /// Opens the store, which must be there, and asks it.
 pub(super) async fn check(checks: &mut Checks, config: &Config, deep: bool) {
     embedder(checks, config).await;
+    providers(checks, config).await;
     let engine = match Engine::open_existing(config).await {
         Ok(engine) => engine,
         // A missing data directory was already reported.
@@ -71,7 +72,7 @@ fn healthy(checks: &mut Checks, name: &'static str, kind: ErrorKind, health: &He
 
 /// Loads what embeds, and embeds something.
 async fn embedder(checks: &mut Checks, config: &Config) {
-    let embedder = match compose::load_embedder(config) {
+    let embedder = match compose::load_embedder(config).await {
         Ok(Some(embedder)) => embedder,
         Ok(None) => return checks.ok("embedder", "none: recall uses keyword search only"),
         Err(error) => return checks.failed("embedder", &error),
@@ -83,6 +84,24 @@ async fn embedder(checks: &mut Checks, config: &Config) {
             checks.ok("embedder", format!("answers in {took} microseconds"));
         }
         Err(error) => checks.failed("embedder", &error),
+    }
+}
+
+/// Asks each provider of chat models for its list of models, which costs nothing.
+async fn providers(checks: &mut Checks, config: &Config) {
+    let models = match compose::chat_models(config) {
+        Ok(models) => models,
+        Err(error) => return checks.failed("chat models", &error),
+    };
+    for provider in &models.providers {
+        match provider.check().await {
+            Ok(()) => {
+                let models = provider.models().len();
+                let said = format!("{} answers; {models} models are known of it", provider.name());
+                checks.ok("chat models", said);
+            }
+            Err(error) => checks.failed("chat models", &error),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use throughline_core::session::{Message, NewMessage};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
 use throughline_engine::app::{Thread, WhichMessages};
-use throughline_engine::import::{text_of_calls, text_of_parts};
+use throughline_engine::parts::{text_of_calls, text_of_parts};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

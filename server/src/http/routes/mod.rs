@@ -4,6 +4,7 @@
 #![expect(unused_qualifications, reason = "what derives of parameters write")]
 
 pub(super) mod assemble;
+pub(super) mod chat;
 pub(super) mod contexts;
 pub(super) mod documents;
 pub(super) mod entities;
@@ -11,6 +12,7 @@ pub(super) mod facts;
 pub(super) mod files;
 pub(super) mod keys;
 pub(super) mod messages;
+pub(super) mod openai;
 pub(super) mod operations;
 pub(super) mod presets;
 pub(super) mod profile;

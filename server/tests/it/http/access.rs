@@ -7,6 +7,8 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use super::service::{Answer, Service, key};
+use crate::chat::serve;
+use crate::chat::upstream::Upstream;
 use crate::support::Throughline;
 
 /// What another tenant gets that asks for the same thing.
@@ -85,6 +87,15 @@ fn cases() -> Vec<Case> {
             "read",
             Own,
         ),
+        with(
+            "chat",
+            Method::POST,
+            "/v1/sessions/n1/chat",
+            json!({"user_turn": "Where is the canary?"}),
+            "chat",
+            Own,
+        ),
+        get("list_models", "/v1/models", "read", Own),
         get("get_window", "/v1/sessions/{session}/window", "read", NotFound),
         get("list_entities", "/v1/sessions/{session}/entities", "read", NotFound),
         get("list_summaries", "/v1/sessions/{session}/summaries", "read", NotFound),
@@ -346,7 +357,7 @@ async fn every_operation_is_refused_without_a_key_in_another_tenant_and_without_
     let everything = "read,write,chat,admin";
     let admin = key(&data, "acme", &["--user", "ana"], everything);
     let stranger = key(&data, "bolt", &["--user", "ana"], everything);
-    let service = Service::start(&data);
+    let service = serve(&data, &Upstream::start().await);
 
     let document = service.get("/openapi.json").await.ok();
     let paths = document["paths"].as_object().unwrap();

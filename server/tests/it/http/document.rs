@@ -5,7 +5,9 @@ use std::path::Path;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::service::{Answer, Service};
+use super::service::Answer;
+use crate::chat::serve;
+use crate::chat::upstream::Upstream;
 use crate::support::Throughline;
 
 #[test]
@@ -31,7 +33,7 @@ fn resolved<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
 #[tokio::test]
 async fn every_example_of_a_request_is_answered_as_documented() {
     let data = Throughline::new();
-    let service = Service::start(&data);
+    let service = serve(&data, &Upstream::start().await);
     let document = service.get("/openapi.json").await.ok();
     let say =
         json!({"messages": [{"role": "user", "content": "The Alfred cutover is on 21 May."}]});

@@ -1,0 +1,447 @@
+//! Chat completions as OpenAI's clients ask for them: the conversation that a client sends is kept, what is sent on in its
+//! place is assembled within a budget, and the answer comes back as the provider gave it. What this does not know of a
+//! request is passed on as it is.
+
+use std::sync::Arc;
+
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Map, Value, json};
+use throughline_core::chat::ContextMessage;
+use throughline_core::ids::ExternalId;
+use throughline_core::session::{NewMessage, Role};
+use throughline_core::{Error, Result};
+
+use super::{App, Thread, Turn};
+use crate::compose::CompatibleApi;
+use crate::identity::{Identity, hex};
+use crate::parts::{text_of_calls, text_of_parts};
+
+/// Where the provider answers chat completions.
+const PATH: &str = "/chat/completions";
+/// Most messages of a conversation that are kept by one call: the newest ones.
+const MOST_KEPT: usize = 1_000;
+/// Most bytes of an answer that are read to keep it; a longer one is passed on and not kept.
+const MOST_READ: usize = 8 * 1024 * 1024;
+/// Before the result of a tool in what was said earlier, where its call need not be quoted.
+const TOOL_MARK: &str = "Tool result: ";
+const TOOL_MARK_TOKENS: u32 = 4;
+
+/// A request of a client.
+#[derive(Debug)]
+pub struct Completion {
+    /// The session; derived from how the conversation begins if not given.
+    pub session: Option<String>,
+    /// Tokens of what is assembled; the tenant's if not given.
+    pub token_budget: Option<u32>,
+    /// The body, in OpenAI's form.
+    pub body: Map<String, Value>,
+}
+
+/// The answer of the provider, with what was sent to it.
+pub struct Completed {
+    /// The session.
+    pub session: String,
+    /// What was assembled; of a request that has no text to answer nothing is.
+    pub sent: Option<Sent>,
+    /// The status of HTTP.
+    pub status: u16,
+    /// Headers that a client may go by.
+    pub headers: Vec<(String, String)>,
+    /// The body as it comes.
+    pub body: BoxStream<'static, Result<Vec<u8>>>,
+}
+
+/// What was sent in the place of a conversation.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    /// Tokens of what was assembled, the turn included.
+    pub tokens: u32,
+    /// Tokens of the history that were not sent.
+    pub saved: u64,
+}
+
+/// A conversation, taken apart.
+struct Conversation {
+    /// Instructions of the client, which are sent as they are.
+    instructions: Vec<Value>,
+    /// What was said before the turn.
+    earlier: Vec<NewMessage>,
+    /// The turn, and what followed it, which are sent as they are.
+    tail: Vec<Value>,
+    /// The text of the turn.
+    turn: String,
+    /// The same as `tail`, to keep.
+    latest: Vec<NewMessage>,
+    /// What the session is derived from.
+    beginning: String,
+}
+
+impl App {
+    /// Answers a request in OpenAI's form.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a body without messages, and where no such provider is configured; those of appending, of
+    /// assembling, and of reaching the provider. What the provider answers is no error here.
+    pub async fn complete(&self, caller: Identity, asked: Completion) -> Result<Completed> {
+        let api = self.compatible()?;
+        let mut body = asked.body;
+        if let (None | Some(Value::Null), Some(model)) = (body.get("model"), self.default_model()) {
+            body.insert("model".to_owned(), json!(model));
+        }
+        let is_kept = body.get("store") != Some(&Value::Bool(false));
+        let conversation = Conversation::of(body.get("messages"))?;
+        let session = asked.session.unwrap_or_else(|| derived(&conversation.beginning));
+        Thread::to_append(&self.engine, &caller, &session).await?;
+        if conversation.turn.trim().is_empty() {
+            let answer = forward(&*api, PATH, &body).await?;
+            return Ok(Completed { session, sent: None, ..answer });
+        }
+        let Conversation { instructions, earlier, tail, turn, latest, .. } = conversation;
+        let (earlier, latest) = identified(&session, earlier, latest);
+        if is_kept && !earlier.is_empty() {
+            self.append(&caller, &session, earlier, None).await?;
+        }
+        let turn = Turn {
+            user_turn: turn,
+            token_budget: asked.token_budget,
+            tool_mark: TOOL_MARK_TOKENS,
+            ..Turn::default()
+        };
+        let context = self.assemble(&caller, &session, turn).await?;
+        let sent = Sent {
+            tokens: context.budget.used,
+            saved: context.baseline_tokens.saturating_sub(context.budget.used.into()),
+        };
+        // The turn is sent as the client wrote it: parts that are no text are in it.
+        let assembled = context.header.iter().chain(&context.working_set);
+        let before = assembled.take(context.header.len() + context.working_set.len() - 1);
+        let messages = instructions.into_iter().chain(before.enumerate().map(as_sent)).chain(tail);
+        body.insert("messages".to_owned(), messages.collect());
+        let answer = forward(&*api, PATH, &body).await?;
+        let is_kept = is_kept && answer.status == 200;
+        let streamed = body.get("stream") == Some(&Value::Bool(true));
+        let body = match is_kept {
+            true => self.keeping(caller, session.clone(), latest, streamed, answer.body),
+            false => answer.body,
+        };
+        Ok(Completed { session, sent: Some(sent), body, ..answer })
+    }
+
+    /// Passes a request in OpenAI's form on, and its answer back.
+    ///
+    /// # Errors
+    /// As [`Self::complete`].
+    pub async fn pass_on(&self, path: &str, body: &Map<String, Value>) -> Result<Completed> {
+        forward(&*self.compatible()?, path, body).await
+    }
+
+    fn compatible(&self) -> Result<Arc<dyn CompatibleApi>> {
+        self.engine.models.compatible.clone().ok_or_else(|| {
+            Error::invalid(
+                "no provider with OpenAI's API is configured: set OPENAI_API_KEY, or \
+                 `providers.openai.base_url` for a server that needs no key",
+            )
+        })
+    }
+
+    /// The configured model, where it is one of OpenAI's API.
+    fn default_model(&self) -> Option<String> {
+        let default = self.engine.models.default.as_deref()?;
+        Some(default.strip_prefix("openai:").unwrap_or(default).to_owned())
+    }
+
+    /// Passes an answer on, and keeps it with its turn when all of it came. One that calls tools is not over yet.
+    fn keeping(
+        &self,
+        caller: Identity,
+        session: String,
+        latest: Vec<NewMessage>,
+        streamed: bool,
+        body: BoxStream<'static, Result<Vec<u8>>>,
+    ) -> BoxStream<'static, Result<Vec<u8>>> {
+        let state = (self.clone(), caller, session, latest, body, Some(Vec::new()));
+        let pieces = stream::unfold(state, move |state| async move {
+            let (app, caller, session, latest, mut body, mut read) = state;
+            match body.next().await {
+                Some(piece) => {
+                    read = match (&piece, read) {
+                        (Ok(piece), Some(mut read)) if read.len() + piece.len() <= MOST_READ => {
+                            read.extend_from_slice(piece);
+                            Some(read)
+                        }
+                        _ => None,
+                    };
+                    Some((piece, (app, caller, session, latest, body, read)))
+                }
+                None => {
+                    if let Some(answer) = read.and_then(|read| answered(&read, streamed)) {
+                        // The client has its answer; it would bring what was not kept with its next turn.
+                        if let Err(error) = app.keep(&caller, &session, latest, answer).await {
+                            tracing::warn!(
+                                code = error.kind().code(),
+                                "an answer was not kept: {}",
+                                error.message()
+                            );
+                        }
+                    }
+                    None
+                }
+            }
+        });
+        pieces.boxed()
+    }
+
+    async fn keep(
+        &self,
+        caller: &Identity,
+        session: &str,
+        mut latest: Vec<NewMessage>,
+        answer: String,
+    ) -> Result<()> {
+        let before = latest.last().and_then(|message| message.external_id.as_ref());
+        let before = before.map_or("", ExternalId::as_str).to_owned();
+        let mut answer = NewMessage::new(Role::Assistant, answer);
+        answer.external_id = Some(link(&before, &answer)?);
+        latest.push(answer);
+        self.append(caller, session, latest, None).await.map(drop)
+    }
+}
+
+impl Conversation {
+    fn of(messages: Option<&Value>) -> Result<Self> {
+        let messages = messages.and_then(Value::as_array).filter(|messages| !messages.is_empty());
+        let messages =
+            messages.ok_or_else(|| Error::invalid("messages: give at least one message"))?;
+        let role = |message: &Value| {
+            message.get("role").and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let is_instruction =
+            |message: &&Value| matches!(role(message).as_str(), "system" | "developer");
+        let instructions = messages.iter().filter(is_instruction).cloned().collect();
+        let said: Vec<&Value> =
+            messages.iter().filter(|message| !is_instruction(message)).collect();
+        let turn = said.iter().rposition(|message| role(message) == "user");
+        let (earlier, tail) = said.split_at(turn.unwrap_or(0));
+        let first = said.iter().find(|message| role(message) == "user");
+        let beginning = first.map(|message| text(message)).unwrap_or_default();
+        let text = tail.first().filter(|_| turn.is_some()).map(|message| text(message));
+        Ok(Self {
+            instructions,
+            earlier: earlier.iter().filter_map(|message| stored(message)).collect(),
+            tail: tail.iter().map(|message| (*message).clone()).collect(),
+            turn: text.unwrap_or_default(),
+            latest: tail.iter().filter_map(|message| stored(message)).collect(),
+            beginning,
+        })
+    }
+}
+
+/// The session of a conversation that names none.
+fn derived(beginning: &str) -> String {
+    format!("openai-{}", hex(&blake3::hash(beginning.as_bytes()).as_bytes()[..12]))
+}
+
+/// The messages with ids that follow from all that was said before them, so that a conversation which is sent again is
+/// kept once, and one that branches off is kept beside the other.
+fn identified(
+    session: &str,
+    earlier: Vec<NewMessage>,
+    latest: Vec<NewMessage>,
+) -> (Vec<NewMessage>, Vec<NewMessage>) {
+    let kept_from = earlier.len().saturating_sub(MOST_KEPT);
+    let turn = earlier.len();
+    let mut before = session.to_owned();
+    let mut all = Vec::new();
+    for mut message in earlier.into_iter().chain(latest) {
+        let id = link(&before, &message).ok();
+        if let Some(id) = &id {
+            before = id.as_str().to_owned();
+        }
+        message.external_id = id;
+        all.push(message);
+    }
+    let latest = all.split_off(turn);
+    (all.split_off(kept_from), latest)
+}
+
+/// The id of a message that follows another one.
+fn link(before: &str, message: &NewMessage) -> Result<ExternalId> {
+    let mut hasher = blake3::Hasher::new();
+    for part in [before, message.role.as_str(), &message.content] {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+    }
+    ExternalId::new(format!("openai-{}", hex(&hasher.finalize().as_bytes()[..16])))
+}
+
+/// The text of a message in OpenAI's form.
+fn text(message: &Value) -> String {
+    let text = match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => text_of_parts(parts),
+        _ => String::new(),
+    };
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    match calls {
+        Some(calls) if text.trim().is_empty() => text_of_calls(calls),
+        _ => text,
+    }
+}
+
+/// A message as it is kept; `None` for one without any text.
+fn stored(message: &Value) -> Option<NewMessage> {
+    let role = match message.get("role")?.as_str()? {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "tool" | "function" => Role::Tool,
+        _ => return None,
+    };
+    let content = text(message);
+    let calls = message.get("tool_calls").map(|calls| json!({"tool_calls": calls}));
+    let call = || Some(json!({"tool_call_id": message.get("tool_call_id")?}));
+    let parts = calls.or_else(call).map(|parts| parts.to_string());
+    let message = NewMessage { parts, ..NewMessage::new(role, content) };
+    message.problem().is_none().then_some(message)
+}
+
+/// A stored message as the provider takes it: a result without its call is refused, and no stored message speaks as the
+/// system.
+fn as_sent((index, message): (usize, &ContextMessage)) -> Value {
+    let content = message.content.as_str();
+    match message.role {
+        Role::Tool => json!({"role": "user", "content": format!("{TOOL_MARK}{content}")}),
+        Role::System if index > 0 => json!({"role": "user", "content": content}),
+        role => json!({"role": role.as_str(), "content": content}),
+    }
+}
+
+async fn forward(
+    api: &dyn CompatibleApi,
+    path: &str,
+    body: &Map<String, Value>,
+) -> Result<Completed> {
+    let body = serde_json::to_vec(body)
+        .map_err(|error| Error::internal("a request cannot be written").with_source(error))?;
+    let answer = api.forward(path, body).await?;
+    let (session, sent) = (String::new(), None);
+    Ok(Completed {
+        session,
+        sent,
+        status: answer.status,
+        headers: answer.headers,
+        body: answer.body,
+    })
+}
+
+/// The text of a whole answer; `None` where it calls tools, says nothing, or was cut off.
+fn answered(body: &[u8], streamed: bool) -> Option<String> {
+    if !streamed {
+        let answer: Value = serde_json::from_slice(body).ok()?;
+        let message = answer.get("choices")?.get(0)?.get("message")?;
+        return said(message).filter(|_| message.get("tool_calls").is_none_or(Value::is_null));
+    }
+    let body = std::str::from_utf8(body).ok()?;
+    let mut text = String::new();
+    let mut ended = false;
+    for line in body.lines() {
+        let Some(data) = line.strip_prefix("data:").map(str::trim) else { continue };
+        if data == "[DONE]" {
+            return Some(text).filter(|text| ended && !text.trim().is_empty());
+        }
+        let chunk: Value = serde_json::from_str(data).ok()?;
+        let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) else {
+            continue;
+        };
+        if choice
+            .get("delta")
+            .and_then(|delta| delta.get("tool_calls"))
+            .is_some_and(Value::is_array)
+        {
+            return None;
+        }
+        let piece =
+            choice.get("delta").and_then(|delta| delta.get("content")).and_then(Value::as_str);
+        text.push_str(piece.unwrap_or_default());
+        ended |= choice.get("finish_reason").is_some_and(Value::is_string);
+    }
+    None
+}
+
+fn said(message: &Value) -> Option<String> {
+    let text = message.get("content")?.as_str()?;
+    (!text.trim().is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conversation(messages: Value) -> Conversation {
+        Conversation::of(Some(&messages)).unwrap()
+    }
+
+    #[test]
+    fn a_conversation_is_taken_apart_at_its_last_turn() {
+        let call = json!([{"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}]);
+        let taken = conversation(json!([
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": "One?"},
+            {"role": "assistant", "content": "One."},
+            {"role": "user", "content": [{"type": "text", "text": "Two?"}, {"type": "image_url", "image_url": {"url": "data:"}}]},
+            {"role": "assistant", "content": null, "tool_calls": call},
+            {"role": "tool", "tool_call_id": "c", "content": "2"}
+        ]));
+        assert_eq!((taken.instructions.len(), taken.earlier.len(), taken.tail.len()), (1, 2, 3));
+        assert_eq!((taken.turn.as_str(), taken.beginning.as_str()), ("Two?\n[image]", "One?"));
+        assert_eq!(taken.tail[0]["content"][1]["type"], "image_url", "it is sent whole");
+        assert_eq!(taken.latest[1].content, "called find({})");
+        assert!(Conversation::of(Some(&json!([]))).is_err() && Conversation::of(None).is_err());
+        assert_eq!(conversation(json!([{"role": "system", "content": "x"}])).turn, "");
+    }
+
+    #[test]
+    fn what_is_sent_again_has_the_same_ids_and_a_branch_has_others() {
+        let ids = |messages: Value| {
+            let taken = conversation(messages);
+            let (earlier, latest) = identified("s", taken.earlier, taken.latest);
+            earlier
+                .into_iter()
+                .chain(latest)
+                .map(|message| message.external_id.unwrap())
+                .collect::<Vec<_>>()
+        };
+        let user = |text: &str| json!({"role": "user", "content": text});
+        let assistant = |text: &str| json!({"role": "assistant", "content": text});
+        let short = ids(json!([user("a"), assistant("b"), user("a")]));
+        let long = ids(json!([user("a"), assistant("b"), user("a"), assistant("c"), user("d")]));
+        assert_eq!(short[..], long[..3]);
+        assert_ne!(short[0], short[2], "equal words at another place are another message");
+        assert_ne!(ids(json!([user("a"), assistant("x"), user("a")]))[2], short[2]);
+    }
+
+    #[test]
+    fn only_whole_answers_are_kept() {
+        let chunk = |delta: &str, finish: &str| {
+            format!("data: {{\"choices\":[{{\"delta\":{delta},\"finish_reason\":{finish}}}]}}\n\n")
+        };
+        let said = chunk(r#"{"role":"assistant","content":"Hel"}"#, "null")
+            + &chunk(r#"{"content":"lo"}"#, "null");
+        let whole = format!(
+            "{said}{}data: {{\"choices\":[],\"usage\":{{}}}}\n\ndata: [DONE]\n\n",
+            chunk("{}", "\"stop\"")
+        );
+        assert_eq!(answered(whole.as_bytes(), true).as_deref(), Some("Hello"));
+        assert_eq!(answered(said.as_bytes(), true), None, "it was cut off");
+        let calls = chunk(r#"{"tool_calls":[{"index":0}]}"#, "null") + "data: [DONE]\n\n";
+        assert_eq!(answered(calls.as_bytes(), true), None);
+        let plain = |message: Value| json!({"choices": [{"message": message}]}).to_string();
+        assert_eq!(
+            answered(plain(json!({"content": "Hi"})).as_bytes(), false).as_deref(),
+            Some("Hi")
+        );
+        for message in [json!({"content": null}), json!({"content": "Hi", "tool_calls": []})] {
+            assert_eq!(answered(plain(message).as_bytes(), false), None);
+        }
+        assert_eq!(answered(b"<html>", false), None);
+    }
+}

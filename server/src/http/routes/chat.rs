@@ -1,0 +1,386 @@
+//! Turns that a model answers, and the models.
+
+use std::convert::Infallible;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Stream, StreamExt as _, pin_mut};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use throughline_core::chat::{ChatAnswer, ChatMessage, ToolCall, ToolSpec};
+use throughline_core::session::Role;
+use throughline_core::turn::{Intent, Tier};
+use throughline_core::{Error, Result};
+use throughline_engine::app::{ChatPiece, ChatReply, ChatTurn, Turn, failure};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::http::caller::{self, Caller, Read};
+use crate::http::extract::{Body, Named, Repeat, objects};
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
+use crate::wire::{AssembledContextJson, IntentJson, PayloadFormat, TOOL_MARK_TOKENS, TierJson};
+
+pub(crate) fn router() -> OpenApiRouter<Service> {
+    OpenApiRouter::new().routes(routes!(chat)).routes(routes!(models))
+}
+
+/// A turn to answer.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"user_turn": "When is the Alfred cutover?", "model": "openai:gpt-4.1"}))]
+pub(crate) struct ChatRequest {
+    /// The user's message.
+    #[schema(min_length = 1)]
+    user_turn: String,
+    /// The model, as `provider:model` or as its name alone; the setting `chat.model` if not given.
+    #[serde(default)]
+    model: Option<String>,
+    /// The intent of the turn; detected if not given.
+    #[serde(default)]
+    intent: Option<IntentJson>,
+    /// The size of the context; the tenant's setting if not given.
+    #[serde(default)]
+    tier: Option<TierJson>,
+    /// Token budget of the payload, including tools and steps; the tier's if not given.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 1_000_000)]
+    token_budget: Option<u32>,
+    /// Functions that the model may call, in OpenAI's format. If it calls some, the answer has `tool_calls`, and nothing
+    /// is stored: send the same turn again with `steps`.
+    #[serde(default, deserialize_with = "objects")]
+    #[schema(max_items = 128)]
+    tools: Vec<ToolJson>,
+    /// What followed the turn so far, in OpenAI's format: the messages with `tool_calls` that the model answered, each
+    /// followed by a message of the role `tool` for each call.
+    #[serde(default, deserialize_with = "objects")]
+    #[schema(max_items = 40)]
+    steps: Vec<StepJson>,
+    /// Diversity of the answer; the model's default if not given.
+    #[serde(default)]
+    #[schema(minimum = 0.0, maximum = 2.0)]
+    temperature: Option<f64>,
+    /// Maximum number of tokens of the answer; the model's limit if not given.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    max_tokens: Option<u32>,
+    /// Send the answer piece by piece, as server-sent events: `context`, then `delta` for each piece of the text, then
+    /// `done`, or `error` with a problem.
+    #[serde(default)]
+    stream: bool,
+}
+
+/// A function that the model may call.
+#[derive(Debug, Deserialize, ToSchema)]
+struct ToolJson {
+    /// Always `function`.
+    #[serde(rename = "type", default)]
+    _type: Option<String>,
+    function: FunctionJson,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+struct FunctionJson {
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
+    name: String,
+    /// When to call it.
+    #[serde(default)]
+    description: String,
+    /// A JSON schema of its arguments.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    parameters: Option<Value>,
+}
+
+/// A message that followed the turn.
+#[derive(Debug, Deserialize, ToSchema)]
+struct StepJson {
+    /// `assistant` or `tool`.
+    role: StepRole,
+    /// The text; may be null in a message with `tool_calls`.
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    tool_calls: Vec<ToolCallJson>,
+    /// The call that a message of the role `tool` answers.
+    #[serde(default)]
+    tool_call_id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum StepRole {
+    Assistant,
+    Tool,
+}
+
+/// A call of a function.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+struct ToolCallJson {
+    id: String,
+    /// Always `function`.
+    #[serde(rename = "type", default = "function")]
+    r#type: String,
+    function: CalledJson,
+}
+
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+struct CalledJson {
+    name: String,
+    /// The arguments as the model wrote them, which should be JSON.
+    #[serde(default)]
+    arguments: String,
+}
+
+fn function() -> String {
+    "function".to_owned()
+}
+
+/// The answer to a turn.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChatJson {
+    /// The model that answered.
+    model: String,
+    /// The text; empty if the model only calls functions.
+    text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCallJson>,
+    /// Why the answer ended, such as `endTurn`, `maxTokens` or `toolUse`.
+    stop_reason: Option<String>,
+    usage: Option<UsageJson>,
+    /// The ids of the messages that were stored: the turn, its steps, and the answer. Empty if functions are to be called
+    /// first.
+    messages: Vec<String>,
+    /// The context that the model was sent; not in the event `done`, which follows the event `context`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<AssembledContextJson>,
+}
+
+/// What the answer took, as the provider counts.
+#[derive(Debug, Serialize, ToSchema)]
+struct UsageJson {
+    input_tokens: u64,
+    /// Part of `input_tokens` that the provider read from its prompt cache.
+    cached_input_tokens: u64,
+    output_tokens: u64,
+    /// US dollars, if the price of the model is known.
+    cost_usd: Option<f64>,
+}
+
+impl ChatRequest {
+    fn turn(
+        self,
+        repeat: Option<throughline_core::ports::Idempotency>,
+    ) -> Result<(ChatTurn, bool)> {
+        if let Some(temperature) = self.temperature
+            && !(0.0..=2.0).contains(&temperature)
+        {
+            return Err(Error::invalid("temperature must be 0 to 2"));
+        }
+        if self.max_tokens == Some(0) {
+            return Err(Error::invalid("max_tokens must be at least 1"));
+        }
+        let turn = Turn {
+            user_turn: self.user_turn,
+            intent: self.intent.map(Intent::from),
+            tier: self.tier.map(Tier::from),
+            token_budget: self.token_budget,
+            tool_mark: TOOL_MARK_TOKENS,
+            ..Turn::default()
+        };
+        let turn = ChatTurn {
+            turn,
+            model: self.model,
+            tools: self.tools.into_iter().map(ToolJson::spec).collect(),
+            steps: self.steps.into_iter().map(StepJson::message).collect(),
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            idempotency: repeat,
+        };
+        Ok((turn, self.stream))
+    }
+}
+
+impl ToolJson {
+    fn spec(self) -> ToolSpec {
+        let parameters = self.function.parameters.unwrap_or_else(|| json!({"type": "object"}));
+        let FunctionJson { name, description, .. } = self.function;
+        ToolSpec { name, description, parameters: parameters.to_string() }
+    }
+}
+
+impl StepJson {
+    fn message(self) -> ChatMessage {
+        let role = match self.role {
+            StepRole::Assistant => Role::Assistant,
+            StepRole::Tool => Role::Tool,
+        };
+        let call = |call: ToolCallJson| ToolCall {
+            id: call.id,
+            name: call.function.name,
+            arguments: call.function.arguments,
+        };
+        ChatMessage {
+            role,
+            content: self.content.unwrap_or_default(),
+            tool_calls: self.tool_calls.into_iter().map(call).collect(),
+            tool_call_id: self.tool_call_id,
+        }
+    }
+}
+
+impl ChatJson {
+    fn of(reply: ChatReply, context: Option<AssembledContextJson>) -> Self {
+        let ChatReply { model, answer, cost, stored } = reply;
+        let ChatAnswer { text, tool_calls, stop_reason, usage, .. } = answer;
+        let call = |call: ToolCall| ToolCallJson {
+            id: call.id,
+            r#type: function(),
+            function: CalledJson { name: call.name, arguments: call.arguments },
+        };
+        Self {
+            model,
+            text,
+            tool_calls: tool_calls.into_iter().map(call).collect(),
+            stop_reason,
+            usage: usage.map(|used| UsageJson {
+                input_tokens: used.input,
+                cached_input_tokens: used.cached_input,
+                output_tokens: used.output,
+                cost_usd: cost,
+            }),
+            messages: stored.iter().map(ToString::to_string).collect(),
+            context,
+        }
+    }
+}
+
+/// Answer a turn
+///
+/// Assembles the context of the turn, lets a model answer it, and stores the turn and the answer. Nothing is stored if the
+/// model fails, is cut off, or the client disconnects before the end.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/chat",
+    operation_id = "chat",
+    tag = "contexts",
+    params(("id" = String, Path, description = "The session; it need not exist yet")),
+    request_body = ChatRequest,
+    responses(
+        (status = 200, description = "The answer", content(
+            (ChatJson = "application/json"), (String = "text/event-stream")
+        ))
+    )
+)]
+async fn chat(
+    State(service): State<Service>,
+    caller: Caller<caller::Chat>,
+    Named(id): Named<String>,
+    repeat: Repeat,
+    body: Body<ChatRequest>,
+) -> Result<Response, Failure> {
+    let repeat = repeat.of(&body);
+    let (turn, stream) = body.value.turn(repeat)?;
+    // What can be refused is refused with a status, also of a stream.
+    service.app.chat_model(turn.model.as_deref())?;
+    let pieces = service.app.chat(caller.identity(), id, turn);
+    if stream {
+        let keep_alive = KeepAlive::default();
+        return Ok(Sse::new(events(pieces)).keep_alive(keep_alive).into_response());
+    }
+    pin_mut!(pieces);
+    let mut context = None;
+    while let Some(piece) = pieces.next().await {
+        match piece? {
+            ChatPiece::Context(assembled) => context = Some(assembled),
+            ChatPiece::Text(_) => {}
+            ChatPiece::Done(reply) => {
+                let context = context
+                    .map(|context| AssembledContextJson::of(*context, PayloadFormat::Openai));
+                return Ok(Json(ChatJson::of(*reply, context)).into_response());
+            }
+        }
+    }
+    Err(Error::internal("the chat ended without an answer").into())
+}
+
+/// The pieces as server-sent events.
+fn events(
+    pieces: impl Stream<Item = Result<ChatPiece>> + Send + 'static,
+) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
+    pieces.map(|piece| {
+        let (name, data) = match piece {
+            Ok(ChatPiece::Context(context)) => {
+                ("context", json!(AssembledContextJson::of(*context, PayloadFormat::Openai)))
+            }
+            Ok(ChatPiece::Text(text)) => ("delta", json!({"text": text})),
+            Ok(ChatPiece::Done(reply)) => ("done", json!(ChatJson::of(*reply, None))),
+            Err(error) => {
+                let code = error.kind().code();
+                ("error", json!({"code": code, "detail": failure::tell(&error)}))
+            }
+        };
+        Ok(Event::default().event(name).data(data.to_string()))
+    })
+}
+
+/// The models that can answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelsJson {
+    /// The model that answers if a request names none.
+    default: Option<String>,
+    items: Vec<ModelJson>,
+}
+
+/// A model.
+#[derive(Debug, Serialize, ToSchema)]
+struct ModelJson {
+    /// `provider:model`.
+    model: String,
+    /// Maximum number of tokens of request and answer together.
+    window: u32,
+    /// Maximum number of tokens of an answer.
+    max_output: u32,
+    /// Whether it can call functions.
+    tools: bool,
+    price: Option<PriceJson>,
+}
+
+/// US dollars for a million tokens.
+#[derive(Debug, Serialize, ToSchema)]
+struct PriceJson {
+    input: f64,
+    cached_input: f64,
+    output: f64,
+}
+
+/// List the models
+///
+/// Lists the models of all configured providers.
+#[utoipa::path(
+    get,
+    path = "/v1/models",
+    operation_id = "list_models",
+    tag = "contexts",
+    responses((status = 200, body = ModelsJson, description = "The models"))
+)]
+async fn models(State(service): State<Service>, _: Caller<Read>) -> Json<ModelsJson> {
+    let models = &service.app.engine.models;
+    let items = models.providers.iter().flat_map(|provider| {
+        provider.models().iter().map(|model| ModelJson {
+            model: format!("{}:{}", provider.name(), model.id),
+            window: model.window,
+            max_output: model.max_output,
+            tools: model.tools,
+            price: model.price.map(|price| PriceJson {
+                input: price.input,
+                cached_input: price.cached_input,
+                output: price.output,
+            }),
+        })
+    });
+    Json(ModelsJson { default: models.default.clone(), items: items.collect() })
+}

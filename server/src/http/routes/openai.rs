@@ -1,0 +1,141 @@
+//! The API of OpenAI's clients: chat completions with a memory and a budget, embeddings, and the models. Requests and
+//! answers have the provider's own form, so these operations are not in the OpenAPI document.
+
+use axum::Json;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde_json::{Map, Value, json};
+use throughline_core::{Error, Result};
+use throughline_engine::app::{Completed, Completion, failure};
+
+use crate::http::caller::{Caller, Chat, Read};
+use crate::http::extract::read_body;
+use crate::http::service::Service;
+use crate::wire::problem::Failure;
+
+/// Header that names the session.
+const SESSION: HeaderName = HeaderName::from_static("throughline-session");
+/// Header with the tokens that may be assembled.
+const BUDGET: HeaderName = HeaderName::from_static("throughline-budget");
+/// Header with the tokens that were assembled, the turn included.
+const SENT: HeaderName = HeaderName::from_static("throughline-context-tokens");
+/// Header with the tokens of the history that were not sent.
+const SAVED: HeaderName = HeaderName::from_static("throughline-tokens-saved");
+
+pub(crate) fn router() -> Router<Service> {
+    Router::new()
+        .route("/openai/v1/chat/completions", post(completions))
+        .route("/openai/v1/embeddings", post(embeddings))
+        .route("/openai/v1/models", get(models))
+}
+
+/// A failure in the form that OpenAI's clients show.
+struct Refused(Failure);
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self(error.into())
+    }
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self(failure)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let (status, error) = self.0.into_parts();
+        let message = failure::tell(&error);
+        let kind = match status.as_u16() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            429 => "rate_limit_error",
+            400..500 => "invalid_request_error",
+            _ => "server_error",
+        };
+        let code = error.kind().code();
+        let body =
+            json!({"error": {"message": message, "type": kind, "param": null, "code": code}});
+        (status, Json(body)).into_response()
+    }
+}
+
+async fn completions(
+    State(service): State<Service>,
+    caller: Caller<Chat>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let session = named(request.headers(), &SESSION)?.map(str::to_owned);
+    let token_budget = named(request.headers(), &BUDGET)?
+        .map(|budget| {
+            let wrong = |_| Error::invalid("Throughline-Budget: a whole number of tokens");
+            budget.parse::<u32>().map_err(wrong)
+        })
+        .transpose()?;
+    let body = object(request, &service).await?;
+    let asked = Completion { session, token_budget, body };
+    Ok(answer(service.app.complete(caller.identity(), asked).await?))
+}
+
+async fn embeddings(
+    State(service): State<Service>,
+    _: Caller<Chat>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let body = object(request, &service).await?;
+    Ok(answer(service.app.pass_on("/embeddings", &body).await?))
+}
+
+async fn models(State(service): State<Service>, _: Caller<Read>) -> Json<Value> {
+    let providers = service.app.engine.models.providers.iter();
+    let models = providers.flat_map(|provider| {
+        provider.models().iter().map(|model| {
+            json!({"id": model.id, "object": "model", "created": 0, "owned_by": provider.name()})
+        })
+    });
+    Json(json!({"object": "list", "data": models.collect::<Vec<_>>()}))
+}
+
+fn named<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    let wrong = |_| Error::invalid(format!("{name}: not visible ASCII characters"));
+    value.to_str().map(|value| Some(value.trim())).map_err(wrong)
+}
+
+async fn object(request: Request, service: &Service) -> Result<Map<String, Value>, Failure> {
+    let bytes = read_body(request, service).await?;
+    let wrong = |error| Error::invalid(format!("the body must be a JSON object: {error}"));
+    Ok(serde_json::from_slice(&bytes).map_err(wrong)?)
+}
+
+/// The provider's answer as it comes, with what was sent to it.
+fn answer(answer: Completed) -> Response {
+    let Completed { session, sent, status, headers, body } = answer;
+    let mut response = Response::new(Body::from_stream(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+    let shown = response.headers_mut();
+    for (name, value) in headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            shown.insert(name, value);
+        }
+    }
+    if let Ok(session) = HeaderValue::try_from(session)
+        && !session.is_empty()
+    {
+        shown.insert(SESSION, session);
+    }
+    if let Some(sent) = sent {
+        shown.insert(SENT, sent.tokens.into());
+        shown.insert(SAVED, sent.saved.into());
+    }
+    if !shown.contains_key(header::CONTENT_TYPE) {
+        shown.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    response
+}
