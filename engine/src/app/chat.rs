@@ -140,7 +140,7 @@ impl App {
         let app = self.clone();
         try_stream! {
             // Who may not append is told before a model is paid.
-            let thread = Thread::to_append(&app.engine, &caller, &session).await?;
+            Thread::to_append(&app.engine, &caller, &session).await?;
             let chosen = app.chat_model(asked.model.as_deref())?;
             let ChatTurn { mut turn, tools, steps, temperature, max_tokens, .. } = asked;
             check_steps(&steps)?;
@@ -181,7 +181,6 @@ impl App {
                 })??;
                 stored = appended.iter().map(|message| message.id).collect();
             }
-            drop(thread);
             yield ChatPiece::Done(Box::new(ChatReply { model, answer, cost, stored }));
         }
     }
