@@ -66,7 +66,7 @@ pub struct ToolCall {
 }
 
 /// What a chat model is asked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ChatModelRequest {
     /// The system prompt.
     pub system: String,

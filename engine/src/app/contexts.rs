@@ -1,7 +1,7 @@
 //! Contexts of turns, recall, and windows, with the defaults of the tenant.
 
 use throughline_core::Result;
-use throughline_core::context::{AssembledContext, Section, Window};
+use throughline_core::context::{AssembledContext, Section, ToolLine, Window};
 use throughline_core::services::contexts::AssembleRequest;
 use throughline_core::session::Role;
 use throughline_core::settings::TenantSettings;
@@ -30,6 +30,10 @@ pub struct Turn {
     pub max_items: Option<usize>,
     /// Whether nothing is taken from a cache.
     pub force_refresh: bool,
+    /// Tools to name in the header.
+    pub tools: Vec<ToolLine>,
+    /// Tokens that the caller sends beside the payload, such as schemas of tools; they count in the budget.
+    pub beside: u32,
     /// Tokens of the mark that the caller puts before each result of a tool; they count in the budget.
     pub tool_mark: u32,
 }
@@ -56,6 +60,20 @@ pub struct SessionWindow {
     pub window: Window,
     /// The settings of the tenant; of a session that somebody else shares, none.
     pub settings: Option<TenantSettings>,
+}
+
+impl SessionWindow {
+    /// That of a session that is not there yet.
+    pub(super) fn empty(tier: Tier) -> Self {
+        let window = Window {
+            recent: Vec::new(),
+            entities: Vec::new(),
+            summary: None,
+            files: Vec::new(),
+            tokens: 0,
+        };
+        Self { tier, window, settings: None }
+    }
 }
 
 /// Tokens of the marks before results of tools.
@@ -86,6 +104,8 @@ impl App {
             topic_tags: turn.topic_tags,
             max_items: turn.max_items,
             force_refresh: turn.force_refresh,
+            tools: turn.tools,
+            beside: turn.beside,
             ..AssembleRequest::new(thread.session.clone(), turn.user_turn)
         };
         self.assemble_for(caller, thread, &settings, request, turn.tool_mark).await
@@ -161,7 +181,20 @@ impl App {
         Ok(SessionWindow { tier, window, settings: thread.share.is_none().then_some(settings) })
     }
 
-    async fn settings(&self, caller: &Identity) -> Result<TenantSettings> {
+    /// The size of a turn's context.
+    pub(super) async fn tier(&self, caller: &Identity, turn: &Turn) -> Result<Tier> {
+        Ok(turn.tier.or(self.settings(caller).await?.tier).unwrap_or(Tier::Full))
+    }
+
+    /// The tokens that a turn may take.
+    pub(super) async fn budget(&self, caller: &Identity, turn: &Turn) -> Result<u32> {
+        let settings = self.settings(caller).await?;
+        let of_tenant = settings.token_budget.filter(|_| turn.tier.is_none());
+        let tier = turn.tier.or(settings.tier).unwrap_or(Tier::Full);
+        Ok(turn.token_budget.or(of_tenant).unwrap_or(tier.budget()))
+    }
+
+    pub(super) async fn settings(&self, caller: &Identity) -> Result<TenantSettings> {
         self.engine.settings.get(&caller.principal.tenant).await
     }
 }

@@ -18,7 +18,7 @@ mod short_ids;
 mod thread;
 mod usage;
 
-pub use chat::{ChatPiece, ChatReply, ChatTurn, ChosenModel};
+pub use chat::{ChatPiece, ChatReply, ChatTurn, ChosenModel, SpecialistView};
 pub use completions::{Completed, Completion, Sent};
 pub use contexts::{Recalling, SessionWindow, Turn};
 pub use cursors::{Cursors, invalid_cursor};

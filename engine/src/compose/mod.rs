@@ -50,7 +50,7 @@ use throughline_core::{Error, ErrorKind, Result};
 use crate::adapters::{
     InProcessLimiter, O200k, OsSecrets, SystemClock, UuidV7, metered, metered_index,
 };
-use crate::config::{CacheKind, Config, StoreKind, VectorIndexKind};
+use crate::config::{CacheKind, Config, SpecialistConfig, StoreKind, VectorIndexKind};
 
 pub use providers::open as chat_models;
 
@@ -118,6 +118,8 @@ pub struct ChatModels {
     pub providers: Vec<Arc<dyn ChatProvider>>,
     /// The model that answers where none is named.
     pub default: Option<String>,
+    /// Named roles that answer turns.
+    pub specialists: Vec<SpecialistConfig>,
     /// The provider that takes requests in OpenAI's form, if one does.
     pub compatible: Option<Arc<dyn CompatibleApi>>,
 }

@@ -16,7 +16,8 @@ use crate::config::Config;
 /// `InvalidInput` for a provider that was not compiled in, or settings that it cannot use.
 pub fn open(config: &Config) -> Result<ChatModels> {
     let default = Some(config.chat.model.clone()).filter(|model| !model.is_empty());
-    let mut models = ChatModels { default, ..ChatModels::default() };
+    let specialists = config.specialists.clone();
+    let mut models = ChatModels { default, specialists, ..ChatModels::default() };
     if config.providers.openai.is_configured() {
         add_openai(config, &mut models)?;
     }

@@ -15,6 +15,7 @@ mod providers;
 mod repository;
 mod schema;
 mod secret;
+mod specialists;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,7 @@ pub use providers::{ChatConfig, ModelConfig, OpenAiApi, OpenAiConfig, ProvidersC
 pub use repository::{workspace_of, workspace_of_project};
 pub use schema::{reference, schema};
 pub use secret::Secret;
+pub use specialists::{SpecialistConfig, WindowTier};
 
 /// The file that is read when no other is named.
 pub const DEFAULT_FILE: &str = "throughline.toml";
@@ -108,6 +110,9 @@ pub struct Config {
     pub qdrant: QdrantConfig,
     /// Chat.
     pub chat: ChatConfig,
+    /// Named roles that answer turns in chats, as tables with `name`, `description`, `prompt`, `model` (empty for that of the
+    /// turn) and `tier` (`light`, `standard` or `full`: how much of the session it is shown).
+    pub specialists: Vec<SpecialistConfig>,
     /// The providers of chat models.
     pub providers: ProvidersConfig,
     /// The cache on a Redis server.
@@ -416,6 +421,7 @@ impl Default for Config {
                 timeout_ms: 500,
             },
             chat: ChatConfig { model: String::new() },
+            specialists: Vec::new(),
             providers: ProvidersConfig::default(),
             log: LogConfig { level: "warn".into(), format: LogFormat::Human },
             otel: OtelConfig::default(),
@@ -535,6 +541,7 @@ impl Config {
         self.otel.check()?;
         self.persona.check()?;
         self.providers.openai.check()?;
+        specialists::check(&self.specialists)?;
         whole("providers.openai.max_retries", self.providers.openai.max_retries.into(), 0, 10)?;
         if self.store == StoreKind::Postgres {
             self.require_postgres()?;

@@ -22,6 +22,9 @@ pub(super) struct Args {
     /// The model, as provider:model [default: the setting `chat.model`]
     #[arg(long)]
     model: Option<String>,
+    /// The specialist that answers instead, from the window of the session
+    #[arg(long, value_name = "NAME")]
+    specialist: Option<String>,
     /// Token budget of the context
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u32>,
@@ -52,6 +55,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let turn = ChatTurn {
         turn: Turn { user_turn, token_budget: args.budget, ..Turn::default() },
         model: args.model.clone(),
+        specialist: args.specialist.clone(),
         max_tokens: args.max_tokens,
         ..ChatTurn::default()
     };
@@ -60,7 +64,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     let mut reply = None;
     while let Some(piece) = pieces.next().await {
         match piece? {
-            ChatPiece::Context(_) => {}
+            ChatPiece::Context(_) | ChatPiece::Window(_) | ChatPiece::ToolCall(_) => {}
             ChatPiece::Text(text) if output.is_json() => drop(text),
             ChatPiece::Text(text) => {
                 let mut stdout = std::io::stdout();

@@ -66,6 +66,8 @@ pub struct AssembleRequest {
     pub recall_only: bool,
     /// Tools to name in the header.
     pub tools: Vec<ToolLine>,
+    /// Tokens of what is sent beside the payload, which the budget holds, too.
+    pub beside: u32,
     /// The parts of recall to use.
     pub recall: RecallOptions,
 }
@@ -88,6 +90,7 @@ impl AssembleRequest {
             guest: None,
             recall_only: false,
             tools: Vec::new(),
+            beside: 0,
             recall: RecallOptions::default(),
         }
     }
@@ -153,6 +156,7 @@ impl ContextService {
         if budget > MAX_BUDGET {
             return Err(Error::invalid(format!("token_budget must be at most {MAX_BUDGET}")));
         }
+        budget = budget.saturating_sub(request.beside);
         if request.topic_tags.len() > MAX_TOPICS
             || request.topic_tags.iter().any(|tag| tag.len() > MAX_NAME_BYTES)
         {

@@ -120,6 +120,7 @@ async fn assemble(
         max_items: asked.k,
         force_refresh: asked.force_refresh,
         tool_mark: TOOL_MARK_TOKENS,
+        ..Turn::default()
     };
     let context = service.app.assemble(&caller, &id, turn).await?;
     Ok(Json(AssembledContextJson::of(context, asked.format)))

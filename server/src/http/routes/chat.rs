@@ -6,14 +6,15 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::{Stream, StreamExt as _, pin_mut};
+use futures_util::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use throughline_core::chat::{ChatAnswer, ChatMessage, ToolCall, ToolSpec};
+use throughline_core::chat::{ChatAnswer, ChatMessage, TokenUsage, ToolCall, ToolSpec};
 use throughline_core::session::Role;
 use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
-use throughline_engine::app::{ChatPiece, ChatReply, ChatTurn, Turn, failure};
+use throughline_engine::app::{ChatPiece, ChatReply, ChatTurn, SpecialistView, Turn, failure};
+use throughline_engine::config::SpecialistConfig;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -39,6 +40,12 @@ pub(crate) struct ChatRequest {
     /// The model, as `provider:model` or as its name alone; the setting `chat.model` if not given.
     #[serde(default)]
     model: Option<String>,
+    /// The specialist that answers instead, from the window of this session and with its own prompt.
+    #[serde(default)]
+    specialist: Option<String>,
+    /// Let the model ask the specialists that are configured.
+    #[serde(default)]
+    delegate: bool,
     /// The intent of the turn; detected if not given.
     #[serde(default)]
     intent: Option<IntentJson>,
@@ -50,12 +57,13 @@ pub(crate) struct ChatRequest {
     #[schema(minimum = 1, maximum = 1_000_000)]
     token_budget: Option<u32>,
     /// Functions that the model may call, in OpenAI's format. If it calls some, the answer has `tool_calls`, and nothing
-    /// is stored: send the same turn again with `steps`.
+    /// is stored: send the same turn again with `steps`. If they take more than a fifth of the budget, the model is told
+    /// their names and loads those that it needs.
     #[serde(default, deserialize_with = "objects")]
     #[schema(max_items = 128)]
     tools: Vec<ToolJson>,
-    /// What followed the turn so far, in OpenAI's format: the messages with `tool_calls` that the model answered, each
-    /// followed by a message of the role `tool` for each call.
+    /// What followed the turn so far, in OpenAI's format: the `steps` of the answer before, and a message of the role `tool`
+    /// for each of its `tool_calls`.
     #[serde(default, deserialize_with = "objects")]
     #[schema(max_items = 40)]
     steps: Vec<StepJson>,
@@ -67,8 +75,8 @@ pub(crate) struct ChatRequest {
     #[serde(default)]
     #[schema(minimum = 1)]
     max_tokens: Option<u32>,
-    /// Send the answer piece by piece, as server-sent events: `context`, then `delta` for each piece of the text, then
-    /// `done`, or `error` with a problem.
+    /// Send the answer piece by piece, as server-sent events: `context` (or `window`, of a specialist), `delta` for each piece
+    /// of the text, `tool_call` for each call, then `usage` and `done`, or `error` with a problem.
     #[serde(default)]
     stream: bool,
 }
@@ -96,21 +104,21 @@ struct FunctionJson {
 }
 
 /// A message that followed the turn.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 struct StepJson {
     /// `assistant` or `tool`.
     role: StepRole,
     /// The text; may be null in a message with `tool_calls`.
     #[serde(default)]
     content: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ToolCallJson>,
     /// The call that a message of the role `tool` answers.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum StepRole {
     Assistant,
@@ -122,7 +130,7 @@ enum StepRole {
 struct ToolCallJson {
     id: String,
     /// Always `function`.
-    #[serde(rename = "type", default = "function")]
+    #[serde(rename = "type", default = "function_type")]
     r#type: String,
     function: CalledJson,
 }
@@ -135,7 +143,7 @@ struct CalledJson {
     arguments: String,
 }
 
-fn function() -> String {
+fn function_type() -> String {
     "function".to_owned()
 }
 
@@ -148,18 +156,55 @@ pub(crate) struct ChatJson {
     text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ToolCallJson>,
+    /// What followed the turn, if functions are to be called: send it back as `steps`, with their results behind it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<StepJson>,
+    /// What specialists were shown for the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    specialists: Vec<SpecialistViewJson>,
     /// Why the answer ended, such as `endTurn`, `maxTokens` or `toolUse`.
     stop_reason: Option<String>,
     usage: Option<UsageJson>,
     /// The ids of the messages that were stored: the turn, its steps, and the answer. Empty if functions are to be called
     /// first.
     messages: Vec<String>,
-    /// The context that the model was sent; not in the event `done`, which follows the event `context`.
+    /// The context that the model was sent. It is not in the event `done`, which follows the event `context`, nor in the
+    /// answer of a specialist, nor in that of a repeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<AssembledContextJson>,
 }
 
-/// What the answer took, as the provider counts.
+/// What a specialist was shown of the session, by ids.
+#[derive(Debug, Serialize, ToSchema)]
+struct SpecialistViewJson {
+    specialist: String,
+    /// The recent messages, the oldest first.
+    messages: Vec<String>,
+    /// The summary.
+    summary: Option<String>,
+    entities: Vec<String>,
+    files: Vec<String>,
+    /// Tokens of all that it was sent.
+    tokens: u32,
+    token_budget: u32,
+}
+
+impl SpecialistViewJson {
+    fn of(view: &SpecialistView) -> Self {
+        let texts = |ids: &mut dyn Iterator<Item = String>| ids.collect();
+        Self {
+            specialist: view.specialist.clone(),
+            messages: texts(&mut view.messages.iter().map(ToString::to_string)),
+            summary: view.summary.map(|id| id.to_string()),
+            entities: texts(&mut view.entities.iter().map(ToString::to_string)),
+            files: texts(&mut view.files.iter().map(ToString::to_string)),
+            tokens: view.tokens,
+            token_budget: view.token_budget,
+        }
+    }
+}
+
+/// What the answer took, as the provider counts, all its rounds together.
 #[derive(Debug, Serialize, ToSchema)]
 struct UsageJson {
     input_tokens: u64,
@@ -194,6 +239,8 @@ impl ChatRequest {
         let turn = ChatTurn {
             turn,
             model: self.model,
+            specialist: self.specialist,
+            delegate: self.delegate,
             tools: self.tools.into_iter().map(ToolJson::spec).collect(),
             steps: self.steps.into_iter().map(StepJson::message).collect(),
             temperature: self.temperature,
@@ -230,28 +277,47 @@ impl StepJson {
             tool_call_id: self.tool_call_id,
         }
     }
+
+    fn of(step: ChatMessage) -> Self {
+        Self {
+            role: if step.role == Role::Tool { StepRole::Tool } else { StepRole::Assistant },
+            content: Some(step.content),
+            tool_calls: step.tool_calls.into_iter().map(ToolCallJson::of).collect(),
+            tool_call_id: step.tool_call_id,
+        }
+    }
+}
+
+impl UsageJson {
+    fn of(used: TokenUsage, cost_usd: Option<f64>) -> Self {
+        Self {
+            input_tokens: used.input,
+            cached_input_tokens: used.cached_input,
+            output_tokens: used.output,
+            cost_usd,
+        }
+    }
+}
+
+impl ToolCallJson {
+    fn of(call: ToolCall) -> Self {
+        let function = CalledJson { name: call.name, arguments: call.arguments };
+        Self { id: call.id, r#type: function_type(), function }
+    }
 }
 
 impl ChatJson {
     fn of(reply: ChatReply, context: Option<AssembledContextJson>) -> Self {
-        let ChatReply { model, answer, cost, stored } = reply;
+        let ChatReply { model, answer, cost, stored, steps, views } = reply;
         let ChatAnswer { text, tool_calls, stop_reason, usage, .. } = answer;
-        let call = |call: ToolCall| ToolCallJson {
-            id: call.id,
-            r#type: function(),
-            function: CalledJson { name: call.name, arguments: call.arguments },
-        };
         Self {
             model,
             text,
-            tool_calls: tool_calls.into_iter().map(call).collect(),
+            tool_calls: tool_calls.into_iter().map(ToolCallJson::of).collect(),
+            steps: steps.into_iter().map(StepJson::of).collect(),
+            specialists: views.iter().map(SpecialistViewJson::of).collect(),
             stop_reason,
-            usage: usage.map(|used| UsageJson {
-                input_tokens: used.input,
-                cached_input_tokens: used.cached_input,
-                output_tokens: used.output,
-                cost_usd: cost,
-            }),
+            usage: usage.map(|used| UsageJson::of(used, cost)),
             messages: stored.iter().map(ToString::to_string).collect(),
             context,
         }
@@ -283,20 +349,19 @@ async fn chat(
     body: Body<ChatRequest>,
 ) -> Result<Response, Failure> {
     let repeat = repeat.of(&body);
-    let (turn, stream) = body.value.turn(repeat)?;
-    // What can be refused is refused with a status, also of a stream.
-    service.app.chat_model(turn.model.as_deref())?;
-    let pieces = service.app.chat(caller.identity(), id, turn);
-    if stream {
-        let keep_alive = KeepAlive::default();
-        return Ok(Sse::new(events(pieces)).keep_alive(keep_alive).into_response());
+    let (turn, streamed) = body.value.turn(repeat)?;
+    let mut pieces = Box::pin(service.app.chat(caller.identity(), id, turn));
+    if streamed {
+        // What is refused before a model is asked is refused with a status.
+        let first = pieces.next().await.transpose()?;
+        let all = stream::iter(first.map(Ok)).chain(pieces);
+        return Ok(Sse::new(events(all)).keep_alive(KeepAlive::default()).into_response());
     }
-    pin_mut!(pieces);
     let mut context = None;
     while let Some(piece) = pieces.next().await {
         match piece? {
             ChatPiece::Context(assembled) => context = Some(assembled),
-            ChatPiece::Text(_) => {}
+            ChatPiece::Window(_) | ChatPiece::Text(_) | ChatPiece::ToolCall(_) => {}
             ChatPiece::Done(reply) => {
                 let context = context
                     .map(|context| AssembledContextJson::of(*context, PayloadFormat::Openai));
@@ -311,28 +376,50 @@ async fn chat(
 fn events(
     pieces: impl Stream<Item = Result<ChatPiece>> + Send + 'static,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
-    pieces.map(|piece| {
+    pieces.flat_map(|piece| {
+        let mut usage = None;
         let (name, data) = match piece {
             Ok(ChatPiece::Context(context)) => {
                 ("context", json!(AssembledContextJson::of(*context, PayloadFormat::Openai)))
             }
             Ok(ChatPiece::Text(text)) => ("delta", json!({"text": text})),
-            Ok(ChatPiece::Done(reply)) => ("done", json!(ChatJson::of(*reply, None))),
+            Ok(ChatPiece::Window(view)) => ("window", json!(SpecialistViewJson::of(&view))),
+            Ok(ChatPiece::ToolCall(call)) => ("tool_call", json!(ToolCallJson::of(call))),
+            Ok(ChatPiece::Done(reply)) => {
+                let done = ChatJson::of(*reply, None);
+                usage = done.usage.as_ref().map(|used| ("usage", json!(used)));
+                ("done", json!(done))
+            }
             Err(error) => {
                 let code = error.kind().code();
                 ("error", json!({"code": code, "detail": failure::tell(&error)}))
             }
         };
-        Ok(Event::default().event(name).data(data.to_string()))
+        let events = usage.into_iter().chain([(name, data)]);
+        let event =
+            |(name, data): (&str, Value)| Ok(Event::default().event(name).data(data.to_string()));
+        stream::iter(events.map(event).collect::<Vec<_>>())
     })
 }
 
 /// The models that can answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModelsJson {
-    /// The model that answers if a request names none.
+    /// The model that answers if neither a request nor the tenant's settings name one.
     default: Option<String>,
     items: Vec<ModelJson>,
+    /// The specialists that are configured.
+    specialists: Vec<SpecialistJson>,
+}
+
+/// A role that answers turns with a prompt of its own.
+#[derive(Debug, Serialize, ToSchema)]
+struct SpecialistJson {
+    name: String,
+    /// What to ask it for.
+    description: String,
+    /// Its model; null for that of the turn.
+    model: Option<String>,
 }
 
 /// A model.
@@ -382,5 +469,14 @@ async fn models(State(service): State<Service>, _: Caller<Read>) -> Json<ModelsJ
             }),
         })
     });
-    Json(ModelsJson { default: models.default.clone(), items: items.collect() })
+    let specialist = |role: &SpecialistConfig| SpecialistJson {
+        name: role.name.clone(),
+        description: role.description.clone(),
+        model: Some(role.model.clone()).filter(|model| !model.is_empty()),
+    };
+    Json(ModelsJson {
+        default: models.default.clone(),
+        items: items.collect(),
+        specialists: models.specialists.iter().map(specialist).collect(),
+    })
 }

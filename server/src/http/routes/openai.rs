@@ -68,9 +68,10 @@ impl IntoResponse for Refused {
 
 async fn completions(
     State(service): State<Service>,
-    caller: Caller<Chat>,
+    caller: Result<Caller<Chat>, Failure>,
     request: Request,
 ) -> Result<Response, Refused> {
+    let caller = caller?;
     let session = named(request.headers(), &SESSION)?.map(str::to_owned);
     let token_budget = named(request.headers(), &BUDGET)?
         .map(|budget| {
@@ -85,21 +86,26 @@ async fn completions(
 
 async fn embeddings(
     State(service): State<Service>,
-    _: Caller<Chat>,
+    caller: Result<Caller<Chat>, Failure>,
     request: Request,
 ) -> Result<Response, Refused> {
+    caller?;
     let body = object(request, &service).await?;
     Ok(answer(service.app.pass_on("/embeddings", &body).await?))
 }
 
-async fn models(State(service): State<Service>, _: Caller<Read>) -> Json<Value> {
+async fn models(
+    State(service): State<Service>,
+    caller: Result<Caller<Read>, Failure>,
+) -> Result<Json<Value>, Refused> {
+    caller?;
     let providers = service.app.engine.models.providers.iter();
     let models = providers.flat_map(|provider| {
         provider.models().iter().map(|model| {
             json!({"id": model.id, "object": "model", "created": 0, "owned_by": provider.name()})
         })
     });
-    Json(json!({"object": "list", "data": models.collect::<Vec<_>>()}))
+    Ok(Json(json!({"object": "list", "data": models.collect::<Vec<_>>()})))
 }
 
 fn named<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>> {

@@ -1,10 +1,11 @@
 //! Turns that a model answers, and clients of OpenAI whose base URL is ours.
 
+mod rounds;
 pub(crate) mod upstream;
 
 use serde_json::{Value, json};
 
-use crate::http::service::{Answer, Service};
+use crate::http::service::{Answer, Service, key};
 use crate::support::{Throughline, stderr};
 use upstream::{Next, Upstream, completion, pieces, whole};
 
@@ -130,7 +131,7 @@ async fn an_answer_is_streamed_and_kept_when_it_is_whole() {
     assert_eq!(answer.headers["content-type"], "text/event-stream");
     let events: Vec<&str> =
         answer.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
-    assert_eq!(events, ["context", "delta", "delta", "done"], "{}", answer.text);
+    assert_eq!(events, ["context", "delta", "delta", "usage", "done"], "{}", answer.text);
     assert_eq!(held(&service, "s").await.len(), 2);
 
     upstream.then(Next::CutOff(pieces(&["At ", "7"])));
@@ -333,4 +334,39 @@ async fn a_streamed_completion_passes_through_and_is_kept() {
     assert!(answer.json()["error"]["message"].as_str().unwrap().contains("messages"), "{answer:?}");
     let listed = service.get("/openai/v1/models").await.ok();
     assert!(listed["data"].as_array().unwrap().iter().any(|model| model["id"] == "gpt-4.1"));
+}
+
+#[tokio::test]
+async fn openai_endpoint_takes_keys_and_keeps_tenants_apart() {
+    let (data, upstream) = (Throughline::new(), Upstream::start().await);
+    let ada = key(&data, "acme", &["--user", "ada"], "read,write,chat");
+    let reader = key(&data, "acme", &["--user", "ada"], "read");
+    let other = key(&data, "other", &["--user", "ada"], "read,write,chat");
+    let service = serve(&data, &upstream);
+    let body = json!({"model": "gpt-4.1", "messages": [{"role": "user", "content": "The canary sleeps in Bergen."}]});
+    let send = async |key: &str, path: &str| {
+        let request = service.request(reqwest::Method::POST, path).json(&body);
+        Answer::of(if key.is_empty() { request } else { request.bearer_auth(key) }).await
+    };
+    for path in ["/openai/v1/chat/completions", "/openai/v1/embeddings"] {
+        for (key, status, kind) in [
+            ("", 401, "authentication_error"),
+            ("tl_nonsense", 401, "authentication_error"),
+            (&*reader, 403, "permission_error"),
+        ] {
+            let refused = send(key, path).await;
+            assert_eq!(
+                (refused.status.as_u16(), &refused.json()["error"]["type"]),
+                (status, &json!(kind))
+            );
+        }
+    }
+    assert!(upstream.asked().is_empty(), "who is refused costs nothing");
+    send(&ada, "/openai/v1/chat/completions").await.ok();
+    let asked = json!({"model": "gpt-4.1", "messages": [{"role": "user", "content": "Where does the canary sleep?"}]});
+    for (key, knows) in [(&ada, true), (&other, false)] {
+        let request = service.request(reqwest::Method::POST, "/openai/v1/chat/completions");
+        Answer::of(request.bearer_auth(key).json(&asked)).await.ok();
+        assert_eq!(upstream.last().body["messages"].to_string().contains("Bergen"), knows);
+    }
 }

@@ -1,0 +1,470 @@
+//! A turn that a model answers: its context is assembled, a model of a configured provider answers it, and question and
+//! answer are stored together. Nothing is stored of a turn that fails, is cut off or is given up, so that no session has a
+//! question without its answer.
+
+mod models;
+mod specialists;
+mod spent;
+mod stored;
+mod tools;
+
+use async_stream::try_stream;
+use futures_util::{StreamExt as _, future, pin_mut};
+use throughline_core::chat::{
+    ChatAnswer, ChatEvent, ChatMessage, ChatModelRequest, ModelInfo, ToolCall, ToolSpec,
+};
+use throughline_core::context::AssembledContext;
+use throughline_core::ids::MessageId;
+use throughline_core::ports::Idempotency;
+use throughline_core::session::Role;
+use throughline_core::turn::Tier;
+use throughline_core::{Error, ErrorKind, Result};
+
+use super::{App, Thread, Turn};
+use crate::config::SpecialistConfig;
+use crate::identity::Identity;
+use spent::Spent;
+use tools::{DELEGATE, SHARE, Tools, delegation};
+
+pub use models::ChosenModel;
+pub use specialists::SpecialistView;
+
+/// Most messages that may follow a turn before its answer: as many as twenty rounds of calls and results.
+const MAX_STEPS: usize = 40;
+/// Most rounds in which a model calls our own tools in one request.
+const MAX_ROUNDS: usize = 8;
+/// Tokens that a provider adds to each message.
+const PER_MESSAGE: u32 = 4;
+
+/// A turn to answer.
+#[derive(Debug, Clone, Default)]
+pub struct ChatTurn {
+    /// What to assemble the context of.
+    pub turn: Turn,
+    /// The model, as `provider:id` or as the id alone; the configured one if not given.
+    pub model: Option<String>,
+    /// The specialist that answers instead, from the window of the session.
+    pub specialist: Option<String>,
+    /// Whether the model may ask the configured specialists.
+    pub delegate: bool,
+    /// Tools of the caller that the model may call.
+    pub tools: Vec<ToolSpec>,
+    /// What followed the turn so far: calls of tools and their results.
+    pub steps: Vec<ChatMessage>,
+    /// Diversity, 0.0 to 2.0.
+    pub temperature: Option<f64>,
+    /// Most tokens of the answer.
+    pub max_tokens: Option<u32>,
+    /// Makes a repeat harmless.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// A piece of what comes of a turn.
+#[derive(Debug)]
+pub enum ChatPiece {
+    /// The context that the model is sent; first.
+    Context(Box<AssembledContext>),
+    /// What the specialist that answers is sent; first, in the place of a context.
+    Window(Box<SpecialistView>),
+    /// The next piece of the text. What comes before a call of a tool is not part of the answer.
+    Text(String),
+    /// A tool that the model calls: one of the caller's, which waits for its result, or one that runs here.
+    ToolCall(ToolCall),
+    /// The whole answer; last.
+    Done(Box<ChatReply>),
+}
+
+/// The answer to a turn.
+#[derive(Debug, Clone)]
+pub struct ChatReply {
+    /// The model that answered, as `provider:id`.
+    pub model: String,
+    /// What it said, what it calls of the caller's tools, and what the turn took, all rounds together.
+    pub answer: ChatAnswer,
+    /// US dollars, where price and tokens are known.
+    pub cost: Option<f64>,
+    /// The messages that were stored: of a turn that waits for results of tools none.
+    pub stored: Vec<MessageId>,
+    /// All that followed the turn, where it waits: to be sent again with the results behind it.
+    pub steps: Vec<ChatMessage>,
+    /// What specialists were shown, in the order in which they answered.
+    pub views: Vec<SpecialistView>,
+}
+
+/// A turn at work.
+struct Work {
+    chosen: ChosenModel,
+    asked: ChatTurn,
+    tools: Tools,
+    /// What is sent before the steps, and its tokens.
+    base: ChatModelRequest,
+    used: u32,
+    /// The tokens that everything may have together.
+    limit: u32,
+    spent: Spent,
+    views: Vec<SpecialistView>,
+    rounds: usize,
+}
+
+impl Work {
+    fn request(&self) -> ChatModelRequest {
+        let steps = self.asked.steps.iter().cloned();
+        ChatModelRequest {
+            messages: self.base.messages.iter().cloned().chain(steps).collect(),
+            tools: self.tools.sent(),
+            temperature: self.asked.temperature,
+            max_tokens: self.asked.max_tokens,
+            ..self.base.clone()
+        }
+    }
+
+    fn reply(self, mut answer: ChatAnswer, stored: Vec<MessageId>) -> ChatReply {
+        answer.usage = self.spent.usage();
+        let waits = !answer.tool_calls.is_empty();
+        ChatReply {
+            model: self.chosen.name(),
+            answer,
+            cost: self.spent.cost(),
+            stored,
+            steps: if waits { self.asked.steps } else { Vec::new() },
+            views: self.views,
+        }
+    }
+}
+
+/// The step of an answer that calls tools.
+fn said(answer: &ChatAnswer) -> ChatMessage {
+    ChatMessage {
+        tool_calls: answer.tool_calls.clone(),
+        ..ChatMessage::text(Role::Assistant, answer.text.clone())
+    }
+}
+
+impl App {
+    /// Answers a turn, piece by piece. Dropping the stream ends the model's answer, and stores nothing.
+    pub fn chat(
+        &self,
+        caller: Identity,
+        session: String,
+        asked: ChatTurn,
+    ) -> impl futures_util::Stream<Item = Result<ChatPiece>> + Send + 'static {
+        let app = self.clone();
+        try_stream! {
+            // Who may not append is told before a model is paid.
+            let thread = Thread::to_append(&app.engine, &caller, &session).await?;
+            if let Some(reply) = app.answered_before(&thread, &asked).await? {
+                yield ChatPiece::Text(reply.answer.text.clone());
+                yield ChatPiece::Done(Box::new(reply));
+                return;
+            }
+            let (mut work, shown) = app.begin(&caller, &session, asked).await?;
+            yield shown;
+            let answer = loop {
+                let pieces = work.chosen.stream(&work.request()).await?;
+                pin_mut!(pieces);
+                let mut done = None;
+                while let Some(piece) = pieces.next().await {
+                    match piece? {
+                        ChatEvent::Text(text) => yield ChatPiece::Text(text),
+                        ChatEvent::Done(answer) => done = Some(answer),
+                    }
+                }
+                let answer = done.ok_or_else(cut_off)?;
+                work.spent.add(&work.chosen, answer.usage);
+                for call in &answer.tool_calls {
+                    yield ChatPiece::ToolCall(call.clone());
+                }
+                if answer.tool_calls.is_empty() {
+                    break answer;
+                }
+                work.asked.steps.push(said(&answer));
+                let waiting = app.call_ours(&caller, &session, &mut work, &answer).await?;
+                if !waiting.is_empty() {
+                    break ChatAnswer { tool_calls: waiting, ..answer };
+                }
+            };
+            let stored = match answer.tool_calls.is_empty() {
+                true => app.store_turn(caller, session, &work, &answer).await?,
+                false => Vec::new(),
+            };
+            yield ChatPiece::Done(Box::new(work.reply(answer, stored)));
+        }
+    }
+
+    /// Who answers a turn.
+    async fn choose(
+        &self,
+        caller: &Identity,
+        asked: &ChatTurn,
+    ) -> Result<(ChosenModel, Option<SpecialistConfig>)> {
+        check_steps(&asked.steps)?;
+        let calls = asked.delegate || !asked.tools.is_empty();
+        let Some(name) = &asked.specialist else {
+            let chosen = self.model_for(caller, asked.model.as_deref()).await?;
+            if asked.delegate && self.engine.models.specialists.is_empty() {
+                return Err(Error::invalid("delegate: `specialists` configures none"));
+            }
+            if calls && !chosen.info.tools {
+                return Err(Error::invalid(format!(
+                    "the model `{}` calls no tools: leave out `tools` and `delegate`, or name another model",
+                    chosen.name()
+                )));
+            }
+            return Ok((chosen, None));
+        };
+        if calls || !asked.steps.is_empty() {
+            return Err(Error::invalid(
+                "a specialist calls no tools: leave out `tools`, `steps` and `delegate`",
+            ));
+        }
+        let role = self.specialist(name)?;
+        let own = Some(&*role.model).filter(|model| !model.is_empty());
+        let chosen = self.model_for(caller, asked.model.as_deref().or(own)).await?;
+        Ok((chosen, Some(role.clone())))
+    }
+
+    /// Makes what is sent first, and says what is in it.
+    async fn begin(
+        &self,
+        caller: &Identity,
+        session: &str,
+        mut asked: ChatTurn,
+    ) -> Result<(Work, ChatPiece)> {
+        let (chosen, specialist) = self.choose(caller, &asked).await?;
+        if let Some(role) = specialist {
+            return self.begin_as(caller, session, &role, (chosen, asked)).await;
+        }
+        let specialists = self.engine.models.specialists.as_slice();
+        let specialists = if asked.delegate { specialists } else { &[] };
+        let budget = self.budget(caller, &asked.turn).await?;
+        let schemas = std::mem::take(&mut asked.tools);
+        let is_much =
+            schemas.iter().map(|tool| self.tokens_of_tool(tool)).sum::<u32>() > budget / SHARE;
+        let tools = Tools::of(schemas, specialists, is_much, &asked.steps)?;
+        let mut work = Work {
+            chosen,
+            asked,
+            tools,
+            base: ChatModelRequest::default(),
+            used: 0,
+            limit: 0,
+            spent: Spent::default(),
+            views: Vec::new(),
+            rounds: 0,
+        };
+        let context = self.assemble_base(caller, session, &mut work).await?;
+        Ok((work, ChatPiece::Context(Box::new(context))))
+    }
+
+    /// The same for a specialist, which has its window in the place of a context, and no tools.
+    async fn begin_as(
+        &self,
+        caller: &Identity,
+        session: &str,
+        role: &SpecialistConfig,
+        (chosen, asked): (ChosenModel, ChatTurn),
+    ) -> Result<(Work, ChatPiece)> {
+        let turn = &asked.turn;
+        let budget = turn
+            .token_budget
+            .or_else(|| fitting(&chosen.info, role.tier.into(), asked.max_tokens, 0));
+        let (base, view) =
+            self.for_specialist(caller, session, role, &turn.user_turn, budget).await?;
+        let (used, limit) = (view.tokens, view.token_budget);
+        let shown = ChatPiece::Window(Box::new(view.clone()));
+        let (spent, tools, rounds) = (Spent::default(), Tools::default(), 0);
+        Ok((
+            Work { chosen, asked, tools, base, used, limit, spent, views: vec![view], rounds },
+            shown,
+        ))
+    }
+
+    /// Assembles the context with what room tools and steps leave.
+    async fn assemble_base(
+        &self,
+        caller: &Identity,
+        session: &str,
+        work: &mut Work,
+    ) -> Result<AssembledContext> {
+        let beside = self.tokens_beside(work);
+        let mut turn = Turn { tools: work.tools.directory(), beside, ..work.asked.turn.clone() };
+        if turn.token_budget.is_none() {
+            let tier = self.tier(caller, &turn).await?;
+            turn.token_budget = fitting(&work.chosen.info, tier, work.asked.max_tokens, beside);
+        }
+        let context = self.assemble(caller, session, turn).await?;
+        let system: Vec<&str> =
+            context.header.iter().map(|message| message.content.as_str()).collect();
+        let said = context.working_set.iter().cloned().map(ChatMessage::from);
+        work.base = ChatModelRequest {
+            system: system.join("\n\n"),
+            messages: said.map(as_sent).collect(),
+            ..ChatModelRequest::default()
+        };
+        work.used = context.budget.used;
+        work.limit = context.budget.limit.saturating_add(beside);
+        Ok(context)
+    }
+
+    /// Runs what an answer calls of our own tools; returns the calls of the caller's tools, which wait.
+    async fn call_ours(
+        &self,
+        caller: &Identity,
+        session: &str,
+        work: &mut Work,
+        answer: &ChatAnswer,
+    ) -> Result<Vec<ToolCall>> {
+        let (ours, others): (Vec<ToolCall>, Vec<ToolCall>) =
+            answer.tool_calls.iter().cloned().partition(|call| work.tools.is_ours(call));
+        if ours.is_empty() {
+            return Ok(others);
+        }
+        work.rounds += 1;
+        if work.rounds > MAX_ROUNDS {
+            return Err(Error::new(
+                ErrorKind::Declined,
+                format!(
+                    "the model called tools in {MAX_ROUNDS} rounds and did not answer: nothing was stored; ask again in \
+                     other words, or name another model"
+                ),
+            ));
+        }
+        let delegations = ours.iter().filter(|call| call.name == DELEGATE);
+        let model = work.asked.model.clone();
+        let asked = delegations
+            .map(async |call| (call, self.delegate(caller, session, call, model.as_deref()).await));
+        for (call, told) in future::join_all(asked).await {
+            let told = match told? {
+                Delegated::Refused(why) => why,
+                Delegated::Answered { chosen, view, answer } => {
+                    work.spent.add(&chosen, answer.usage);
+                    work.views.push(*view);
+                    answer.text
+                }
+            };
+            work.asked.steps.push(ChatMessage::result_of(call, told));
+        }
+        for call in ours.iter().filter(|call| call.name != DELEGATE) {
+            let told = work.tools.load(call);
+            work.asked.steps.push(ChatMessage::result_of(call, told));
+        }
+        if others.is_empty() && work.used + self.tokens_beside(work) > work.limit {
+            self.assemble_base(caller, session, work).await?;
+        }
+        Ok(others)
+    }
+
+    /// Lets a specialist do what a model asks of it.
+    async fn delegate(
+        &self,
+        caller: &Identity,
+        session: &str,
+        call: &ToolCall,
+        model: Option<&str>,
+    ) -> Result<Delegated> {
+        let asked = match delegation(call) {
+            Ok(asked) => asked,
+            Err(why) => return Ok(Delegated::Refused(why)),
+        };
+        let role = match self.specialist(&asked.specialist) {
+            Ok(role) => role,
+            Err(unknown) => return Ok(Delegated::Refused(unknown.message().to_owned())),
+        };
+        let own = Some(&*role.model).filter(|model| !model.is_empty());
+        let chosen = self.model_for(caller, own.or(model)).await?;
+        let budget = fitting(&chosen.info, role.tier.into(), None, 0);
+        let sent = self.for_specialist(caller, session, role, &asked.task, budget).await;
+        let (request, view) = match sent {
+            Err(error) if error.kind() == ErrorKind::BudgetTooSmall => {
+                return Ok(Delegated::Refused(format!(
+                    "The task is too long: {}",
+                    error.message()
+                )));
+            }
+            sent => sent?,
+        };
+        let answer = chosen.complete(&request).await?;
+        Ok(Delegated::Answered { chosen, view: Box::new(view), answer })
+    }
+
+    /// Tokens of what is sent beside the assembled context.
+    fn tokens_beside(&self, work: &Work) -> u32 {
+        let count = |text: &str| self.engine.tokenizer.count(text);
+        let steps = work.asked.steps.iter().map(|step| {
+            let calls = step.tool_calls.iter();
+            let calls = calls.map(|call| count(&call.name) + count(&call.arguments) + PER_MESSAGE);
+            count(&step.content) + calls.sum::<u32>() + PER_MESSAGE
+        });
+        let sent = work.tools.sent();
+        sent.iter().map(|tool| self.tokens_of_tool(tool)).chain(steps).sum()
+    }
+
+    fn tokens_of_tool(&self, tool: &ToolSpec) -> u32 {
+        let texts = [&tool.name, &tool.description, &tool.parameters];
+        texts.iter().map(|text| self.engine.tokenizer.count(text)).sum::<u32>() + PER_MESSAGE
+    }
+}
+
+/// What came of asking a specialist.
+enum Delegated {
+    /// It was not asked; the reason is for the model.
+    Refused(String),
+    Answered {
+        chosen: ChosenModel,
+        view: Box<SpecialistView>,
+        answer: ChatAnswer,
+    },
+}
+
+fn cut_off() -> Error {
+    Error::new(
+        ErrorKind::Unavailable,
+        "the provider's answer was cut off: nothing was stored, try again",
+    )
+}
+
+/// A budget that leaves room in the model's window for tools and answer, where the usual one does not.
+fn fitting(model: &ModelInfo, tier: Tier, max_tokens: Option<u32>, beside: u32) -> Option<u32> {
+    let answer = max_tokens.unwrap_or(model.max_output).min(model.window / 2);
+    let room = model.window.saturating_sub(answer);
+    (room.saturating_sub(beside) < tier.budget()).then_some(room)
+}
+
+/// Calls and their results have to match, or a provider refuses all of it.
+fn check_steps(steps: &[ChatMessage]) -> Result<()> {
+    if steps.len() > MAX_STEPS {
+        return Err(Error::invalid(format!(
+            "steps: {} messages follow the turn, and at most {MAX_STEPS} may: the model may be calling tools in a loop",
+            steps.len()
+        )));
+    }
+    let mut open: Vec<&str> = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        match (step.role, step.tool_call_id.as_deref()) {
+            (Role::Assistant, None) if !step.tool_calls.is_empty() && open.is_empty() => {
+                open = step.tool_calls.iter().map(|call| call.id.as_str()).collect();
+            }
+            (Role::Tool, Some(id)) if open.contains(&id) => open.retain(|call| *call != id),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "steps[{index}]: expected an assistant's message with tool_calls, or the result of a call \
+                     that was made before and has none yet"
+                )));
+            }
+        }
+    }
+    match open.first() {
+        Some(call) => Err(Error::invalid(format!("steps: the call `{call}` has no result"))),
+        None => Ok(()),
+    }
+}
+
+/// A stored message as a provider takes it: a result without its call is refused, so it is a user's message that says so,
+/// and no stored message speaks as the system.
+fn as_sent(message: ChatMessage) -> ChatMessage {
+    match message.role {
+        Role::Tool => ChatMessage::text(Role::User, format!("Tool result: {}", message.content)),
+        Role::System => ChatMessage::text(Role::User, message.content),
+        Role::User | Role::Assistant => message,
+    }
+}
