@@ -78,6 +78,7 @@ pub fn prepare(
         units,
         facts,
         entities,
+        unread: false,
     })
 }
 

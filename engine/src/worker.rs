@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use throughline_core::Result;
 use throughline_core::services::embeddings::Worked;
+use throughline_core::services::extraction::Extracting;
 use tokio::sync::watch;
 
 use crate::compose::Engine;
@@ -21,6 +22,16 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// # Errors
 /// Only permanent ones: those of a store that is damaged or newer.
 pub async fn run(
+    engine: &Engine,
+    stopped: watch::Receiver<bool>,
+    told: impl FnMut(&Worked) + Send,
+) -> Result<()> {
+    let (work, models) = (work(engine, stopped.clone(), told), work_with_models(engine, stopped));
+    // A model may take minutes, for which nothing else waits.
+    tokio::try_join!(work, models).map(|_| ())
+}
+
+async fn work(
     engine: &Engine,
     mut stopped: watch::Receiver<bool>,
     mut told: impl FnMut(&Worked) + Send,
@@ -67,18 +78,86 @@ pub async fn run(
     Ok(())
 }
 
+/// Does the jobs that wait for models. They are in no hurry, so it looks for them by time alone.
+async fn work_with_models(engine: &Engine, mut stopped: watch::Receiver<bool>) -> Result<()> {
+    if engine.extraction.is_none() {
+        return Ok(());
+    }
+    while !*stopped.borrow() {
+        let worked = tokio::select! {
+            worked = engine.work_with_models(1) => worked,
+            // What was asked for is asked for again when the lease has ended.
+            _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
+        };
+        let idle = match worked {
+            Ok(done) => {
+                measure_extraction(&done);
+                done.jobs == 0
+            }
+            Err(error) if error.kind().is_retryable() => {
+                tracing::warn!(code = error.kind().code(), "{}", error.message());
+                true
+            }
+            Err(error) => return Err(error),
+        };
+        if idle {
+            tokio::select! {
+                () = tokio::time::sleep(PATIENCE) => {}
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Works until nothing is due; what waits without a job is left.
 ///
 /// # Errors
 /// Those of the store.
 pub async fn run_once(engine: &Engine, mut told: impl FnMut(&Worked) + Send) -> Result<()> {
     loop {
-        let worked = engine.work(CLAIM).await?;
+        let mut worked = engine.work(CLAIM).await?;
+        let read = engine.work_with_models(CLAIM).await?;
+        measure_extraction(&read);
+        worked.jobs += read.jobs;
+        worked.failed += read.failed;
         told(&worked);
         if worked.jobs == 0 {
             return Ok(());
         }
     }
+}
+
+/// Adds what a model did to the metrics, and its problems to the log.
+fn measure_extraction(done: &Extracting) {
+    for problem in &done.problems {
+        tracing::warn!("facts were not read by the model: {problem}");
+    }
+    let jobs = |outcome: &'static str, count: u64| {
+        metrics::counter!("throughline_extraction_jobs_total", "outcome" => outcome)
+            .increment(count);
+    };
+    jobs("run", done.jobs);
+    jobs("failed", done.failed);
+    jobs("over_budget", done.over_budget);
+    let messages = |outcome: &'static str, count: u64| {
+        metrics::counter!("throughline_extraction_messages_total", "outcome" => outcome)
+            .increment(count);
+    };
+    messages("read", done.messages);
+    messages("given_up", done.given_up);
+    let finds = |outcome: &'static str, count: u64| {
+        metrics::counter!("throughline_extraction_finds_total", "outcome" => outcome)
+            .increment(count);
+    };
+    finds("fact", done.facts);
+    done.refused.iter().for_each(|(why, count)| finds(why.as_str(), *count));
+    let tokens = |direction: &'static str, count: u64| {
+        metrics::counter!("throughline_extraction_tokens_total", "direction" => direction)
+            .increment(count);
+    };
+    tokens("input", done.tokens.0);
+    tokens("output", done.tokens.1);
 }
 
 /// Adds a round to the metrics.

@@ -61,12 +61,20 @@ pub(crate) struct FactsReport {
     pub false_finds: Vec<MatchCase>,
 }
 
-/// Extracts from each message and compares.
+/// Extracts from each message by the forms and compares.
 #[must_use]
 pub(crate) fn facts(messages: &[LabelledMessage]) -> FactsReport {
+    compare(
+        messages,
+        &messages.iter().map(|message| Forms.extract(&message.text)).collect::<Vec<_>>(),
+    )
+}
+
+/// Compares what was found in each message with its labels.
+#[must_use]
+pub(crate) fn compare(messages: &[LabelledMessage], found: &[Vec<Extracted>]) -> FactsReport {
     let mut report = FactsReport { messages: messages.len(), ..FactsReport::default() };
-    for message in messages {
-        let found = Forms.extract(&message.text);
+    for (message, found) in messages.iter().zip(found) {
         let mut taken = vec![false; found.len()];
         let mut open: Vec<&Label> = Vec::new();
         for label in &message.facts {

@@ -8,6 +8,7 @@ mod instructions;
 mod learn;
 mod matching;
 mod matrix;
+mod model_facts;
 mod report;
 mod retrieval;
 mod sets;
@@ -45,7 +46,7 @@ struct Cli {
 enum Command {
     /// Measure which share of the evidence of questions reaches their contexts
     Retrieval(Args),
-    /// Compare extracted facts with labelled ones
+    /// Compare extracted facts with labelled ones, also those that a model reads
     Facts(FactsArgs),
     /// Compare the typed values found in messages with labelled ones
     Entities(EntitiesArgs),
@@ -100,7 +101,7 @@ fn main() -> ExitCode {
 async fn dispatch(command: &Command, config: &Config, output: &Output) -> Result<()> {
     match command {
         Command::Retrieval(args) => run_retrieval(args, config, output).await,
-        Command::Facts(args) => sets::run_facts(args, output),
+        Command::Facts(args) => sets::run_facts(args, config, output).await,
         Command::Entities(args) => sets::run_entities(args, output),
         Command::History(args) => run_history(args, config, output).await,
         Command::Instructions(args) => sets::run_instructions(args, output).await,

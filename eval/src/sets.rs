@@ -3,20 +3,27 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use throughline_core::{Error, Result};
-use throughline_engine::terminal::{Output, percent, table};
+use throughline_engine::compose::{FactReading, chat_models};
+use throughline_engine::config::Config;
+use throughline_engine::terminal::{Output, grouped, percent, table};
 
 use crate::entities::{EntitiesReport, LabelledText, entities};
 use crate::facts::{FactsReport, LabelledMessage, facts};
 use crate::instructions::{Case, CaseScore, InstructionsReport, Said, instructions};
 use crate::matching::{MatchCase, MatchScore};
+use crate::model_facts::{ModelReport, with_model};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct FactsArgs {
     /// JSON lines of labelled messages: `{"id", "text", "facts": [{"kind", "value"}]}`
     #[arg(long)]
     data: PathBuf,
+    /// Also have this model read the messages, as `provider:model` [default: the setting `extraction.model`]
+    #[arg(long)]
+    model: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -39,10 +46,52 @@ pub(super) struct InstructionsArgs {
     budget: u32,
 }
 
-pub(super) fn run_facts(args: &FactsArgs, output: &Output) -> Result<()> {
+/// What the forms find, and what a model finds beside them, if one is asked.
+#[derive(Serialize)]
+struct FactsEvaluation {
+    #[serde(flatten)]
+    forms: FactsReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_model: Option<ModelReport>,
+}
+
+pub(super) async fn run_facts(args: &FactsArgs, config: &Config, output: &Output) -> Result<()> {
     let messages: Vec<LabelledMessage> = read(&args.data)?;
-    let report = facts(&messages);
-    output.result(&report, || human_facts(&report))
+    let mut config = config.clone();
+    config.extraction.model = args.model.clone().unwrap_or(config.extraction.model);
+    let reading = FactReading::open(&config, &chat_models(&config)?)?;
+    let with_model = match reading {
+        Some(reading) => {
+            let bar = output.progress(messages.len() as u64, "reading");
+            let report =
+                with_model(&messages, &*reading.reader, |done| bar.set_position(done)).await?;
+            bar.finish_and_clear();
+            Some(report)
+        }
+        None => None,
+    };
+    let report = FactsEvaluation { forms: facts(&messages), with_model };
+    output.result(&report, || {
+        let with_model = report.with_model.as_ref().map_or(String::new(), human_model);
+        format!("{}{with_model}", human_facts(&report.forms))
+    })
+}
+
+fn human_model(report: &ModelReport) -> String {
+    let refused = report.refused.iter().map(|(why, count)| format!("{count} {why}"));
+    format!(
+        "\n\nwith {} ({})\n{}\n{} requests, {} and {} tokens, ${:.4}; finds left out: {}\nmissed:\n{}\nfalse finds:\n{}",
+        report.model,
+        report.extracted_by,
+        scores(&report.facts.all, &report.facts.by_kind),
+        report.requests,
+        grouped(report.input_tokens),
+        grouped(report.output_tokens),
+        report.cost_usd,
+        refused.collect::<Vec<_>>().join(", "),
+        cases(&report.facts.missed),
+        cases(&report.facts.false_finds),
+    )
 }
 
 pub(super) fn run_entities(args: &EntitiesArgs, output: &Output) -> Result<()> {

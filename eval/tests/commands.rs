@@ -118,6 +118,79 @@ fn the_evaluations_of_facts_and_instructions_report() {
     eval.fails(&["facts", "--data", "cases.jsonl"], 3);
 }
 
+/// A server with OpenAI's API that gives each request the next of these answers. Returns its URL.
+fn upstream(answers: Vec<Value>) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let answers = std::sync::Arc::new(std::sync::Mutex::new(answers.into_iter()));
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let answer = move || {
+                let next = answers.lock().unwrap().next();
+                async move { axum::Json(next) }
+            };
+            let app = axum::Router::new().fallback(answer);
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            axum::serve(listener, app).await.unwrap();
+        });
+    });
+    url
+}
+
+/// What a model answered, as OpenAI's API gives it.
+fn answered(text: &str) -> Value {
+    serde_json::json!({
+        "id": "chatcmpl-C4Jq", "object": "chat.completion", "created": 1_756_300_000, "model": "gpt-4.1-2025-04-14",
+        "choices": [{
+            "index": 0, "finish_reason": "stop", "logprobs": null,
+            "message": {"role": "assistant", "content": text, "refusal": null, "annotations": []}
+        }],
+        "usage": {
+            "prompt_tokens": 612, "completion_tokens": 58, "total_tokens": 670,
+            "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0}
+        },
+        "service_tier": "default", "system_fingerprint": "fp_51e1070cf2"
+    })
+}
+
+#[test]
+fn a_model_is_measured_against_the_forms_with_cost_and_provenance() {
+    let eval = Folder::new();
+    let lines = [
+        r#"{"id":"1","text":"Always use tabs.","facts":[{"kind":"instruction","value":"use tabs"}]}"#,
+        r#"{"id":"2","text":"So Lisbon it is, we signed the lease.","facts":[{"kind":"decision","value":"we signed the lease"}]}"#,
+        r#"{"id":"3","text":"The build takes 14 minutes.","facts":[{"kind":"metric","value":"14 minutes"}]}"#,
+        r#"{"id":"4","text":"```\nport = 80\n```","facts":[]}"#,
+    ];
+    eval.file("facts.jsonl", lines.join("\n"));
+    let finds = "```json\n{\"finds\": [\
+        {\"message\": 1, \"kind\": \"instruction\", \"quote\": \"Always use tabs\", \"subject\": null, \"attribute\": null, \"value\": null},\
+        {\"message\": 2, \"kind\": \"decision\", \"quote\": \"we signed the lease\"},\
+        {\"message\": 3, \"kind\": \"metric\", \"quote\": \"The build takes 14 minutes\", \"subject\": \"project\", \"attribute\": \"build time\", \"value\": \"14 minutes\"},\
+        {\"message\": 3, \"kind\": \"fact\", \"quote\": \"the team is in a hurry\"}]}\n```";
+    let url = format!("providers.openai.base_url={}", upstream(vec![answered(finds)]));
+    let args = ["facts", "--data", "facts.jsonl", "--set", &url];
+    let forms = eval.json(&args);
+    assert_eq!((&forms["recall"], forms.get("with_model")), (&(1.0 / 3.0).into(), None));
+    let report = eval.json(&[&args[..], &["--model", "openai:gpt-4.1"]].concat());
+    let with_model = &report["with_model"];
+    assert_eq!(report["recall"], forms["recall"], "the forms are measured as without it");
+    assert_eq!(
+        (&with_model["precision"], &with_model["recall"]),
+        (&1.0.into(), &1.0.into()),
+        "{report}"
+    );
+    assert_eq!(with_model["refused"], serde_json::json!({"known": 1, "no_evidence": 1}));
+    assert_eq!(with_model["extracted_by"], "model:openai:gpt-4.1/1");
+    assert_eq!((&with_model["requests"], &with_model["input_tokens"]), (&1.into(), &612.into()));
+    assert!(with_model["cost_usd"].as_f64().unwrap() > 0.0, "{report}");
+    let said = eval.fails(&[&args[..], &["--model", "openai:gpt-0"]].concat(), 3);
+    assert!(said.contains("openai:gpt-4.1"), "{said}");
+}
+
 #[test]
 fn entities_are_compared_with_labels() {
     let eval = Folder::new();

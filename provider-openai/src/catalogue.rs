@@ -1,11 +1,12 @@
 //! The models that are known without configuration.
 
-use throughline_core::chat::{ModelInfo, ModelPrice};
+use throughline_core::chat::ModelInfo;
+use throughline_provider_http::BuiltInModel;
 
 /// Windows, limits and prices as OpenAI's model pages gave them between March and May 2026, for its standard
 /// tier, in US dollars for a million tokens. Prompts over 272,000 tokens cost more with models whose window is
 /// 1,050,000; that is not counted. Configuration replaces any of these.
-const BUILT_IN: &[Row] = &[
+pub(crate) const BUILT_IN: &[BuiltInModel] = &[
     row("gpt-5.5", GPT_5_LONG, REASONS, [5.0, 0.5, 30.0]),
     row("gpt-5.4", GPT_5_LONG, REASONS, [2.5, 0.25, 15.0]),
     row("gpt-5.4-mini", GPT_5, REASONS, [0.75, 0.075, 4.5]),
@@ -37,38 +38,8 @@ const TAKES_TEMPERATURE: bool = true;
 /// Reasoning models refuse a temperature.
 const REASONS: bool = false;
 
-struct Row {
-    id: &'static str,
-    limits: Limits,
-    temperature: bool,
-    price: [f64; 3],
-}
-
-const fn row(id: &'static str, limits: Limits, temperature: bool, price: [f64; 3]) -> Row {
-    Row { id, limits, temperature, price }
-}
-
-/// The built-in models and those of the configuration, which come first and replace built-in ones of their id.
-pub(crate) fn merged(configured: Vec<ModelInfo>) -> Vec<ModelInfo> {
-    let mut models: Vec<ModelInfo> = Vec::new();
-    for model in configured.into_iter().chain(BUILT_IN.iter().map(model)) {
-        if models.iter().all(|known| known.id != model.id) {
-            models.push(model);
-        }
-    }
-    models
-}
-
-fn model(row: &Row) -> ModelInfo {
-    let [input, cached_input, output] = row.price;
-    ModelInfo {
-        id: row.id.to_owned(),
-        window: row.limits.0,
-        max_output: row.limits.1,
-        tools: true,
-        temperature: row.temperature,
-        price: Some(ModelPrice { input, cached_input, output }),
-    }
+const fn row(id: &'static str, limits: Limits, temperature: bool, price: [f64; 3]) -> BuiltInModel {
+    BuiltInModel { id, limits, temperature, price }
 }
 
 /// A model by its id, or by that of a dated snapshot of it, such as `gpt-4.1-2025-04-14`.
@@ -96,21 +67,13 @@ pub(crate) fn has_responses_only(id: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use throughline_provider_http::catalogue;
+
     use super::*;
 
     #[test]
-    fn configured_models_replace_built_in_ones() {
-        let mine = |id: &str| ModelInfo { window: 8_192, ..find(&merged(Vec::new()), id).unwrap() };
-        let llama = ModelInfo { id: "llama3".to_owned(), ..mine("gpt-4o") };
-        let models = merged(vec![llama, mine("o3")]);
-        assert_eq!(models.len(), BUILT_IN.len() + 1);
-        assert_eq!((models[0].id.as_str(), models[1].id.as_str()), ("llama3", "o3"));
-        assert_eq!(find(&models, "o3").unwrap().window, 8_192);
-    }
-
-    #[test]
     fn finds_dated_snapshots() {
-        let models = merged(Vec::new());
+        let models = catalogue(Vec::new(), BUILT_IN);
         let found = |id: &str| find(&models, id).map(|model| model.id);
         assert_eq!(found("gpt-4.1-2025-04-14").as_deref(), Some("gpt-4.1-2025-04-14"));
         assert_eq!(found("gpt-4.1-2025-04-1é"), None);
@@ -121,7 +84,7 @@ mod tests {
 
     #[test]
     fn every_model_has_limits_and_a_price() {
-        for model in merged(Vec::new()) {
+        for model in catalogue(Vec::new(), BUILT_IN) {
             assert!(model.max_output < model.window, "{}", model.id);
             let price = model.price.unwrap();
             assert!(

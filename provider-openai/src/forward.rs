@@ -6,9 +6,9 @@ use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderName, Method};
 use throughline_core::{Error, Result};
+use throughline_provider_http::{Call, is_path};
 
 use crate::provider::OpenAi;
-use crate::transport::Call;
 
 /// What a client may send along. Everything else is between it and us, or between us and the server.
 const SENT: &[&str] = &["accept", "idempotency-key", "openai-beta", "x-client-request-id"];
@@ -59,13 +59,11 @@ impl OpenAi {
         }
         let call = Call {
             method: Method::POST,
-            path: path.to_owned(),
             headers: kept(headers, |name| SENT.contains(&name.as_str())),
             body: body.into(),
             accept: "*/*",
             any_status: true,
-            may_pause: false,
-            origin: self.transport.origin("forward", None),
+            ..Call::get(path, self.transport.origin("forward", None))
         };
         let answer = self.transport.send(&call).await?;
         Ok(Forwarded {
@@ -88,30 +86,9 @@ fn kept(headers: &HeaderMap, keep: impl Fn(&HeaderName) -> bool) -> HeaderMap {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Names with slashes before them: no other host, no way up, no query.
-fn is_path(path: &str) -> bool {
-    let is_name = |name: &str| {
-        let allowed = |char: char| char.is_ascii_alphanumeric() || "-_.:".contains(char);
-        !name.is_empty() && name.chars().all(allowed) && !name.chars().all(|char| char == '.')
-    };
-    path.strip_prefix('/').is_some_and(|names| names.split('/').all(is_name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn accepts_paths_of_the_api_only() {
-        for path in ["/chat/completions", "/embeddings", "/responses/resp_1/cancel"] {
-            assert!(is_path(path), "{path}");
-        }
-        for path in
-            ["", "/", "chat", "//there/x", "/../x", "/a/..", "/a?b", "/a#b", "/a b", "/%2e%2e"]
-        {
-            assert!(!is_path(path), "{path}");
-        }
-    }
 
     #[test]
     fn filters_account_and_connection_headers() {

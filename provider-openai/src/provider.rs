@@ -2,23 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use http::{HeaderMap, Method};
 use throughline_core::chat::ModelInfo;
 use throughline_core::ports::{ChatModel, ChatProvider};
-use throughline_core::{Error, ErrorKind, Result};
+use throughline_core::{Error, Result};
+use throughline_provider_http::{RequestedModel, Transport, catalogue, listed};
 
-use crate::catalogue::{find, has_responses_only, merged};
+use crate::catalogue::{BUILT_IN, find, has_responses_only};
 use crate::chat::{Dialect, OpenAiModel};
-use crate::errors::{ErrorBody, Origin, RequestedModel};
-use crate::settings::{Api, Settings};
-use crate::transport::{Call, JSON, Transport, collect};
-
-/// A check is asked for by a person who waits.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
+use crate::settings::{Api, OPENAI, Settings};
 
 /// OpenAI, or a server that speaks its API. Clones share connections and the circuit breaker.
 #[derive(Clone)]
@@ -35,11 +28,13 @@ impl OpenAi {
     /// # Errors
     /// `InvalidInput` that names the setting that is wrong; `Unavailable` where this system has no root certificates.
     pub fn new(settings: Settings) -> Result<Self> {
-        let transport = Arc::new(Transport::new(&settings)?);
-        let is_openai = transport.endpoint().is_openai;
+        let transport = Arc::new(Transport::new(&settings.connection, &OPENAI)?);
+        let is_openai = transport.endpoint().is_own;
+        // Another server has the models that are named for it; of one without any, it is not known.
+        let is_named = !is_openai && !settings.models.is_empty();
         Ok(Self {
             transport,
-            models: merged(settings.models).into(),
+            models: catalogue(settings.models, if is_named { &[] } else { BUILT_IN }).into(),
             api: settings.api,
             keep_threads: settings.keep_threads.unwrap_or(is_openai),
         })
@@ -51,7 +46,7 @@ impl OpenAi {
     /// `NotFound` that lists the models that there are.
     pub fn require_model(&self, id: &str) -> Result<Arc<dyn ChatModel>> {
         let unknown = || {
-            let known = self.ids().join(", ");
+            let known = listed(&self.models);
             Error::not_found(format!(
                 "`providers.openai` has no model `{id}`: choose one of {known}, or add it to \
                  `providers.openai.models`"
@@ -68,25 +63,12 @@ impl OpenAi {
         self.transport.require_key(&self.transport.origin("require_key", None))
     }
 
-    fn ids(&self) -> Vec<String> {
-        self.models.iter().map(|model| model.id.clone()).collect()
-    }
-
-    pub(crate) fn requested(
-        &self,
-        id: &str,
-        window: Option<u32>,
-        known: Vec<String>,
-    ) -> Arc<RequestedModel> {
-        Arc::new(RequestedModel { id: id.to_owned(), window, known })
-    }
-
     fn dialect(&self, id: &str) -> Dialect {
         match self.api {
             Api::Responses => Dialect::Responses { keep: self.keep_threads },
             Api::ChatCompletions if has_responses_only(id) => Dialect::Responses { keep: false },
             Api::ChatCompletions => {
-                Dialect::Completions { openai: self.transport.endpoint().is_openai }
+                Dialect::Completions { openai: self.transport.endpoint().is_own }
             }
         }
     }
@@ -104,7 +86,7 @@ impl ChatProvider for OpenAi {
 
     fn model(&self, id: &str) -> Option<Arc<dyn ChatModel>> {
         let info = find(&self.models, id)?;
-        let requested = self.requested(id, Some(info.window), self.ids());
+        let requested = RequestedModel::of(&info, &self.models);
         let dialect = self.dialect(id);
         Some(Arc::new(OpenAiModel {
             info,
@@ -115,30 +97,8 @@ impl ChatProvider for OpenAi {
     }
 
     async fn check(&self) -> Result<()> {
-        let origin: Origin = self.transport.origin("check", None);
-        let call = Call {
-            method: Method::GET,
-            path: "/models".to_owned(),
-            headers: HeaderMap::new(),
-            body: Bytes::new(),
-            accept: JSON,
-            any_status: true,
-            may_pause: false,
-            origin: origin.clone(),
-        };
-        let answer = self.transport.send_within(&call, CHECK_TIMEOUT).await?;
-        let status = answer.status;
         // Some servers have no list of models; that they say so is enough.
-        if status.is_success() || matches!(status.as_u16(), 404 | 405 | 501) {
-            return collect(answer.body).await.map(|_| ());
-        }
-        let body = collect(answer.body).await.unwrap_or_default();
-        let error = origin.reported(Some(status.as_u16()), &ErrorBody::parse(&body));
-        // Asking for the list of models cannot be wrong.
-        if error.kind() == ErrorKind::InvalidInput {
-            return Err(origin.unreadable().with_source(error));
-        }
-        Err(error)
+        self.transport.check("/models").await
     }
 }
 
@@ -148,7 +108,7 @@ impl fmt::Debug for OpenAi {
         f.debug_struct("OpenAi")
             .field("server", &self.transport.endpoint().base)
             .field("api", &self.api)
-            .field("models", &self.ids())
+            .field("models", &listed(&self.models))
             .finish_non_exhaustive()
     }
 }

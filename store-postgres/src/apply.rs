@@ -9,10 +9,11 @@ use throughline_core::fact::{FactKind, NewFact};
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::job::{NewJob, Outcome, after_attempt, not_running};
+use throughline_core::persona::Rating;
 use throughline_core::ports::{
     Applied, AppliedMessage, Precondition, RecordKey, ScopeCounters, VectorSpace, Write, WriteBatch,
 };
-use throughline_core::session::{PreparedMessage, Session};
+use throughline_core::session::{PreparedMessage, Role, Session};
 use throughline_core::time::Timestamp;
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
@@ -140,11 +141,11 @@ fn appended(batch: &WriteBatch) -> impl Iterator<Item = (&SessionId, &PreparedMe
     })
 }
 
-/// The facts of its messages, and those that are told directly.
+/// The facts of its messages, those of earlier ones, and those that are told directly.
 fn stated(batch: &WriteBatch) -> impl Iterator<Item = &NewFact> {
     batch.writes.iter().flat_map(|write| match write {
         Write::AppendMessage { message, .. } => message.facts.as_slice(),
-        Write::PutFact(fact) => std::slice::from_ref(&**fact),
+        Write::PutFact(fact) | Write::StateFact(fact) => std::slice::from_ref(&**fact),
         _ => &[],
     })
 }
@@ -161,7 +162,7 @@ impl<'b> Transaction<'b> {
             Write::PutSummary(summary) => Some(&summary.session),
             Write::OpenSession { session, .. } => Some(session),
             Write::PutFile(file) => Some(&file.session),
-            Write::TagMessage { session, .. } => Some(session),
+            Write::TagMessage { session, .. } | Write::RateAnswer { session, .. } => Some(session),
             _ => None,
         });
         let guarded = batch.preconditions.iter().filter_map(|precondition| match precondition {
@@ -254,6 +255,16 @@ impl<'b> Transaction<'b> {
                 applied.facts.push(fact.id);
                 Ok(())
             }
+            Write::StateFact(fact) => {
+                if let Some(number) = self.facts.add_earlier(fact, &mut self.row.counters) {
+                    self.index_fact(number, fact);
+                }
+                Ok(())
+            }
+            Write::MarkRead(messages) => {
+                let marked = sessions::mark_read(connection, self.scope, messages).await;
+                if mapped(marked, "apply")? { Ok(()) } else { Err(Write::read_before()) }
+            }
             Write::Reject(keys) => mapped(self.facts.reject(connection, keys).await, "apply"),
             Write::Allow(keys) => mapped(self.facts.allow(connection, keys).await, "apply"),
             Write::PutSummary(summary) => {
@@ -285,6 +296,11 @@ impl<'b> Transaction<'b> {
             }
             Write::TagMessage { session, message, tags } => {
                 self.tag(connection, session, *message, tags).await
+            }
+            Write::RateAnswer { session, rating } => self.rate(connection, session, rating).await,
+            Write::RemoveRating { message, user } => {
+                let removed = personas::remove_rating(connection, self.scope, *message, user);
+                mapped(removed.await, "apply")
             }
             Write::AddUsage(day, counters) => {
                 mapped(usage::add(connection, self.scope, *day, counters).await, "apply")
@@ -324,18 +340,44 @@ impl<'b> Transaction<'b> {
         message: MessageId,
         tags: &[String],
     ) -> Result<()> {
-        let session_number = self.sessions.get(session).ok_or_else(Write::no_message)?.number;
-        // One of this batch is written at its end.
-        let is_new = self
-            .placed
-            .iter()
-            .any(|placed| placed.session_number == session_number && placed.message.id == message);
-        let place = (session_number, message);
-        let held = is_new || mapped(personas::holds(connection, self.scope, place).await, "apply")?;
-        if !held {
+        let place = (self.sessions.get(session).ok_or_else(Write::no_message)?.number, message);
+        if !self.holds(connection, place, None).await? {
             return Err(Write::no_message());
         }
         mapped(personas::tag(connection, self.scope, place, tags).await, "apply")
+    }
+
+    async fn rate(
+        &self,
+        connection: &mut Timed,
+        session: &SessionId,
+        rating: &Rating,
+    ) -> Result<()> {
+        let number = self.sessions.get(session).ok_or_else(Write::no_answer)?.number;
+        if !self.holds(connection, (number, rating.message), Some(Role::Assistant)).await? {
+            return Err(Write::no_answer());
+        }
+        mapped(personas::rate(connection, self.scope, number, rating).await, "apply")
+    }
+
+    /// Whether a message, of a role if one is given, is one of a session.
+    async fn holds(
+        &self,
+        connection: &mut Timed,
+        (session_number, message): (u32, MessageId),
+        role: Option<Role>,
+    ) -> Result<bool> {
+        // One of this batch is written at its end.
+        let is_new = self.placed.iter().any(|placed| {
+            placed.session_number == session_number
+                && placed.message.id == message
+                && role.is_none_or(|role| placed.message.role == role)
+        });
+        if is_new {
+            return Ok(true);
+        }
+        let held = personas::holds(connection, self.scope, (session_number, message), role);
+        mapped(held.await, "apply")
     }
 
     /// The session under an id, which is made when there is none.

@@ -103,7 +103,7 @@ impl<'b> FactWriter<'b> {
         let mut by_model = false;
         let mut bound = Vec::new();
         for fact in facts {
-            by_model |= fact.actor == Actor::Model;
+            by_model |= matches!(fact.actor, Actor::Model | Actor::Extractor);
             bound.extend(fact.bound_by_corrections());
             earlier.extend(fact.stated_in.map(|message| message.as_uuid()));
             keys.extend(&fact.rejection);
@@ -221,10 +221,28 @@ impl<'b> FactWriter<'b> {
         fact: &'b NewFact,
         counters: &mut ScopeCounters,
     ) -> Option<u32> {
-        let source = match fact.stated_in {
-            Some(earlier) => *self.said.get(&earlier.as_uuid())?,
-            None => source,
-        };
+        match fact.stated_in {
+            Some(_) => self.add_earlier(fact, counters),
+            None => self.state(source, fact, counters),
+        }
+    }
+
+    /// Adds what becomes of a fact of an earlier message, if that is there. Returns the number of a fact that is new.
+    pub(crate) fn add_earlier(
+        &mut self,
+        fact: &'b NewFact,
+        counters: &mut ScopeCounters,
+    ) -> Option<u32> {
+        let source = *self.said.get(&fact.stated_in?.as_uuid())?;
+        self.state(source, fact, counters)
+    }
+
+    fn state(
+        &mut self,
+        source: Source,
+        fact: &'b NewFact,
+        counters: &mut ScopeCounters,
+    ) -> Option<u32> {
         let corrected = |said| self.corrected.contains(&said);
         let rejected = fact.rejection.iter().any(|key| self.rejected.contains(key))
             || fact.bound_by_corrections().is_some_and(corrected);

@@ -16,6 +16,8 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("initial", include_str!("../migrations/0001_initial.sql")),
     ("extracted by", include_str!("../migrations/0002_extracted_by.sql")),
     ("actors", include_str!("../migrations/0003_actors.sql")),
+    ("models", include_str!("../migrations/0004_models.sql")),
+    ("ratings", include_str!("../migrations/0005_ratings.sql")),
 ];
 
 /// How long who waits for a build waits before it looks again.

@@ -1,13 +1,15 @@
-//! Personas, presets, backups and tags of messages.
+//! Personas, presets, backups, tags of messages and ratings of answers.
 
 use async_trait::async_trait;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
-use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId};
+use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId, UserId};
 use throughline_core::persona::{
-    Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse, Settings, parse_tags, tags_text,
+    Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse, Rating, RatingCount, Settings,
+    parse_tags, tags_text,
 };
 use throughline_core::ports::PersonaRepo;
+use throughline_core::session::Role;
 use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
@@ -23,7 +25,7 @@ macro_rules! columns {
     () => {
         "id, session, name, system_prompt, personality, temperature, max_tokens, max_history_tokens,
          expiry_days, memory, tags, preset, created_at, updated_at, last_interaction_at, expires_at,
-         deleted_at, backed_up_at, turns, truncations, version"
+         deleted_at, backed_up_at, turns, truncations, version, preset_version"
     };
 }
 
@@ -51,12 +53,12 @@ pub(crate) async fn put(
         "INSERT INTO persona (scope, ",
         columns!(),
         ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-           $19, $20, $21, $22)
+           $19, $20, $21, $22, $23)
          ON CONFLICT (scope, id) DO UPDATE SET session = $3, name = $4, system_prompt = $5,
            personality = $6, temperature = $7, max_tokens = $8, max_history_tokens = $9,
            expiry_days = $10, memory = $11, tags = $12, preset = $13, created_at = $14,
            updated_at = $15, last_interaction_at = $16, expires_at = $17, deleted_at = $18,
-           backed_up_at = $19, turns = $20, truncations = $21, version = $22"
+           backed_up_at = $19, turns = $20, truncations = $21, version = $22, preset_version = $23"
     ))
     .bind(scope)
     .bind(persona.id.as_uuid())
@@ -80,6 +82,7 @@ pub(crate) async fn put(
     .bind(bounded(persona.turns))
     .bind(bounded(persona.truncations))
     .bind(bounded(persona.version))
+    .bind(persona.preset_version.map(bounded))
     .execute(connection)
     .await
     .map(|_| ())
@@ -107,7 +110,12 @@ fn read(row: &PgRow) -> sqlx::Result<Persona> {
         turns: number(row.try_get(18)?)?,
         truncations: number(row.try_get(19)?)?,
         version: number(row.try_get(20)?)?,
+        preset_version: optional(row, 21)?,
     })
+}
+
+fn optional(row: &PgRow, at: usize) -> sqlx::Result<Option<u64>> {
+    row.try_get::<Option<i64>, _>(at)?.map(number).transpose()
 }
 
 fn read_settings(row: &PgRow, at: usize) -> sqlx::Result<Settings> {
@@ -282,18 +290,21 @@ fn read_head(row: &PgRow) -> sqlx::Result<BackupHead> {
     })
 }
 
-/// Whether a message is stored as one of a session.
+/// Whether a message, of a role if one is given, is stored as one of a session.
 pub(crate) async fn holds(
     connection: &mut Timed,
     scope: Uuid,
     (session_number, message): (u32, MessageId),
+    role: Option<Role>,
 ) -> sqlx::Result<bool> {
     sqlx::query_scalar(
-        "SELECT EXISTS (SELECT 1 FROM message WHERE scope = $1 AND session_number = $2 AND id = $3)",
+        "SELECT EXISTS (SELECT 1 FROM message WHERE scope = $1 AND session_number = $2 AND id = $3
+           AND ($4::text IS NULL OR role = $4))",
     )
     .bind(scope)
     .bind(i64::from(session_number))
     .bind(message.as_uuid())
+    .bind(role.map(Role::as_str))
     .fetch_one(connection)
     .await
 }
@@ -330,7 +341,73 @@ async fn forget_tags(connection: &mut Timed, scope: Uuid, messages: &[Uuid]) -> 
         .map(|_| ())
 }
 
-/// Removes what messages that go take along: their tags, and backups that hold any of them. Each message
+/// Keeps a rating.
+pub(crate) async fn rate(
+    connection: &mut Timed,
+    scope: Uuid,
+    session_number: u32,
+    rating: &Rating,
+) -> sqlx::Result<()> {
+    sqlx::query(
+        "INSERT INTO answer_rating (scope, message_id, user_id, session_number, rated_at, helpful,
+           preset_version, preset, note)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+         ON CONFLICT (scope, message_id, user_id) DO UPDATE SET session_number = $4, rated_at = $5,
+           helpful = $6, preset_version = $7, preset = $8, note = $9",
+    )
+    .bind(scope)
+    .bind(rating.message.as_uuid())
+    .bind(rating.user.as_str())
+    .bind(i64::from(session_number))
+    .bind(rating.rated_at.as_micros())
+    .bind(i64::from(rating.helpful))
+    .bind(rating.preset_version.map(bounded))
+    .bind(rating.preset.as_ref().map(PresetId::as_str))
+    .bind(&rating.note)
+    .execute(connection)
+    .await
+    .map(|_| ())
+}
+
+pub(crate) async fn remove_rating(
+    connection: &mut Timed,
+    scope: Uuid,
+    message: MessageId,
+    user: &UserId,
+) -> sqlx::Result<()> {
+    sqlx::query("DELETE FROM answer_rating WHERE scope = $1 AND message_id = $2 AND user_id = $3")
+        .bind(scope)
+        .bind(message.as_uuid())
+        .bind(user.as_str())
+        .execute(connection)
+        .await
+        .map(|_| ())
+}
+
+fn read_rating(row: &PgRow) -> sqlx::Result<Rating> {
+    Ok(Rating {
+        message: MessageId::from_uuid(row.try_get(0)?),
+        user: UserId::new(row.try_get::<String, _>(1)?).map_err(stored_wrongly)?,
+        rated_at: at(row.try_get(2)?),
+        helpful: row.try_get::<i64, _>(3)? != 0,
+        preset_version: optional(row, 4)?,
+        preset: row.try_get::<Option<&str>, _>(5)?.map(parsed).transpose()?,
+        note: row.try_get(6)?,
+    })
+}
+
+fn read_count(row: &PgRow) -> sqlx::Result<RatingCount> {
+    Ok(RatingCount {
+        preset: row.try_get::<Option<&str>, _>(0)?.map(parsed).transpose()?,
+        preset_version: optional(row, 1)?,
+        rated: number(row.try_get(2)?)?,
+        helpful: number(row.try_get(3)?)?,
+        first_at: at(row.try_get(4)?),
+        last_at: at(row.try_get(5)?),
+    })
+}
+
+/// Removes what messages that go take along: their tags and ratings, and backups that hold any of them. Each message
 /// comes with the number of its session and its own.
 pub(crate) async fn forget_messages(
     connection: &mut Timed,
@@ -339,6 +416,11 @@ pub(crate) async fn forget_messages(
     (sessions, seqs): (&[i64], &[i64]),
 ) -> sqlx::Result<()> {
     forget_tags(connection, scope, messages).await?;
+    sqlx::query("DELETE FROM answer_rating WHERE scope = $1 AND message_id = ANY($2)")
+        .bind(scope)
+        .bind(messages)
+        .execute(&mut *connection)
+        .await?;
     sqlx::query(
         "DELETE FROM persona_backup b USING (
            SELECT s.id, min(gone.seq) AS first
@@ -530,5 +612,44 @@ impl PersonaRepo for PostgresStore {
         let tagged =
             |row: &PgRow| Ok((MessageId::from_uuid(row.try_get(0)?), parse_tags(row.try_get(1)?)));
         mapped(rows.and_then(|rows| rows.iter().map(tagged).collect()), "message_tags")
+    }
+
+    async fn ratings(&self, scope: &Scope, session: &SessionId) -> Result<Vec<Rating>> {
+        let mut bound = self.read(scope).await?;
+        let rows = sqlx::query(concat!(
+            "SELECT r.message_id, r.user_id, r.rated_at, r.helpful, r.preset_version, r.preset, r.note
+             FROM answer_rating r JOIN message m ON m.scope = $1 AND m.id = r.message_id
+             WHERE r.scope = $1 AND r.session_number = ",
+            session_number!(),
+            " ORDER BY m.position, r.user_id"
+        ))
+        .bind(bound.key)
+        .bind(session.as_str())
+        .fetch_all(bound.connection())
+        .await;
+        mapped(rows.and_then(|rows| rows.iter().map(read_rating).collect()), "ratings")
+    }
+
+    async fn rating_counts(
+        &self,
+        scope: &Scope,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> Result<Vec<RatingCount>> {
+        let mut bound = self.read(scope).await?;
+        let rows = sqlx::query(
+            "SELECT preset, preset_version, count(*), sum(helpful)::bigint, min(rated_at), max(rated_at)
+             FROM answer_rating
+             WHERE scope = $1 AND ($2::bigint IS NULL OR rated_at >= $2)
+               AND ($3::bigint IS NULL OR rated_at < $3)
+             GROUP BY preset, preset_version
+             ORDER BY preset NULLS FIRST, preset_version NULLS FIRST",
+        )
+        .bind(bound.key)
+        .bind(since.map(Timestamp::as_micros))
+        .bind(until.map(Timestamp::as_micros))
+        .fetch_all(bound.connection())
+        .await;
+        mapped(rows.and_then(|rows| rows.iter().map(read_count).collect()), "rating_counts")
     }
 }

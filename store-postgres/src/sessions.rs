@@ -170,10 +170,11 @@ pub(crate) async fn insert(
     let messages = || placed.iter().map(|placed| placed.message);
     sqlx::query(
         "INSERT INTO message (scope, session_number, position, seq, created_at, tokens, units, id,
-           content_hash, cuts, role, name, external_id, content, parts, attachments, actor, original)
+           content_hash, cuts, role, name, external_id, content, parts, attachments, actor, original,
+           unread)
          SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
            $7::bigint[], $8::uuid[], $9::bytea[], $10::bytea[], $11::text[], $12::text[], $13::text[],
-           $14::text[], $15::text[], $16::text[], $17::text[], $18::text[])",
+           $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::bigint[])",
     )
     .bind(scope)
     .bind(column(|p| p.session_number.into()))
@@ -197,9 +198,35 @@ pub(crate) async fn insert(
     .bind(messages().map(|m| m.attachments.as_deref()).collect::<Vec<Option<&str>>>())
     .bind(messages().map(|m| m.actor.as_str()).collect::<Vec<&str>>())
     .bind(messages().map(|m| m.original.as_deref()).collect::<Vec<Option<&str>>>())
+    .bind(column(|p| p.message.unread.into()))
     .execute(connection)
     .await
     .map(|_| ())
+}
+
+/// Marks messages as read; tells whether none of them was before.
+pub(crate) async fn mark_read(
+    connection: &mut Timed,
+    scope: Uuid,
+    messages: &[MessageId],
+) -> sqlx::Result<bool> {
+    let ids: Vec<Uuid> = messages.iter().map(MessageId::as_uuid).collect();
+    let read: Option<i32> = sqlx::query_scalar(
+        "SELECT 1 FROM message WHERE scope = $1 AND id = ANY($2) AND unread = 0 LIMIT 1",
+    )
+    .bind(scope)
+    .bind(&ids)
+    .fetch_optional(&mut *connection)
+    .await?;
+    if read.is_some() {
+        return Ok(false);
+    }
+    sqlx::query("UPDATE message SET unread = 0 WHERE scope = $1 AND id = ANY($2)")
+        .bind(scope)
+        .bind(&ids)
+        .execute(connection)
+        .await
+        .map(|_| true)
 }
 
 macro_rules! message_columns {
@@ -430,6 +457,25 @@ impl SessionRepo for PostgresStore {
         .fetch_all(read.connection())
         .await;
         mapped(rows.and_then(|rows| read_messages(&rows, session)), "messages_by_external_id")
+    }
+
+    async fn unread_messages(&self, scope: &Scope, limit: usize) -> Result<Vec<Message>> {
+        let mut read = self.read(scope).await?;
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            message_columns!(),
+            ", s.id FROM message m JOIN session s ON s.scope = $1 AND s.number = m.session_number
+             WHERE m.scope = $1 AND m.unread = 1 ORDER BY m.seq LIMIT $2"
+        ))
+        .bind(read.key)
+        .bind(bounded(limit))
+        .fetch_all(read.connection())
+        .await;
+        let message = |row: &PgRow| {
+            let session = SessionId::new(row.try_get::<String, _>(16)?).map_err(stored_wrongly)?;
+            read_message(row, &session)
+        };
+        mapped(rows.and_then(|rows| rows.iter().map(message).collect()), "unread_messages")
     }
 
     async fn totals(&self, scope: &Scope) -> Result<ScopeTotals> {

@@ -13,6 +13,7 @@ use throughline_core::scope::Scope;
 use throughline_core::session::Share;
 use throughline_core::settings::TenantSettings;
 use throughline_core::time::Timestamp;
+use throughline_core::usage::{ModelUse, UsageDay};
 use uuid::Uuid;
 
 use crate::connection::mapped;
@@ -112,6 +113,19 @@ fn read_key(row: &PgRow) -> sqlx::Result<(u64, ApiKey)> {
         name: row.try_get(16)?,
     };
     Ok((number(row.try_get(0)?)?, key))
+}
+
+fn read_model_use(row: &PgRow) -> sqlx::Result<ModelUse> {
+    Ok(ModelUse {
+        day: UsageDay::from_days(row.try_get(0)?),
+        work: parsed(row.try_get(1)?)?,
+        model: row.try_get(2)?,
+        calls: number(row.try_get(3)?)?,
+        input: number(row.try_get(4)?)?,
+        cached_input: number(row.try_get(5)?)?,
+        output: number(row.try_get(6)?)?,
+        micro_usd: number(row.try_get(7)?)?,
+    })
 }
 
 fn read_settings(row: &PgRow) -> sqlx::Result<TenantSettings> {
@@ -298,6 +312,25 @@ impl TenantRepo for PostgresStore {
         .await;
         let shares = |rows: Vec<PgRow>| rows.iter().map(|row| read_share(row, tenant)).collect();
         Ok(Page::from_rows(mapped(rows.and_then(shares), "shared_with")?, page.limit()))
+    }
+
+    async fn model_use(
+        &self,
+        tenant: &TenantId,
+        from: UsageDay,
+        to: UsageDay,
+    ) -> Result<Vec<ModelUse>> {
+        let mut read = self.read_tenant(tenant_key(tenant)).await?;
+        let rows = sqlx::query(
+            "SELECT day, work, model, calls, input, cached_input, output, micro_usd FROM model_use
+             WHERE tenant = $1 AND day BETWEEN $2 AND $3 ORDER BY day, work, model",
+        )
+        .bind(read.key)
+        .bind(from.days())
+        .bind(to.days())
+        .fetch_all(read.connection())
+        .await;
+        mapped(rows.and_then(|rows| rows.iter().map(read_model_use).collect()), "model_use")
     }
 
     async fn audit(&self, tenant: &TenantId, page: &PageRequest) -> Result<Page<AuditEntry>> {

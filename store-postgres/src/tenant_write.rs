@@ -8,6 +8,7 @@ use throughline_core::session::Share;
 use throughline_core::settings::TenantSettings;
 use throughline_core::time::Timestamp;
 use throughline_core::turn::Tier;
+use throughline_core::usage::ModelUse;
 use uuid::Uuid;
 
 use crate::connection::mapped;
@@ -69,6 +70,7 @@ pub(crate) async fn apply(
         TenantWrite::RemoveShare(id) => remove_share(connection, key, *id).await,
         TenantWrite::RemoveUser(user) => remove_user(connection, key, user).await,
         TenantWrite::Audit(entry) => put_entry(connection, key, entry).await,
+        TenantWrite::AddModelUse(used) => add_model_use(connection, key, used).await,
     };
     mapped(written, "apply_tenant")
 }
@@ -220,6 +222,29 @@ async fn put_entry(connection: &mut Timed, tenant: Uuid, entry: &AuditEntry) -> 
     .bind(&entry.target)
     .bind(&entry.outcome)
     .bind(entry.actor.as_str())
+    .execute(connection)
+    .await
+    .map(|_| ())
+}
+
+async fn add_model_use(connection: &mut Timed, tenant: Uuid, used: &ModelUse) -> sqlx::Result<()> {
+    sqlx::query(
+        "INSERT INTO model_use AS u (tenant, day, work, model, calls, input, cached_input, output,
+           micro_usd)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+         ON CONFLICT (tenant, day, work, model) DO UPDATE SET calls = u.calls + $5,
+           input = u.input + $6, cached_input = u.cached_input + $7, output = u.output + $8,
+           micro_usd = u.micro_usd + $9",
+    )
+    .bind(tenant)
+    .bind(used.day.days())
+    .bind(used.work.as_str())
+    .bind(&used.model)
+    .bind(bounded(used.calls))
+    .bind(bounded(used.input))
+    .bind(bounded(used.cached_input))
+    .bind(bounded(used.output))
+    .bind(bounded(used.micro_usd))
     .execute(connection)
     .await
     .map(|_| ())

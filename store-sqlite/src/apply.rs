@@ -1,9 +1,11 @@
 //! Applying a batch inside a transaction.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use throughline_core::fact::NewFact;
 use throughline_core::ids::{MessageId, SessionId};
 use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 use throughline_core::job::{NewJob, Outcome, after_attempt, not_running};
+use throughline_core::persona::Rating;
 use throughline_core::ports::{
     Applied, AppliedMessage, Precondition, RecordKey, ScopeCounters, VectorSpace, Write, WriteBatch,
 };
@@ -208,6 +210,11 @@ impl Transaction<'_> {
                 applied.facts.push(fact.id);
                 Ok(())
             }
+            Write::StateFact(fact) => mapped(self.state_fact(fact), "apply"),
+            Write::MarkRead(messages) => {
+                let marked = sessions::mark_read(self.connection, self.scope.id, messages);
+                if mapped(marked, "apply")? { Ok(()) } else { Err(Write::read_before()) }
+            }
             Write::Reject(keys) => {
                 mapped(facts::reject(self.connection, self.scope.id, keys), "apply")
             }
@@ -244,6 +251,11 @@ impl Transaction<'_> {
                 mapped(personas::put_backup(self.connection, self.scope.id, backup, *keep), "apply")
             }
             Write::TagMessage { session, message, tags } => self.tag(session, *message, tags),
+            Write::RateAnswer { session, rating } => self.rate(session, rating),
+            Write::RemoveRating { message, user } => mapped(
+                personas::remove_rating(self.connection, self.scope.id, *message, user),
+                "apply",
+            ),
             Write::AddUsage(day, counters) => {
                 mapped(usage::add(self.connection, self.scope.id, *day, counters), "apply")
             }
@@ -288,6 +300,30 @@ impl Transaction<'_> {
         match mapped(tagged, "apply")? {
             true => Ok(()),
             false => Err(Write::no_message()),
+        }
+    }
+
+    /// Adds a fact to the earlier message that states it, if that is there.
+    fn state_fact(&mut self, fact: &NewFact) -> rusqlite::Result<()> {
+        let Some(message) = fact.stated_in else { return Ok(()) };
+        let scope = &mut self.scope;
+        match facts::said_earlier(self.connection, scope.id, message)? {
+            Some(source) => {
+                let (counters, index) = (&mut scope.counters, &mut self.facts);
+                facts::state(self.connection, &source, fact, counters, index)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn rate(&self, session: &SessionId, rating: &Rating) -> Result<()> {
+        let rated = match self.session_number(session)? {
+            Some(number) => personas::rate(self.connection, self.scope.id, number, rating),
+            None => Ok(false),
+        };
+        match mapped(rated, "apply")? {
+            true => Ok(()),
+            false => Err(Write::no_answer()),
         }
     }
 

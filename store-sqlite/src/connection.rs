@@ -15,6 +15,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_extracted_by.sql"),
     include_str!("../migrations/0003_actors.sql"),
+    include_str!("../migrations/0004_models.sql"),
+    include_str!("../migrations/0005_ratings.sql"),
 ];
 
 /// Marks a file as ours ("thru"), so that no other program's database is migrated by mistake.

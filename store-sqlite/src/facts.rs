@@ -38,14 +38,23 @@ pub(crate) fn add(
     counters: &mut ScopeCounters,
     index: &mut IndexWriter,
 ) -> rusqlite::Result<()> {
-    let earlier = match fact.stated_in {
-        Some(message) => match said_earlier(connection, source.scope_id, message)? {
-            Some(earlier) => Some(earlier),
-            None => return Ok(()),
-        },
-        None => None,
+    let Some(message) = fact.stated_in else {
+        return state(connection, source, fact, counters, index);
     };
-    let source = earlier.as_ref().unwrap_or(source);
+    match said_earlier(connection, source.scope_id, message)? {
+        Some(earlier) => state(connection, &earlier, fact, counters, index),
+        None => Ok(()),
+    }
+}
+
+/// Writes what becomes of a fact that its source states.
+pub(crate) fn state(
+    connection: &Connection,
+    source: &Source,
+    fact: &NewFact,
+    counters: &mut ScopeCounters,
+    index: &mut IndexWriter,
+) -> rusqlite::Result<()> {
     let held = active(connection, source.scope_id, fact.place())?;
     let rejected = is_rejected(connection, source.scope_id, &fact.rejection)?
         || is_corrected(connection, source.scope_id, fact)?;
@@ -94,7 +103,7 @@ fn insert_new(
 }
 
 /// A message of the scope as the source of a fact that comes with a later one.
-fn said_earlier(
+pub(crate) fn said_earlier(
     connection: &Connection,
     scope_id: i64,
     message: MessageId,

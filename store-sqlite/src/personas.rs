@@ -1,12 +1,15 @@
-//! Personas, presets, backups and tags of messages.
+//! Personas, presets, backups, tags of messages and ratings of answers.
 
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
-use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId};
+use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId, UserId};
 use throughline_core::persona::{
-    Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse, Settings, parse_tags, tags_text,
+    Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse, Rating, RatingCount, Settings,
+    parse_tags, tags_text,
 };
 use throughline_core::ports::PersonaRepo;
+use throughline_core::session::Role;
+use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
 use crate::records::{At, Id, bounded, parsed, stored_wrongly};
@@ -23,9 +26,9 @@ pub(crate) fn put(
             "INSERT OR REPLACE INTO persona (scope_id, id, session, name, system_prompt, personality,
                temperature, max_tokens, max_history_tokens, expiry_days, memory, tags, preset,
                created_at, updated_at, last_interaction_at, expires_at, deleted_at, backed_up_at,
-               turns, truncations, version)
+               turns, truncations, version, preset_version)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-               ?19, ?20, ?21, ?22)",
+               ?19, ?20, ?21, ?22, ?23)",
         )?
         .execute(params![
             scope_id,
@@ -49,14 +52,16 @@ pub(crate) fn put(
             persona.backed_up_at.map(At),
             persona.turns,
             persona.truncations,
-            persona.version
+            persona.version,
+            persona.preset_version
         ])
         .map(|_| ())
 }
 
 const COLUMNS: &str = "id, session, name, system_prompt, personality, temperature, max_tokens, \
     max_history_tokens, expiry_days, memory, tags, preset, created_at, updated_at, \
-    last_interaction_at, expires_at, deleted_at, backed_up_at, turns, truncations, version";
+    last_interaction_at, expires_at, deleted_at, backed_up_at, turns, truncations, version, \
+    preset_version";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Persona> {
     let at = |column: usize| row.get::<_, At>(column).map(|at| at.0);
@@ -80,6 +85,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Persona> {
         turns: row.get(18)?,
         truncations: row.get(19)?,
         version: row.get(20)?,
+        preset_version: row.get(21)?,
     })
 }
 
@@ -309,7 +315,69 @@ fn forget_tags(connection: &Connection, scope_id: i64, message: MessageId) -> ru
         .map(|_| ())
 }
 
-/// Removes what a message of a session that goes takes along: its tags, and backups that hold it.
+/// Keeps a rating; whether its answer is one of the session.
+pub(crate) fn rate(
+    connection: &Connection,
+    scope_id: i64,
+    session_number: u32,
+    rating: &Rating,
+) -> rusqlite::Result<bool> {
+    let id = Id(rating.message.as_uuid());
+    let held = connection
+        .prepare_cached(
+            "SELECT 1 FROM message WHERE id = ?2 AND scope_id = ?1 AND session_number = ?3 AND role = ?4",
+        )?
+        .exists(params![scope_id, id, session_number, Role::Assistant.as_str()])?;
+    if !held {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO answer_rating (scope_id, message_id, user_id, session_number, rated_at,
+               helpful, preset_version, preset, note)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?
+        .execute(params![
+            scope_id,
+            id,
+            rating.user.as_str(),
+            session_number,
+            At(rating.rated_at),
+            rating.helpful,
+            rating.preset_version,
+            rating.preset.as_ref().map(PresetId::as_str),
+            rating.note
+        ])?;
+    Ok(true)
+}
+
+pub(crate) fn remove_rating(
+    connection: &Connection,
+    scope_id: i64,
+    message: MessageId,
+    user: &UserId,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "DELETE FROM answer_rating WHERE scope_id = ?1 AND message_id = ?2 AND user_id = ?3",
+        )?
+        .execute(params![scope_id, Id(message.as_uuid()), user.as_str()])
+        .map(|_| ())
+}
+
+fn read_rating(row: &Row<'_>) -> rusqlite::Result<Rating> {
+    Ok(Rating {
+        message: row.get::<_, Id>(0)?.into(),
+        user: UserId::new(row.get::<_, String>(1)?).map_err(stored_wrongly)?,
+        rated_at: row.get::<_, At>(2)?.0,
+        helpful: row.get(3)?,
+        preset_version: row.get(4)?,
+        preset: row.get_ref(5)?.as_str_or_null()?.map(parsed).transpose()?,
+        note: row.get(6)?,
+    })
+}
+
+/// Removes what a message of a session that goes takes along: its tags and ratings, and backups that hold it.
 pub(crate) fn forget_message(
     connection: &Connection,
     scope_id: i64,
@@ -317,6 +385,9 @@ pub(crate) fn forget_message(
     (session_number, seq): (u32, u64),
 ) -> rusqlite::Result<()> {
     forget_tags(connection, scope_id, message)?;
+    connection
+        .prepare_cached("DELETE FROM answer_rating WHERE scope_id = ?1 AND message_id = ?2")?
+        .execute(params![scope_id, Id(message.as_uuid())])?;
     connection
         .prepare_cached(
             "DELETE FROM persona_backup WHERE scope_id = ?1 AND through >= ?3
@@ -466,6 +537,56 @@ impl PersonaRepo for SqliteStore {
                 )?
                 .query_map(params![scope_id, number], |row| {
                     Ok((row.get::<_, Id>(0)?.into(), parse_tags(row.get_ref(1)?.as_str()?)))
+                })?
+                .collect()
+        });
+        Ok(all.await?.unwrap_or_default())
+    }
+
+    async fn ratings(&self, scope: &Scope, session: &SessionId) -> Result<Vec<Rating>> {
+        let session = session.clone();
+        let all = self.read_scope(scope, move |connection, scope_id| {
+            let Some(number) = sessions::number(connection, scope_id, &session)? else {
+                return Ok(Vec::new());
+            };
+            connection
+                .prepare_cached(
+                    "SELECT r.message_id, r.user_id, r.rated_at, r.helpful, r.preset_version, r.preset,
+                       r.note
+                     FROM answer_rating r JOIN message m ON m.id = r.message_id
+                     WHERE r.scope_id = ?1 AND r.session_number = ?2 AND m.scope_id = ?1
+                     ORDER BY m.position, r.user_id",
+                )?
+                .query_map(params![scope_id, number], read_rating)?
+                .collect()
+        });
+        Ok(all.await?.unwrap_or_default())
+    }
+
+    async fn rating_counts(
+        &self,
+        scope: &Scope,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> Result<Vec<RatingCount>> {
+        let all = self.read_scope(scope, move |connection, scope_id| {
+            connection
+                .prepare_cached(
+                    "SELECT preset, preset_version, count(*), sum(helpful), min(rated_at), max(rated_at)
+                     FROM answer_rating
+                     WHERE scope_id = ?1 AND (?2 IS NULL OR rated_at >= ?2)
+                       AND (?3 IS NULL OR rated_at < ?3)
+                     GROUP BY preset, preset_version ORDER BY preset, preset_version",
+                )?
+                .query_map(params![scope_id, since.map(At), until.map(At)], |row| {
+                    Ok(RatingCount {
+                        preset: row.get_ref(0)?.as_str_or_null()?.map(parsed).transpose()?,
+                        preset_version: row.get(1)?,
+                        rated: row.get(2)?,
+                        helpful: row.get(3)?,
+                        first_at: row.get::<_, At>(4)?.0,
+                        last_at: row.get::<_, At>(5)?.0,
+                    })
                 })?
                 .collect()
         });

@@ -129,9 +129,9 @@ pub(crate) fn insert_message(
         .prepare_cached(
             "INSERT INTO message (scope_id, session_number, position, id, seq, role, name,
                content, content_hash, external_id, created_at, tokens, parts, attachments, units,
-               cuts, actor, original)
+               cuts, actor, original, unread)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-               ?18)",
+               ?18, ?19)",
         )?
         .execute(params![
             scope_id,
@@ -151,7 +151,8 @@ pub(crate) fn insert_message(
             message.units.len(),
             message.cuts.encode(),
             message.actor.as_str(),
-            message.original
+            message.original,
+            message.unread
         ])
         .map(|_| ())
 }
@@ -181,6 +182,26 @@ fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message>
         actor: parsed(row.get_ref(14)?.as_str()?)?,
         original: row.get(15)?,
     })
+}
+
+/// Marks messages as read; tells whether none of them was before.
+pub(crate) fn mark_read(
+    connection: &Connection,
+    scope_id: i64,
+    messages: &[MessageId],
+) -> rusqlite::Result<bool> {
+    let mut mark = connection
+        .prepare_cached("UPDATE message SET unread = 0 WHERE id = ?1 AND scope_id = ?2")?;
+    let mut held = connection
+        .prepare_cached("SELECT 1 FROM message WHERE id = ?1 AND scope_id = ?2 AND unread = 0")?;
+    for message in messages {
+        let key = params![Id(message.as_uuid()), scope_id];
+        if held.exists(key)? {
+            return Ok(false);
+        }
+        mark.execute(key)?;
+    }
+    Ok(true)
 }
 
 /// The messages that hold the keys: each key's message is the last one at or before its position,
@@ -391,6 +412,25 @@ impl SessionRepo for SqliteStore {
                     );
                 }
                 Ok(found)
+            })
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    async fn unread_messages(&self, scope: &Scope, limit: usize) -> Result<Vec<Message>> {
+        let found = self
+            .read_scope(scope, move |connection, scope_id| {
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT {MESSAGE_COLUMNS}, s.id FROM message m
+                         JOIN session s ON s.scope_id = m.scope_id AND s.number = m.session_number
+                         WHERE m.scope_id = ?1 AND m.unread = 1 ORDER BY m.seq LIMIT ?2"
+                    ))?
+                    .query_map(params![scope_id, bounded(limit)], |row| {
+                        let session = SessionId::new(row.get_ref(16)?.as_str()?);
+                        read_message(row, &session.map_err(stored_wrongly)?)
+                    })?
+                    .collect()
             })
             .await?;
         Ok(found.unwrap_or_default())

@@ -14,6 +14,7 @@ use throughline_core::session::Share;
 use throughline_core::settings::TenantSettings;
 use throughline_core::time::Timestamp;
 use throughline_core::turn::Tier;
+use throughline_core::usage::{ModelUse, UsageDay};
 
 use crate::records::{At, Bits, Id, bounded, mapped, parsed, stored_wrongly};
 use crate::store::{SqliteStore, scope_columns};
@@ -47,6 +48,9 @@ fn apply(connection: &Connection, batch: &TenantBatch) -> Result<()> {
             }
             TenantWrite::Audit(entry) => {
                 mapped(put_entry(connection, tenant, entry), "apply_tenant")?;
+            }
+            TenantWrite::AddModelUse(used) => {
+                mapped(add_model_use(connection, tenant, used), "apply_tenant")?;
             }
         }
     }
@@ -308,6 +312,46 @@ fn read_entry(row: &Row<'_>) -> rusqlite::Result<(u64, AuditEntry)> {
     Ok((row.get(0)?, entry))
 }
 
+fn add_model_use(
+    connection: &Connection,
+    tenant: &TenantId,
+    used: &ModelUse,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO model_use (tenant, day, work, model, calls, input, cached_input, output,
+               micro_usd)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT DO UPDATE SET calls = calls + ?5, input = input + ?6,
+               cached_input = cached_input + ?7, output = output + ?8, micro_usd = micro_usd + ?9",
+        )?
+        .execute(params![
+            tenant.as_str(),
+            used.day.days(),
+            used.work.as_str(),
+            used.model,
+            bounded(used.calls),
+            bounded(used.input),
+            bounded(used.cached_input),
+            bounded(used.output),
+            bounded(used.micro_usd)
+        ])
+        .map(|_| ())
+}
+
+fn read_model_use(row: &Row<'_>) -> rusqlite::Result<ModelUse> {
+    Ok(ModelUse {
+        day: UsageDay::from_days(row.get(0)?),
+        work: parsed(row.get_ref(1)?.as_str()?)?,
+        model: row.get(2)?,
+        calls: row.get(3)?,
+        input: row.get(4)?,
+        cached_input: row.get(5)?,
+        output: row.get(6)?,
+        micro_usd: row.get(7)?,
+    })
+}
+
 impl SqliteStore {
     /// Runs a read of a tenant in one snapshot.
     async fn read_tenant<T, F>(&self, tenant: &TenantId, work: F) -> Result<T>
@@ -444,6 +488,25 @@ impl TenantRepo for SqliteStore {
                 .collect()
         });
         Ok(Page::from_rows(rows.await?, limit))
+    }
+
+    async fn model_use(
+        &self,
+        tenant: &TenantId,
+        from: UsageDay,
+        to: UsageDay,
+    ) -> Result<Vec<ModelUse>> {
+        self.read_tenant(tenant, move |connection, tenant| {
+            connection
+                .prepare_cached(
+                    "SELECT day, work, model, calls, input, cached_input, output, micro_usd
+                     FROM model_use WHERE tenant = ?1 AND day BETWEEN ?2 AND ?3
+                     ORDER BY day, work, model",
+                )?
+                .query_map(params![tenant.as_str(), from.days(), to.days()], read_model_use)?
+                .collect()
+        })
+        .await
     }
 
     async fn audit(&self, tenant: &TenantId, page: &PageRequest) -> Result<Page<AuditEntry>> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use throughline_core::ports::Clock;
 use throughline_testkit::conformance::{Replicas, Time};
 use throughline_testkit::memory::{
-    HashEmbedder, MemoryCache, MemoryLedger, MemoryRateLimiter, MemoryStore, ScriptedModel,
+    HashEmbedder, MemoryCache, MemoryFileSearch, MemoryLedger, MemoryRateLimiter, MemoryStore,
+    ScriptedModel,
 };
 use throughline_testkit::{FakeClock, conformance};
 
@@ -54,4 +55,9 @@ async fn the_memory_rate_limiter_conforms() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_memory_ledger_conforms() {
     conformance::ledger(async || MemoryLedger::new(), &[]).await;
+}
+
+#[tokio::test]
+async fn the_memory_file_search_conforms() {
+    conformance::file_search(async || MemoryFileSearch::default(), &[]).await;
 }

@@ -8,8 +8,10 @@ use xshell::{Cmd, Shell, cmd};
 use crate::Result;
 use crate::cli::{Breadth, Http, Mode};
 use crate::proc::{
-    cargo_metadata, has_cargo_command, human, recreate, root, shell, target_dir, throughline,
+    Background, cargo_metadata, has_cargo_command, human, recreate, root, shell, target_dir,
+    throughline,
 };
+use crate::tools;
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +44,14 @@ const STEPS: &[Step] = &[
     ("end to end", end_to_end),
     ("openapi", || crate::openapi::check().map(passed)),
     ("mcp", || crate::mcp::check().map(passed)),
+    ("clients", || crate::clients::check().map(passed)),
 ];
 
 /// What `ci full` runs in the place of the step of the same name, or after all others.
 const FULL: &[Step] = &[
     (LIVE, || live_tests(Some(Breadth::Full))),
+    ("litellm", || crate::clients::litellm().map(passed)),
+    ("small model", || crate::clients::small_model().map(passed)),
     ("distill", || crate::run::check_distill().map(|()| Outcome::Passed)),
     ("recall", crate::combinations::recall),
     ("killed", || killed(Mode::Restart)),
@@ -79,6 +84,10 @@ pub(crate) fn run(breadth: Option<Breadth>, after_test: bool, only: Option<&str>
             return Err(format!("there is no step `{only}`: there are {names}").into());
         }
     }
+    let _ahead = match only {
+        Some(_) => None,
+        None => prepare()?,
+    };
     let reports: Vec<_> = steps.into_iter().map(run_step).collect();
 
     println!("\n== Report");
@@ -87,6 +96,20 @@ pub(crate) fn run(breadth: Option<Breadth>, after_test: bool, only: Option<&str>
     }
     println!("\n{}", conclusion(&reports));
     Ok(reports.iter().all(|report| report.outcome != Outcome::Failed))
+}
+
+/// Fetches packages and builds the binaries of later steps while earlier ones wait for disks and servers. What goes wrong
+/// here goes wrong again in its step, which says so.
+fn prepare() -> Result<Option<Background>> {
+    std::thread::spawn(|| {
+        let fetched = [crate::openapi::fetch(), tools::e2e_npm(), tools::e2e_python()];
+        fetched.into_iter().filter_map(Result::err).for_each(|error| eprintln!("{error}"));
+    });
+    let log = target_dir()?.join("release-build.log");
+    // It gets what the steps leave.
+    let sh = shell()?;
+    let build = cmd!(sh, "nice -n 19 cargo build --release");
+    Ok(Background::start(build.into(), log).ok())
 }
 
 fn run_step((step, action): Step) -> Report {
@@ -238,7 +261,10 @@ mod tests {
         let names = |breadth| steps(breadth).iter().map(|(name, _)| *name).collect::<Vec<_>>();
         let (narrow, full) = (names(None), names(Some(Breadth::Full)));
         assert_eq!(full[..narrow.len()], narrow);
-        assert_eq!(full[narrow.len()..], ["distill", "recall", "killed", "replicas"]);
+        assert_eq!(
+            full[narrow.len()..],
+            ["litellm", "small model", "distill", "recall", "killed", "replicas",]
+        );
     }
 
     #[test]

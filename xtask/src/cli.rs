@@ -99,6 +99,18 @@ pub(crate) enum BenchPart {
     /// Put load on the service, then look for every acknowledged message; fails if one is lost or duplicated, or a
     /// request failed.
     Http(Http),
+    /// Measure what a turn costs through the endpoint for OpenAI's clients, beside the call of a mock provider.
+    Openai {
+        /// The program to measure [default: a release build]
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+        /// Requests of each kind, whole and streamed.
+        #[arg(long, default_value_t = 300)]
+        requests: u32,
+        /// File for the JSON [default: in target/bench]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Measure how long a client of `throughline mcp` waits for its first answers, and the memory used.
     Mcp {
         /// File for the JSON [default: in target/bench]

@@ -7,6 +7,7 @@
 mod check;
 mod ci;
 mod cli;
+mod clients;
 mod combinations;
 mod mcp;
 mod model;
@@ -42,6 +43,9 @@ fn main() -> ExitCode {
         }
         Task::Bench { part: Some(BenchPart::Mcp { out }), .. } => {
             mcp::start::bench(out).map(|()| true)
+        }
+        Task::Bench { part: Some(BenchPart::Openai { binary, requests, out }), .. } => {
+            clients::latency::bench(binary, requests, out).map(|()| true)
         }
         Task::Bench { quick, out, stores: false, .. } => run::bench(quick, out).map(|()| true),
         Task::Bench { quick, out, messages, .. } => {

@@ -4,13 +4,13 @@
 //! The document and the service are of the same build, so that what one of them says and the other does not do
 //! fails. All that is drawn follows from one seed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use xshell::cmd;
+use xshell::{Cmd, Shell, cmd};
 
 use crate::Result;
-use crate::proc::{recreate, shell, target_dir};
-use crate::service::{Service, throughline};
+use crate::proc::{all_succeed, binary, recreate, shell, target_dir};
+use crate::service::{Service, make_key};
 use crate::tools;
 
 /// schemathesis and all that it needs, each at one version.
@@ -75,28 +75,49 @@ const ROUNDS: &[Round] = &[
     },
 ];
 
-/// Runs every round; true when nothing was found in any.
-pub(crate) fn check() -> Result<bool> {
-    let folder = target_dir()?.join("openapi");
+/// Fetches what it needs; the folder of its programs.
+pub(crate) fn fetch() -> Result<PathBuf> {
+    let folder = folder()?;
     std::fs::create_dir_all(&folder)?;
-    let tool = tools::python(&folder, PACKAGES)?.join("schemathesis");
+    tools::python(&folder, PACKAGES)
+}
+
+fn folder() -> Result<PathBuf> {
+    Ok(target_dir()?.join("openapi"))
+}
+
+/// Runs every round, each on a service of its own; true when nothing was found in any.
+pub(crate) fn check() -> Result<bool> {
+    let tool = fetch()?.join("schemathesis");
     let sh = shell()?;
     crate::ci::release_build(&sh).run()?;
-    let mut good = true;
-    for round in ROUNDS {
-        println!("\n-- {}", round.name);
-        let data = folder.join("data");
+    let binary = binary(PROFILE)?;
+    let mut services = Vec::new();
+    let mut programs = Vec::new();
+    for (number, round) in ROUNDS.iter().enumerate() {
+        let data = folder()?.join(format!("data-{number}"));
         recreate(&data)?;
-        good &= run(round, &tool, &data)?;
+        let key = if round.key { Some(make_key(&binary, &data, None)?) } else { None };
+        let service = Service::start(&binary, &data, &[])?;
+        // It may write where it is.
+        sh.change_dir(&data);
+        programs.push((round.name.to_owned(), requests(&sh, round, &tool, &service, key).into()));
+        services.push(service);
+    }
+    let mut good = all_succeed(programs)?;
+    for service in services {
+        good &= !service.panicked()?;
     }
     Ok(good)
 }
 
-fn run(round: &Round, tool: &Path, data: &Path) -> Result<bool> {
-    let key = if round.key { Some(make_key(data)?) } else { None };
-    let service = Service::start(PROFILE, data, &[])?;
-    let sh = shell()?;
-    sh.change_dir(data);
+fn requests<'sh>(
+    sh: &'sh Shell,
+    round: &Round,
+    tool: &Path,
+    service: &Service,
+    key: Option<String>,
+) -> Cmd<'sh> {
     let of_keys = if round.key { CHECKS_OF_KEYS } else { &[] };
     let (document, checks) =
         (format!("{}/openapi.json", service.base), [CHECKS, of_keys].concat().join(","));
@@ -107,23 +128,11 @@ fn run(round: &Round, tool: &Path, data: &Path) -> Result<bool> {
         "{tool} run {document} --checks {checks} --max-examples {examples} {drawn...}
          --request-timeout 30 --no-color {operations...}"
     );
-    let command = match key {
+    match key {
         Some(key) => command
             .args(["--header", &format!("Authorization: Bearer {key}")])
             .args(["--header", "Throughline-User: ana"]),
         // A made-up key is refused, whoever sends it.
         None => command.args(["--generation-with-security-parameters", "false"]),
-    };
-    // Not shown: it has the key.
-    let found = command.secret().quiet().run().is_err();
-    Ok(!service.panicked()? && !found)
-}
-
-fn make_key(data: &Path) -> Result<String> {
-    let permissions = "read,write,chat,admin";
-    let args = ["keys", "create", "--tenant", "acme", "--any-user", "--permissions", permissions];
-    let sh = shell()?;
-    let made: serde_json::Value =
-        serde_json::from_str(&throughline(&sh, PROFILE, data, &args)?.read()?)?;
-    Ok(made["key"].as_str().ok_or("no key was made")?.to_owned())
+    }
 }

@@ -2,12 +2,16 @@
 
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use xshell::{Cmd, Shell, cmd};
 
 use crate::Result;
+
+/// Longest that a program in the background may take to start: models are read from disks.
+const STARTUP: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(50);
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
@@ -37,9 +41,14 @@ pub(crate) fn binary(profile: &str) -> Result<PathBuf> {
 
 /// The binary that was built in a profile's folder, without the caller's settings.
 pub(crate) fn throughline<'sh>(sh: &'sh Shell, profile: &str) -> Result<Cmd<'sh>> {
+    Ok(unconfigured(sh, &binary(profile)?))
+}
+
+/// A binary without the caller's settings.
+pub(crate) fn unconfigured<'sh>(sh: &'sh Shell, binary: &Path) -> Cmd<'sh> {
     let is_ours = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("THROUGHLINE_");
     let settings = std::env::vars_os().map(|(name, _)| name).filter(is_ours);
-    Ok(settings.fold(sh.cmd(binary(profile)?), Cmd::env_remove))
+    settings.fold(sh.cmd(binary), Cmd::env_remove)
 }
 
 /// Makes the folder anew, empty.
@@ -102,6 +111,74 @@ fn tee(from: impl Read, mut to: impl Write) -> String {
     kept
 }
 
+/// Runs programs side by side, and prints what each one said when all have ended; true when all succeeded.
+pub(crate) fn all_succeed(programs: Vec<(String, Command)>) -> Result<bool> {
+    let ended: Vec<_> = std::thread::scope(|scope| {
+        let running: Vec<_> = programs
+            .into_iter()
+            .map(|(name, mut command)| (name, scope.spawn(move || command.output())))
+            .collect();
+        running.into_iter().map(|(name, thread)| (name, thread.join())).collect()
+    });
+    let mut good = true;
+    for (name, ended) in ended {
+        println!("\n-- {name}");
+        let output = ended.map_err(|_| format!("{name}: a thread panicked"))?;
+        let output = output.map_err(|error| format!("{name} did not start: {error}"))?;
+        std::io::stdout().write_all(&output.stdout)?;
+        std::io::stderr().write_all(&output.stderr)?;
+        if !output.status.success() {
+            eprintln!("{name} failed: {}", output.status);
+            good = false;
+        }
+    }
+    Ok(good)
+}
+
+/// A program in the background, with its output in a file. It ends with this value.
+#[derive(Debug)]
+pub(crate) struct Background {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Background {
+    pub(crate) fn start(mut command: Command, log: PathBuf) -> Result<Self> {
+        let file = std::fs::File::create(&log)?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        let child = command.spawn().map_err(|error| {
+            format!("{} did not start: {error}", command.get_program().display())
+        })?;
+        Ok(Self { child, log })
+    }
+
+    /// Waits until the program prints `text`, and returns the rest of that line.
+    pub(crate) fn wait_for(&mut self, text: &str) -> Result<String> {
+        let until = Instant::now() + STARTUP;
+        loop {
+            let ended = self.child.try_wait()?;
+            let said = String::from_utf8_lossy(&std::fs::read(&self.log)?).into_owned();
+            let line = said.split_inclusive('\n').find(|line| line.contains(text));
+            if let Some((_, rest)) = line.and_then(|line| line.strip_suffix('\n')?.split_once(text))
+            {
+                return Ok(rest.trim().to_owned());
+            }
+            if ended.is_some() || Instant::now() > until {
+                return Err(format!("it did not print `{text}`, but:\n{said}").into());
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // It is this process's own child; one that ended already is no error.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// The text without terminal escape sequences of the form `ESC [ … letter`.
 pub(crate) fn without_colour(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
@@ -135,6 +212,31 @@ mod tests {
     #[test]
     fn colour_is_removed() {
         assert_eq!(without_colour("\u{1b}[32;1m ok\u{1b}[0m 5"), " ok 5");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn background_program_is_waited_for_by_what_it_prints() {
+        let log = std::env::temp_dir().join(format!("xtask-background-{}", std::process::id()));
+        let start = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            Background::start(command, log.clone()).unwrap()
+        };
+        let mut program = start("echo starts; echo 'serves at here'; exec sleep 600");
+        assert_eq!(program.wait_for("serves at ").unwrap(), "here");
+        drop(program);
+        let error = start("echo broken").wait_for("serves at ").unwrap_err().to_string();
+        assert!(error.contains("`serves at `") && error.contains("broken"), "{error}");
+        std::fs::remove_file(log).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn programs_side_by_side_all_have_to_succeed() {
+        let program = |name: &str| (name.to_owned(), Command::new(name));
+        assert!(all_succeed(vec![program("true"), program("true")]).unwrap());
+        assert!(!all_succeed(vec![program("false"), program("true")]).unwrap());
     }
 
     #[test]

@@ -7,17 +7,23 @@ use std::process::{Child, Command, Stdio};
 use xshell::{Cmd, Shell};
 
 use crate::Result;
-use crate::proc::{self, shell};
+use crate::proc::{shell, unconfigured};
 
-/// A command of the binary of a profile that answers in JSON, with its data in the folder.
-pub(crate) fn throughline<'sh>(
-    sh: &'sh Shell,
-    profile: &str,
-    data: &Path,
-    args: &[&str],
-) -> Result<Cmd<'sh>> {
+/// A command of the binary that answers in JSON, with its data in the folder.
+fn throughline<'sh>(sh: &'sh Shell, binary: &Path, data: &Path, args: &[&str]) -> Cmd<'sh> {
     sh.change_dir(data);
-    Ok(proc::throughline(sh, profile)?.args(args).arg("--json").arg("--data-dir").arg(data))
+    unconfigured(sh, binary).args(args).arg("--json").arg("--data-dir").arg(data)
+}
+
+/// Makes the first key of the service's data: of a user, or of any that a request names.
+pub(crate) fn make_key(binary: &Path, data: &Path, user: Option<&str>) -> Result<String> {
+    let user = user.map_or(vec!["--any-user"], |user| vec!["--user", user]);
+    let permissions = ["--permissions", "read,write,chat,admin"];
+    let args = [&["keys", "create", "--tenant", "acme"], &user[..], &permissions].concat();
+    let sh = shell()?;
+    let made: serde_json::Value =
+        serde_json::from_str(&throughline(&sh, binary, data, &args).read()?)?;
+    Ok(made["key"].as_str().ok_or("no key was made")?.to_owned())
 }
 
 /// A running service. It ends with this value.
@@ -31,11 +37,11 @@ pub(crate) struct Service {
 
 impl Service {
     /// Serves on a free port of the loopback address, with these flags.
-    pub(crate) fn start(profile: &str, data: &Path, flags: &[&str]) -> Result<Self> {
+    pub(crate) fn start(binary: &Path, data: &Path, flags: &[&str]) -> Result<Self> {
         let args = ["serve", "--listen", "127.0.0.1:0", "--set", "http.requests_per_minute=0"];
         let log = data.join("log");
         let sh = shell()?;
-        let mut command = Command::from(throughline(&sh, profile, data, &args)?.args(flags));
+        let mut command = Command::from(throughline(&sh, binary, data, &args).args(flags));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.stderr(std::fs::File::create(&log)?).spawn()?;
         let mut line = String::new();

@@ -18,7 +18,7 @@ pub enum Actor {
     Model,
     /// A file that was imported.
     Import,
-    /// An extractor that words facts itself, where others quote the user.
+    /// A model that reads messages: the words are the user's, and what they mean is the model's guess.
     Extractor,
 }
 

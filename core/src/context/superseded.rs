@@ -150,7 +150,12 @@ fn terms(text: &str) -> HashSet<String> {
 
 impl<'a> Superseded<'a> {
     pub(crate) fn of(turn: &str, superseded: &'a [SupersededFact]) -> Self {
-        let rows = superseded.iter().map(Row::of).collect();
+        // What a model inferred marks nothing that was said, unless the user rejected it.
+        let said = |old: &&SupersededFact| {
+            let inferred = [old.fact.actor, old.by.actor].contains(&Actor::Extractor);
+            old.fact.rejected || !inferred
+        };
+        let rows = superseded.iter().filter(said).map(Row::of).collect();
         Self { rows, turn: terms(turn), of_the_past: asks_about_the_past(turn) }
     }
 

@@ -80,6 +80,34 @@ fn a_line_of_a_summary_states_no_rejected_value_in_disguise() {
 }
 
 #[test]
+fn what_a_model_inferred_marks_nothing_unless_the_user_rejects_it() {
+    const TEXT: &str = "The capital of the project is Berlin.";
+    let message = |n: u128| MessageId::from_uuid(uuid::Uuid::from_u128(n));
+    let taken_back = rejected(TEXT, Some("Berlin"));
+    let replaced = |actor| {
+        let old =
+            Fact { actor, rejected: false, sources: vec![message(3)], ..taken_back.fact.clone() };
+        let by = Fact {
+            id: FactId::from_uuid(uuid::Uuid::from_u128(2)),
+            number: 2,
+            text: "The capital of the project is Bonn.".to_owned(),
+            value: Some("Bonn".to_owned()),
+            sources: vec![message(4)],
+            ..old.clone()
+        };
+        SupersededFact { fact: old, by, ended_by: actor, ..taken_back.clone() }
+    };
+    let line = SummaryLine { source: message(3), text: format!("user: {TEXT}") };
+    let stays = |old: &SupersededFact| {
+        let marked = Superseded::of("What is it?", std::slice::from_ref(old)).marked_line(&line);
+        marked.as_deref() == Some(line.text.as_str())
+    };
+    assert!(!stays(&replaced(Actor::User)) && stays(&replaced(Actor::Extractor)));
+    let fact = Fact { actor: Actor::Extractor, ..taken_back.fact.clone() };
+    assert!(!stays(&SupersededFact { fact, ..taken_back }));
+}
+
+#[test]
 fn questions_about_the_past_are_told() {
     for (turn, past) in [
         ("What was my budget before the change?", true),

@@ -137,6 +137,14 @@ struct Said<'f> {
 }
 
 impl Said<'_> {
+    /// On whose word: of what a model read in a message, that model's.
+    fn actor(&self) -> Actor {
+        match self.fact.actor {
+            Actor::Extractor => Actor::Extractor,
+            _ => self.source.actor,
+        }
+    }
+
     /// What orders statements of one time: ids are made in the order in which things are said.
     fn tie(&self) -> Uuid {
         if self.is_first { self.fact.id.as_uuid() } else { self.source.message.as_uuid() }
@@ -149,7 +157,7 @@ impl Said<'_> {
             kind: self.fact.kind,
             statement: self.fact.statement,
             observed_at,
-            actor: self.source.actor,
+            actor: self.actor(),
             value: self.fact.value.clone(),
             corrects,
             of_settled,
@@ -161,7 +169,7 @@ impl Said<'_> {
         self.fact.statement == other.fact.statement
             && retracts(self) == retracts(other)
             && !self.is_direct()
-            && !self.source.actor.outranks(other.source.actor)
+            && !self.actor().outranks(other.actor())
     }
 
     /// Whether it was told directly, not in a message: then it is a fact of its own.
@@ -181,7 +189,8 @@ impl Said<'_> {
 
     /// Whether it took what it is about from something that was stated before.
     fn is_borrowed(&self) -> bool {
-        Forms.extract(&self.source.content).iter().any(|found| found.refers.is_some())
+        self.actor() != Actor::Extractor
+            && Forms.extract(&self.source.content).iter().any(|found| found.refers.is_some())
             && self.extracted(self.fact.id).is_none()
     }
 }

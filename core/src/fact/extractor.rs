@@ -6,7 +6,8 @@ use super::Extracted;
 ///
 /// It is asked in the append of every message of a user, and of nobody else's: what a model or a tool wrote, and
 /// what a guest says, is never extracted. So it answers at once, without a model or a network; one that needs
-/// either reads stored messages in a job. Erasure reads messages that stay anew by [`Forms`](super::Forms).
+/// either reads stored messages in a job, as a [`FactReader`](crate::ports::FactReader). Erasure reads messages that stay
+/// anew by [`Forms`](super::Forms).
 pub trait FactExtractor: Send + Sync {
     /// Name and version, such as `forms/1`: what is stored as `extracted_by` of every fact that it finds. It
     /// changes whenever the same message may give other facts.

@@ -114,9 +114,14 @@ impl ActiveFact {
         retracts(self) && !retracts(other) && by_user && same
     }
 
+    /// Whether a model chose and labelled it, where the user's own words hold its place or what they settled does.
+    fn is_inferred_beside(&self, other: &Self) -> bool {
+        self.actor == Actor::Extractor && (other.actor.decides() || other.is_settled())
+    }
+
     /// Which of two that say different things of one place holds, where this is the new one.
     pub(crate) fn against(&self, holder: &Self, in_slot: bool) -> Precedence {
-        if holder.takes_back(self, in_slot) {
+        if holder.takes_back(self, in_slot) || self.is_inferred_beside(holder) {
             return Precedence::Ignored;
         }
         let forgotten = holder.forgets(self.value.as_deref(), in_slot);
@@ -124,11 +129,9 @@ impl ActiveFact {
         let later = (self.observed_at, self.id) >= (holder.observed_at, holder.id);
         // The user says what a model told.
         let confirms = self.statement == holder.statement && self.actor.outranks(holder.actor);
-        if confirms || !settled && later || self.takes_back(holder, in_slot) {
-            Precedence::Supersedes
-        } else {
-            Precedence::Superseded
-        }
+        let stronger =
+            confirms || self.takes_back(holder, in_slot) || holder.is_inferred_beside(self);
+        if stronger || !settled && later { Precedence::Supersedes } else { Precedence::Superseded }
     }
 }
 
@@ -335,6 +338,34 @@ mod tests {
         assert_eq!((added.supersedes, added.observed_at), (true, by_model.observed_at));
         let again = by_model.meet(Some(&fact(2, "80", 10).active()), false);
         assert!(matches!(again, Meeting::Restated { .. }), "{again:?}");
+    }
+
+    #[test]
+    fn inferred_fact_ends_nothing_that_the_user_said() {
+        let said = fact(1, "80", 10);
+        let inferred = |id, at| NewFact { actor: Actor::Extractor, ..fact(id, "81", at) };
+        let retracted = ActiveFact { kind: FactKind::Retraction, ..said.active() };
+        let told = ActiveFact { actor: Actor::Api, ..said.active() };
+        let forgotten = ActiveFact { actor: Actor::Model, of_settled: true, ..retracted.clone() };
+        for holder in [said.active(), told, retracted, forgotten] {
+            assert_eq!(inferred(2, 20).meet(Some(&holder), false), Meeting::Ignored, "{holder:?}");
+        }
+        // In the other order, the end is the same, whichever was said later.
+        for at in [5, 20] {
+            let met = said.meet(Some(&inferred(2, at).active()), false);
+            assert!(matches!(met, Meeting::Added(Added { supersedes: true, .. })), "{met:?}");
+        }
+        // Of two that are inferred, and beside what a file or a tool says, the later one holds.
+        let other =
+            ActiveFact { statement: fact(3, "79", 10).statement(), ..inferred(3, 10).active() };
+        for holder in [other.clone(), ActiveFact { actor: Actor::Model, ..other }] {
+            let met = inferred(2, 20).meet(Some(&holder), false);
+            assert!(matches!(met, Meeting::Added(Added { supersedes: true, .. })), "{met:?}");
+        }
+        // What the user said already is stated once more.
+        let same = NewFact { actor: Actor::Extractor, ..fact(4, "80", 20) };
+        let met = same.meet(Some(&said.active()), false);
+        assert!(matches!(met, Meeting::Restated { .. }), "{met:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! superseded, however similar it sounds. A *retraction* holds the slot, or the statement, that it
 //! takes back, so that writers in any order end in the same state; it is never a fact that holds.
 
+mod evidence;
 mod extractor;
 mod forms;
 mod meeting;
@@ -22,6 +23,7 @@ use crate::index::IndexUnit;
 use crate::text::{analyze, fold_key, value_key};
 use crate::time::Timestamp;
 
+pub use evidence::{Find, LABELS, OwnWords, Refused};
 pub use extractor::FactExtractor;
 pub use forms::{Extracted, Forms};
 pub(crate) use meeting::Precedence;

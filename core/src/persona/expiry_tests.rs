@@ -16,8 +16,8 @@ fn at(hours: u32) -> Timestamp {
 fn persona() -> Persona {
     let id = PersonaId::from_uuid(Uuid::from_u128(1));
     let new = NewPersona::new("A", "You are A.");
-    let begin = (None, Settings::default());
-    Persona::begin(id, new, begin, &PersonaLimits::default(), at(0)).unwrap()
+    let (settings, limits) = (Settings::default(), PersonaLimits::default());
+    Persona::begin(id, new, None, settings, &limits, at(0)).unwrap()
 }
 
 #[test]

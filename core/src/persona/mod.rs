@@ -13,8 +13,10 @@ mod history;
 mod limits;
 mod list;
 mod preset;
+mod rating;
 mod rules;
 mod settings;
+mod template;
 mod turn;
 
 use std::fmt;
@@ -29,19 +31,21 @@ pub(crate) use check::fits;
 pub use check::{Finding, PROMPT_GUIDELINE, findings};
 pub use expiry::{NEVER_BEFORE, Status, WARNED_BEFORE};
 pub(crate) use expiry::{days, next_due};
-pub use export::{Export, ExportFormat, ExportMessage, FORMAT_VERSION};
+pub use export::{Export, ExportFormat, ExportMessage, ExportRating, FORMAT_VERSION};
 pub use history::SOFT_LIMIT_PERCENT;
 pub use limits::PersonaLimits;
 pub use list::{Listed, Slice};
 pub use preset::{NewPreset, Preset, PresetChange, PresetUse, PresetView};
+pub use rating::{Effectiveness, MAX_NOTE_BYTES, NewRating, Rating, RatingCount};
 pub(crate) use rules::tags;
 pub use rules::{NewPersona, PersonaChange, parse_tags, tags_text};
 pub use settings::{
     DEFAULT_EXPIRY_DAYS, DEFAULT_HISTORY_TOKENS, DEFAULT_MAX_TOKENS, DEFAULT_TEMPERATURE,
     MAX_EXPIRY_DAYS, MAX_MAX_TOKENS, MIN_HISTORY_TOKENS, Overrides, Settings,
 };
+pub use template::{FilledTemplate, MAX_FIELD_BYTES, TEMPLATES, Template, TemplateField};
 pub use turn::{ChatReceipt, ChatRequest, ChatTokens, ChatTurn};
-pub(crate) use turn::{Parts, Plan, finish, tell};
+pub(crate) use turn::{Parts, Plan, fence_others, finish, tell};
 
 /// A conversation with a fixed character.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +68,8 @@ pub struct Persona {
     pub tags: Vec<String>,
     /// The preset that it was made from.
     pub preset: Option<PresetId>,
+    /// The version of the preset whose prompt and personality it still has.
+    pub preset_version: Option<u64>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was last edited.

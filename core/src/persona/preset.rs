@@ -1,4 +1,4 @@
-//! Presets: templates for personas. Built-in ones are values in the code, and can only be read.
+//! Presets: complete characters that personas are made from. Built-in ones are values in the code, and can only be read.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ const MAX_DESCRIPTION_BYTES: usize = 2_000;
 /// Most bytes of metadata.
 const MAX_METADATA_BYTES: usize = 16 << 10;
 
-/// A template for personas.
+/// A complete character that personas are made from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preset {
     /// Its id.

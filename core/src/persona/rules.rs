@@ -132,11 +132,13 @@ impl Persona {
     pub fn begin(
         id: PersonaId,
         new: NewPersona,
-        (preset, defaults): (Option<PresetId>, Settings),
+        preset: Option<(PresetId, Option<u64>)>,
+        defaults: Settings,
         limits: &PersonaLimits,
         now: Timestamp,
     ) -> Result<Self> {
         let settings = defaults.with(&new.settings)?;
+        let (preset, preset_version) = preset.unzip();
         Ok(Self {
             id,
             session: Self::session_of(id)?,
@@ -147,6 +149,7 @@ impl Persona {
             memory: new.memory,
             tags: tags(&new.tags)?,
             preset,
+            preset_version: preset_version.flatten(),
             created_at: now,
             updated_at: now,
             last_interaction_at: now,
@@ -186,6 +189,11 @@ impl Persona {
             changed.tags = tags(said)?;
         }
         changed.memory = change.memory.unwrap_or(changed.memory);
+        if (&changed.system_prompt, &changed.personality)
+            != (&self.system_prompt, &self.personality)
+        {
+            changed.preset_version = None;
+        }
         (changed.updated_at, changed.version) = (now, self.version + 1);
         Ok(changed)
     }
@@ -201,7 +209,7 @@ mod tests {
     fn begin(new: NewPersona) -> Result<Persona> {
         let id = PersonaId::from_uuid(Uuid::from_u128(1));
         let limits = PersonaLimits { prompt_bytes: 40, ..PersonaLimits::default() };
-        Persona::begin(id, new, (None, Settings::default()), &limits, Timestamp::default())
+        Persona::begin(id, new, None, Settings::default(), &limits, Timestamp::default())
     }
 
     #[test]

@@ -9,11 +9,11 @@ use super::history::{most_messages, trim, warning};
 use super::{Persona, Settings};
 use crate::chat::{ChatMessage, ChatModelRequest, ContextMessage};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::PersonaId;
+use crate::ids::{PersonaId, UserId};
 use crate::secret::{count_of_masked, masks};
 use crate::session::{Message, Role};
 use crate::summary::Summary;
-use crate::text::guarded;
+use crate::text::{guarded, guarded_speech};
 use crate::time::Timestamp;
 use crate::tokens::{PER_PAYLOAD, Tokenizer, message_tokens};
 
@@ -31,12 +31,20 @@ pub struct ChatRequest {
     pub maintain_personality: bool,
     /// Most tokens of what is sent, in place of the persona's `max_history_tokens`.
     pub token_budget: Option<u32>,
+    /// The user who asks, where the persona is somebody else's who shares it with them: nothing but its own
+    /// conversation is recalled.
+    pub guest: Option<UserId>,
 }
 
 impl ChatRequest {
     /// A message, with every default.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), maintain_personality: true, token_budget: None }
+        Self {
+            message: message.into(),
+            maintain_personality: true,
+            token_budget: None,
+            guest: None,
+        }
     }
 }
 
@@ -193,6 +201,22 @@ pub(crate) struct PromptHistory<'a> {
     pub(crate) shown: &'a [Message],
     pub(super) left_out: u64,
     pub(crate) left: u32,
+}
+
+/// Fences what others than the one who asks said, so that a model takes it for theirs, and counts it anew. `me` is the
+/// name under which the messages of the one who asks are stored; the owner of a persona has none.
+pub(crate) fn fence_others(
+    recent: &mut [Message],
+    (me, owner): (Option<&UserId>, &UserId),
+    tokenizer: &dyn Tokenizer,
+) {
+    for message in recent.iter_mut().filter(|message| message.role == Role::User) {
+        if message.name.as_deref() != me.map(UserId::as_str) {
+            let name = message.name.as_deref().unwrap_or(owner.as_str());
+            message.content = guarded_speech(name, &message.content);
+            message.tokens = tokenizer.count(&message.content);
+        }
+    }
 }
 
 /// Puts the summary and history of a turn in place. The summary comes where history does not show all.

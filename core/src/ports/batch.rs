@@ -7,9 +7,11 @@ use uuid::Uuid;
 use crate::document::NewSnapshot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::fact::{NewFact, RejectionKey};
-use crate::ids::{FactId, JobId, MemoryId, MessageId, PersonaId, PresetId, SessionId, VaultId};
+use crate::ids::{
+    FactId, JobId, MemoryId, MessageId, PersonaId, PresetId, SessionId, UserId, VaultId,
+};
 use crate::job::{NewJob, Outcome};
-use crate::persona::{Backup, Persona, Preset, PresetUse};
+use crate::persona::{Backup, Persona, Preset, PresetUse, Rating};
 use crate::ports::{Erased, Erasure, VectorSpace};
 use crate::scope::{Profile, Scope};
 use crate::session::{FileRef, PreparedMessage};
@@ -99,6 +101,12 @@ pub enum Write {
     /// Adds a fact directly: it has no session and no source. It supersedes as any other,
     /// and one that states what holds already takes its place, so that the words are those last told.
     PutFact(Box<NewFact>),
+    /// Adds a fact that a message of the scope states, which is its `stated_in`, as one that comes with its message.
+    /// Where that message is not there any more, nothing is added.
+    StateFact(Box<NewFact>),
+    /// Messages that waited to be read have been. A lost race where one of them is there and does not wait any more:
+    /// another worker has read it. One that is not there is no error.
+    MarkRead(Vec<MessageId>),
     /// Rejects: from now on a fact that a message states and that bears one of these keys does not hold.
     /// It is written as superseded by what holds its slot or statement, or where nothing does, not at all.
     Reject(Vec<RejectionKey>),
@@ -141,6 +149,21 @@ pub enum Write {
         message: MessageId,
         /// Its tags.
         tags: Vec<String>,
+    },
+    /// Keeps a rating in place of the one that its user gave the same answer. The session must hold the answer, a
+    /// message of an assistant (else `NotFound`). The session's version stays.
+    RateAnswer {
+        /// The session.
+        session: SessionId,
+        /// The rating.
+        rating: Box<Rating>,
+    },
+    /// Removes the rating that a user gave an answer; a missing one is not an error.
+    RemoveRating {
+        /// The answer.
+        message: MessageId,
+        /// The user.
+        user: UserId,
     },
     /// Adds to the counters of a day.
     AddUsage(UsageDay, UsageCounters),
@@ -236,6 +259,20 @@ impl Write {
         Error::not_found("there is no session with this id: create it before you add files to it")
     }
 
+    /// The error of messages that another worker has read first.
+    #[must_use]
+    pub fn read_before() -> Error {
+        Error::lost_race("another worker has read this message first")
+    }
+
+    /// The error of a rating for an answer that is not there.
+    #[must_use]
+    pub fn no_answer() -> Error {
+        Error::not_found(
+            "no such answer in this conversation: only messages of the assistant can be rated",
+        )
+    }
+
     /// The error of tags for a message that is not there.
     #[must_use]
     pub fn no_message() -> Error {
@@ -291,7 +328,7 @@ impl WriteBatch {
                 let facts = message.facts.iter().map(|fact| &fact.unit);
                 message.units.iter().chain(facts).collect()
             }
-            Write::PutFact(fact) => vec![&fact.unit],
+            Write::PutFact(fact) | Write::StateFact(fact) => vec![&fact.unit],
             Write::PutDocument(new) => new.units.iter().collect(),
             _ => Vec::new(),
         });
@@ -309,11 +346,13 @@ impl WriteBatch {
                     | Write::PutFile(_)
                     | Write::PutDocument(_)
                     | Write::PutFact(_)
+                    | Write::StateFact(_)
                     | Write::PutProfile(_)
                     | Write::PutPersona(_)
                     | Write::PutPreset(_)
                     | Write::PutBackup { .. }
                     | Write::TagMessage { .. }
+                    | Write::RateAnswer { .. }
             )
         };
         if self.writes.iter().any(erases) && self.writes.iter().any(appends) {

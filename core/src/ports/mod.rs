@@ -7,6 +7,7 @@ mod cache;
 mod clock;
 mod counters;
 mod erasure;
+mod file_search;
 mod ledger;
 mod lexical;
 mod model;
@@ -32,9 +33,10 @@ pub use cache::{
 pub use clock::{Clock, IdGen, SecretGen};
 pub use counters::ScopeCounters;
 pub use erasure::{Erased, Erasure, ErasureRepo, ErasureState};
+pub use file_search::{FileHit, FileSearch, SearchableFile};
 pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded, ScopeEnd};
 pub use lexical::{IndexStats, LexicalIndex, PostingLists};
-pub use model::{ChatModel, ChatProvider, ChatStream, Embedder};
+pub use model::{ChatModel, ChatProvider, ChatStream, Embedder, FactReader, Work};
 pub use persona::PersonaRepo;
 pub use refusals::{RefusalCount, RefusalRepo};
 pub use repos::{

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 
-use crate::chat::{ChatAnswer, ChatEvent, ChatModelRequest, ModelInfo};
+use crate::chat::{ChatAnswer, ChatEvent, ChatModelRequest, ModelInfo, TokenUsage};
 use crate::error::Result;
+use crate::fact::Find;
 use crate::ports::VectorSpace;
 
 /// Turns texts into vectors.
@@ -61,4 +62,36 @@ pub trait ChatProvider: Send + Sync {
     /// Asks it for something that costs nothing, such as its list of models. `Unauthenticated` where it has no key or
     /// refuses the one it has, naming the variable to set; `Unavailable` where it cannot be reached.
     async fn check(&self) -> Result<()>;
+}
+
+/// What a model did for background work.
+#[derive(Debug)]
+pub struct Work<T> {
+    /// What it gave: `Declined` where its answers are not in the form that was asked for, also when asked again;
+    /// otherwise the errors of [`ChatModel::complete`].
+    pub result: Result<T>,
+    /// Answers that it gave.
+    pub calls: u64,
+    /// Their tokens, also where the result is an error; counted here where the provider does not tell them.
+    pub used: TokenUsage,
+    /// Millionths of a US dollar; 0 where the price is not known.
+    pub micro_usd: u64,
+}
+
+/// Reads facts in messages by a model, in the background.
+#[async_trait]
+pub trait FactReader: Send + Sync {
+    /// The model, as `provider:model`.
+    fn model(&self) -> &str;
+
+    /// Stored as `extracted_by` of every fact that it finds: of the model and of how it is asked, such as
+    /// `model:openai:gpt-4.1-mini/1`. It changes whenever the same message may give other facts.
+    fn name(&self) -> &str;
+
+    /// Most tokens that reading these texts takes.
+    fn most_tokens(&self, texts: &[String]) -> u64;
+
+    /// What the model finds in these texts, which are of one conversation and in its order. What it finds is checked
+    /// by [`OwnWords`](crate::fact::OwnWords), and nothing of it is believed before.
+    async fn read(&self, texts: &[String]) -> Work<Vec<Find>>;
 }

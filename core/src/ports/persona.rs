@@ -4,11 +4,14 @@ use async_trait::async_trait;
 
 use crate::error::Result;
 use crate::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId};
-use crate::persona::{Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse};
+use crate::persona::{
+    Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse, Rating, RatingCount,
+};
 use crate::scope::Scope;
+use crate::time::Timestamp;
 
-/// Personas, presets, backups and tags of messages. There are so few of each in a scope that lists are
-/// read whole.
+/// Personas, presets, backups, tags of messages and ratings of answers. There are so few of each in a scope or a
+/// session that lists are read whole.
 #[async_trait]
 pub trait PersonaRepo: Send + Sync {
     /// The persona under an id, whether it is deleted or not.
@@ -46,4 +49,16 @@ pub trait PersonaRepo: Send + Sync {
         scope: &Scope,
         session: &SessionId,
     ) -> Result<Vec<(MessageId, Vec<String>)>>;
+
+    /// The ratings of a session's answers, in the order of the conversation, those of one answer by user.
+    async fn ratings(&self, scope: &Scope, session: &SessionId) -> Result<Vec<Rating>>;
+
+    /// The ratings of a scope that were given from `since` on and before `until`, counted by preset and its version.
+    /// Ordered by both, first those without; what has no rating is left out.
+    async fn rating_counts(
+        &self,
+        scope: &Scope,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> Result<Vec<RatingCount>>;
 }

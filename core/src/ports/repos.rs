@@ -110,6 +110,9 @@ pub trait SessionRepo: Send + Sync {
         ids: &[ExternalId],
     ) -> Result<Vec<Message>>;
 
+    /// The first `limit` messages that wait to be read by the model that extracts facts, in order of commit.
+    async fn unread_messages(&self, scope: &Scope, limit: usize) -> Result<Vec<Message>>;
+
     /// Size of the scope.
     async fn totals(&self, scope: &Scope) -> Result<ScopeTotals>;
 }

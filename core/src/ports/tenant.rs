@@ -11,6 +11,7 @@ use crate::scope::Scope;
 use crate::session::Share;
 use crate::settings::TenantSettings;
 use crate::time::Timestamp;
+use crate::usage::{ModelUse, UsageDay};
 
 /// What must hold when a tenant's batch is applied; else nothing of it is, and the error is a lost race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub enum TenantWrite {
     RemoveUser(UserId),
     /// Adds to the audit log.
     Audit(AuditEntry),
+    /// Adds to what background work spent on a model on a day.
+    AddModelUse(ModelUse),
 }
 
 /// Changes of one tenant that happen together or not at all. A key, a share and a grant are of this
@@ -161,4 +164,13 @@ pub trait TenantRepo: Send + Sync {
 
     /// The audit log of a tenant, the oldest first.
     async fn audit(&self, tenant: &TenantId, page: &PageRequest) -> Result<Page<AuditEntry>>;
+
+    /// What background work spent on models on the days from `from` to `to`, both included, ordered by day, work
+    /// and model.
+    async fn model_use(
+        &self,
+        tenant: &TenantId,
+        from: UsageDay,
+        to: UsageDay,
+    ) -> Result<Vec<ModelUse>>;
 }

@@ -6,6 +6,7 @@ pub mod contexts;
 pub mod documents;
 pub mod embeddings;
 pub mod erasure;
+pub mod extraction;
 pub mod facts;
 pub mod personas;
 pub mod profiles;

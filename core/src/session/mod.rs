@@ -222,6 +222,8 @@ pub struct PreparedMessage {
     pub facts: Vec<NewFact>,
     /// Typed values seen.
     pub entities: Vec<NewEntity>,
+    /// Whether it waits to be read by the model that extracts facts.
+    pub unread: bool,
 }
 
 impl PreparedMessage {

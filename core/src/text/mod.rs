@@ -20,7 +20,7 @@ pub use analyze::{
 };
 pub use clip::clip;
 pub use compress::{Squeeze, squeeze};
-pub use fences::{guarded, guarded_whole, without_fenced};
+pub use fences::{guarded, guarded_speech, guarded_whole, without_fenced};
 pub use passages::{PassageSizes, passages};
 pub use postings::{
     FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, Thinned, decode_postings,

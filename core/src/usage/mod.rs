@@ -1,5 +1,8 @@
 //! What was spent and what was saved, by day.
 
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
 use crate::time::Timestamp;
 
 /// Counters of one scope on one day (UTC); every field only grows.
@@ -25,6 +28,76 @@ impl UsageCounters {
         self.contexts += other.contexts;
         self.context_tokens += other.context_tokens;
         self.baseline_tokens += other.baseline_tokens;
+    }
+}
+
+/// The work that models do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ModelWork {
+    /// Answering turns.
+    Chat,
+    /// Reading facts in messages.
+    Extraction,
+}
+
+impl ModelWork {
+    /// Every sort.
+    pub const ALL: [Self; 2] = [Self::Chat, Self::Extraction];
+
+    /// The name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Extraction => "extraction",
+        }
+    }
+}
+
+impl FromStr for ModelWork {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|work| work.as_str() == text);
+        found.ok_or_else(|| Error::invalid("unknown work of a model"))
+    }
+}
+
+/// What a tenant spent on one model on one day (UTC); every number only grows.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ModelUse {
+    /// The day.
+    pub day: UsageDay,
+    /// The work.
+    pub work: ModelWork,
+    /// The model, as `provider:model`.
+    pub model: String,
+    /// Requests that were answered.
+    pub calls: u64,
+    /// Tokens of the requests, cached ones included.
+    pub input: u64,
+    /// Tokens of the requests, read from the provider's prompt cache.
+    pub cached_input: u64,
+    /// Tokens of the answers.
+    pub output: u64,
+    /// Millionths of a US dollar; 0 where the price is not known.
+    pub micro_usd: u64,
+}
+
+impl ModelUse {
+    /// Tokens that count against a budget.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
+    /// Adds another use of the same model.
+    pub fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.input += other.input;
+        self.cached_input += other.cached_input;
+        self.output += other.output;
+        self.micro_usd += other.micro_usd;
     }
 }
 

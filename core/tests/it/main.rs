@@ -5,6 +5,7 @@ mod archive;
 mod assembly_properties;
 mod documents;
 mod erase;
+mod extraction;
 mod flows;
 mod interleaved;
 mod meaning;

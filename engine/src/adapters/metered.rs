@@ -17,7 +17,9 @@ use throughline_core::ids::{
 use throughline_core::index::{Namespace, TermId, UnitKey};
 use throughline_core::job::Job;
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::persona::{Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse};
+use throughline_core::persona::{
+    Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse, Rating, RatingCount,
+};
 use throughline_core::ports::{
     Applied, DocumentRepo, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileRepo, HeadLimits,
     Health, JobRepo, Ledger, LedgerLimits, LexicalIndex, OutboxRepo, OutboxText, PersonaRepo,
@@ -30,7 +32,7 @@ use throughline_core::session::{FileRef, Message, Session, Share};
 use throughline_core::settings::TenantSettings;
 use throughline_core::summary::Summary;
 use throughline_core::time::Timestamp;
-use throughline_core::usage::{UsageCounters, UsageDay};
+use throughline_core::usage::{ModelUse, UsageCounters, UsageDay};
 use throughline_core::{Result, Scope};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
@@ -136,6 +138,7 @@ measured!(SessionRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn messages_by_external_id(
         scope: &Scope, session: &SessionId, ids: &[ExternalId]
     ) -> Vec<Message>;
+    fn unread_messages(scope: &Scope, limit: usize) -> Vec<Message>;
     fn totals(scope: &Scope) -> ScopeTotals;
 });
 
@@ -190,6 +193,9 @@ measured!(PersonaRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn persona_backup(scope: &Scope, id: BackupId) -> Option<Backup>;
     fn conversation_bytes(scope: &Scope, session: &SessionId) -> u64;
     fn message_tags(scope: &Scope, session: &SessionId) -> Vec<(MessageId, Vec<String>)>;
+    fn ratings(scope: &Scope, session: &SessionId) -> Vec<Rating>;
+    fn rating_counts(scope: &Scope, since: Option<Timestamp>, until: Option<Timestamp>)
+        -> Vec<RatingCount>;
 });
 
 measured!(JobRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
@@ -225,6 +231,7 @@ measured!(TenantRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
     fn share_of(owner: &Scope, session: &SessionId) -> Option<Share>;
     fn shared_with(tenant: &TenantId, user: &UserId, page: &PageRequest) -> Page<Share>;
     fn audit(tenant: &TenantId, page: &PageRequest) -> Page<AuditEntry>;
+    fn model_use(tenant: &TenantId, from: UsageDay, to: UsageDay) -> Vec<ModelUse>;
 });
 
 measured!(ErasureRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use async_stream::stream;
+use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
-use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value, json};
 use throughline_core::chat::ContextMessage;
 use throughline_core::ids::ExternalId;
@@ -23,6 +24,8 @@ const PATH: &str = "/chat/completions";
 const MOST_KEPT: usize = 1_000;
 /// Most bytes of an answer that are read to keep it; a longer one is passed on and not kept.
 const MOST_READ: usize = 8 * 1024 * 1024;
+/// What ends a streamed answer.
+const END_MARK: &[u8] = b"[DONE]";
 /// Before the result of a tool in what was said earlier, where its call need not be quoted.
 const TOOL_MARK: &str = "Tool result: ";
 const TOOL_MARK_TOKENS: u32 = 4;
@@ -61,6 +64,9 @@ pub struct Sent {
     pub saved: u64,
 }
 
+/// Whose turn, the session, and the messages before the answer.
+type Kept = (Identity, String, Vec<NewMessage>);
+
 /// A conversation, taken apart.
 struct Conversation {
     /// Instructions of the client, which are sent as they are.
@@ -84,11 +90,8 @@ impl App {
     /// `InvalidInput` for a body without messages, and where no such provider is configured; those of appending, of
     /// assembling, and of reaching the provider. What the provider answers is no error here.
     pub async fn complete(&self, caller: Identity, asked: Completion) -> Result<Completed> {
-        let api = self.compatible()?;
         let mut body = asked.body;
-        if let (None | Some(Value::Null), Some(model)) = (body.get("model"), self.default_model()) {
-            body.insert("model".to_owned(), json!(model));
-        }
+        let api = self.compatible(&caller, &mut body).await?;
         let is_kept = body.get("store") != Some(&Value::Bool(false));
         let conversation = Conversation::of(body.get("messages"))?;
         let session = asked.session.unwrap_or_else(|| derived(&conversation.beginning));
@@ -132,23 +135,39 @@ impl App {
     ///
     /// # Errors
     /// As [`Self::complete`].
-    pub async fn pass_on(&self, path: &str, body: &Map<String, Value>) -> Result<Completed> {
-        forward(&*self.compatible()?, path, body).await
+    pub async fn pass_on(
+        &self,
+        caller: &Identity,
+        path: &str,
+        mut body: Map<String, Value>,
+    ) -> Result<Completed> {
+        let api = self.compatible(caller, &mut body).await?;
+        forward(&*api, path, &body).await
     }
 
-    fn compatible(&self) -> Result<Arc<dyn CompatibleApi>> {
-        self.engine.models.compatible.clone().ok_or_else(|| {
+    /// The provider of the model that a request names, whose name is put in as its provider calls it. A model that is
+    /// not in the catalogue is OpenAI's.
+    async fn compatible(
+        &self,
+        caller: &Identity,
+        body: &mut Map<String, Value>,
+    ) -> Result<Arc<dyn CompatibleApi>> {
+        let chosen = match body.get("model").and_then(Value::as_str) {
+            Some(name) => self.engine.models.find(name).ok(),
+            None => self.model_for(caller, None).await.ok(),
+        };
+        if let Some(chosen) = &chosen {
+            body.insert("model".to_owned(), json!(chosen.info.id));
+        }
+        let compatible = &self.engine.models.compatible;
+        let of = |provider| compatible.iter().find(|(name, _)| *name == provider);
+        let api = chosen.and_then(|chosen| of(chosen.provider)).or_else(|| compatible.first());
+        api.map(|(_, api)| Arc::clone(api)).ok_or_else(|| {
             Error::invalid(
-                "no provider with OpenAI's API is configured: set OPENAI_API_KEY, or \
+                "no provider with OpenAI's API is configured: set OPENAI_API_KEY or GEMINI_API_KEY, or \
                  `providers.openai.base_url` for a server that needs no key",
             )
         })
-    }
-
-    /// The configured model, where it is one of OpenAI's API.
-    fn default_model(&self) -> Option<String> {
-        let default = self.engine.models.default.as_deref()?;
-        Some(default.strip_prefix("openai:").unwrap_or(default).to_owned())
     }
 
     /// Passes an answer on, and keeps it with its turn when all of it came. One that calls tools is not over yet.
@@ -158,38 +177,44 @@ impl App {
         session: String,
         latest: Vec<NewMessage>,
         streamed: bool,
-        body: BoxStream<'static, Result<Vec<u8>>>,
+        mut body: BoxStream<'static, Result<Vec<u8>>>,
     ) -> BoxStream<'static, Result<Vec<u8>>> {
-        let state = (self.clone(), caller, session, latest, body, Some(Vec::new()));
-        let pieces = stream::unfold(state, move |state| async move {
-            let (app, caller, session, latest, mut body, mut read) = state;
-            match body.next().await {
-                Some(piece) => {
-                    read = match (&piece, read) {
-                        (Ok(piece), Some(mut read)) if read.len() + piece.len() <= MOST_READ => {
-                            read.extend_from_slice(piece);
-                            Some(read)
-                        }
-                        _ => None,
-                    };
-                    Some((piece, (app, caller, session, latest, body, read)))
-                }
-                None => {
-                    if let Some(answer) = read.and_then(|read| answered(&read, streamed)) {
-                        // The client has its answer; it would bring what was not kept with its next turn.
-                        if let Err(error) = app.keep(&caller, &session, latest, answer).await {
-                            tracing::warn!(
-                                code = error.kind().code(),
-                                "an answer was not kept: {}",
-                                error.message()
-                            );
-                        }
+        let app = self.clone();
+        let mut turn = Some((caller, session, latest));
+        let pieces = stream! {
+            let mut read = Some(Vec::new());
+            while let Some(piece) = body.next().await {
+                read = match (&piece, read) {
+                    (Ok(piece), Some(mut read)) if read.len() + piece.len() <= MOST_READ => {
+                        read.extend_from_slice(piece);
+                        Some(read)
                     }
-                    None
+                    _ => None,
+                };
+                // Clients close the connection once they have the mark of the end.
+                let has_ended = |read: &Vec<u8>| read.trim_ascii_end().ends_with(END_MARK);
+                if streamed && read.as_ref().is_some_and(has_ended) {
+                    app.keep_turn(turn.take(), read.take(), streamed).await;
                 }
+                yield piece;
             }
-        });
+            app.keep_turn(turn, read, streamed).await;
+        };
         pieces.boxed()
+    }
+
+    /// Keeps a turn whose answer is whole, also where its caller goes meanwhile.
+    async fn keep_turn(&self, turn: Option<Kept>, read: Option<Vec<u8>>, streamed: bool) {
+        let answer = read.and_then(|read| answered(&read, streamed));
+        let (Some((caller, session, latest)), Some(answer)) = (turn, answer) else { return };
+        let app = self.clone();
+        let keeping =
+            tokio::spawn(async move { app.keep(&caller, &session, latest, answer).await });
+        // The client has its answer; it would bring what was not kept with its next turn.
+        if let Ok(Err(error)) = keeping.await {
+            let code = error.kind().code();
+            tracing::warn!(code, "an answer was not kept: {}", error.message());
+        }
     }
 
     async fn keep(
@@ -197,11 +222,10 @@ impl App {
         caller: &Identity,
         session: &str,
         mut latest: Vec<NewMessage>,
-        answer: String,
+        mut answer: NewMessage,
     ) -> Result<()> {
         let before = latest.last().and_then(|message| message.external_id.as_ref());
         let before = before.map_or("", ExternalId::as_str).to_owned();
-        let mut answer = NewMessage::new(Role::Assistant, answer);
         answer.external_id = Some(link(&before, &answer)?);
         latest.push(answer);
         self.append(caller, session, latest, None).await.map(drop)
@@ -333,43 +357,59 @@ async fn forward(
     })
 }
 
-/// The text of a whole answer; `None` where it calls tools, says nothing, or was cut off.
-fn answered(body: &[u8], streamed: bool) -> Option<String> {
+/// A whole answer as it is kept; `None` where it calls tools, says nothing, or was cut off.
+fn answered(body: &[u8], streamed: bool) -> Option<NewMessage> {
     if !streamed {
         let answer: Value = serde_json::from_slice(body).ok()?;
-        let message = answer.get("choices")?.get(0)?.get("message")?;
-        return said(message).filter(|_| message.get("tool_calls").is_none_or(Value::is_null));
+        let choice = answer.get("choices")?.get(0)?;
+        let message = choice.get("message").filter(|message| !calls_tools(message))?;
+        let reason = choice.get("finish_reason").and_then(Value::as_str);
+        return said(message.get("content")?.as_str()?.to_owned(), reason.unwrap_or("stop"));
     }
-    let body = std::str::from_utf8(body).ok()?;
     let mut text = String::new();
-    let mut ended = false;
-    for line in body.lines() {
+    let mut reason = None;
+    for line in std::str::from_utf8(body).ok()?.lines() {
         let Some(data) = line.strip_prefix("data:").map(str::trim) else { continue };
-        if data == "[DONE]" {
-            return Some(text).filter(|text| ended && !text.trim().is_empty());
+        if data.as_bytes() == END_MARK {
+            break;
         }
         let chunk: Value = serde_json::from_str(data).ok()?;
-        let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) else {
-            continue;
-        };
-        if choice
-            .get("delta")
-            .and_then(|delta| delta.get("tool_calls"))
-            .is_some_and(Value::is_array)
-        {
-            return None;
+        let choices = chunk.get("choices").and_then(Value::as_array);
+        for choice in choices.into_iter().flatten().filter(|choice| is_first(choice)) {
+            let delta = choice.get("delta").unwrap_or(&Value::Null);
+            if calls_tools(delta) {
+                return None;
+            }
+            text.push_str(delta.get("content").and_then(Value::as_str).unwrap_or_default());
+            let ended = choice.get("finish_reason").and_then(Value::as_str);
+            reason = ended.map(str::to_owned).or(reason);
         }
-        let piece =
-            choice.get("delta").and_then(|delta| delta.get("content")).and_then(Value::as_str);
-        text.push_str(piece.unwrap_or_default());
-        ended |= choice.get("finish_reason").is_some_and(Value::is_string);
     }
-    None
+    said(text, &reason?)
 }
 
-fn said(message: &Value) -> Option<String> {
-    let text = message.get("content")?.as_str()?;
-    (!text.trim().is_empty()).then(|| text.to_owned())
+/// An answer that did not end by itself is marked.
+fn said(text: String, reason: &str) -> Option<NewMessage> {
+    let reason = match reason {
+        "stop" => None,
+        "length" => Some("maxTokens"),
+        "content_filter" => Some("contentFilter"),
+        other => Some(other),
+    };
+    let parts = reason.map(|reason| json!({"stop_reason": reason}).to_string());
+    let is_empty = text.trim().is_empty();
+    (!is_empty).then(|| NewMessage { parts, ..NewMessage::new(Role::Assistant, text) })
+}
+
+/// Whether it is the first of several answers to one request.
+fn is_first(choice: &Value) -> bool {
+    choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0
+}
+
+/// Some servers send an empty list with every answer.
+fn calls_tools(message: &Value) -> bool {
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    calls.is_some_and(|calls| !calls.is_empty())
 }
 
 #[cfg(test)]
@@ -430,18 +470,33 @@ mod tests {
             "{said}{}data: {{\"choices\":[],\"usage\":{{}}}}\n\ndata: [DONE]\n\n",
             chunk("{}", "\"stop\"")
         );
-        assert_eq!(answered(whole.as_bytes(), true).as_deref(), Some("Hello"));
-        assert_eq!(answered(said.as_bytes(), true), None, "it was cut off");
-        let calls = chunk(r#"{"tool_calls":[{"index":0}]}"#, "null") + "data: [DONE]\n\n";
-        assert_eq!(answered(calls.as_bytes(), true), None);
-        let plain = |message: Value| json!({"choices": [{"message": message}]}).to_string();
+        let kept = |body: &str, streamed| {
+            let message = answered(body.as_bytes(), streamed)?;
+            Some((message.content, message.parts))
+        };
+        let hello = |parts: Option<&str>| Some(("Hello".to_owned(), parts.map(str::to_owned)));
+        let marked = hello(Some(r#"{"stop_reason":"maxTokens"}"#));
+        assert_eq!(kept(&whole, true), hello(None));
+        assert_eq!(kept(&whole.replace("data: [DONE]\n\n", ""), true), hello(None));
+        assert_eq!(kept(&whole.replace("\"stop\"", "\"length\""), true), marked);
+        let another = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"No\"}}]}\n\n";
         assert_eq!(
-            answered(plain(json!({"content": "Hi"})).as_bytes(), false).as_deref(),
-            Some("Hi")
+            kept(&whole.replace("data: {\"choices\":[],", &format!("{another}data: {{")), true),
+            hello(None)
         );
-        for message in [json!({"content": null}), json!({"content": "Hi", "tool_calls": []})] {
-            assert_eq!(answered(plain(message).as_bytes(), false), None);
+        assert_eq!(kept(&said, true), None, "it was cut off");
+        let calls = chunk(r#"{"tool_calls":[{"index":0}]}"#, "\"tool_calls\"") + "data: [DONE]\n\n";
+        assert_eq!(kept(&calls, true), None);
+        let plain = |message: Value, reason: &str| {
+            json!({"choices": [{"message": message, "finish_reason": reason}]}).to_string()
+        };
+        let message = json!({"content": "Hello", "tool_calls": []});
+        assert_eq!(kept(&plain(message.clone(), "stop"), false), hello(None));
+        assert_eq!(kept(&plain(message, "length"), false), marked);
+        let calling = json!({"content": "Hello", "tool_calls": [{"id": "c"}]});
+        for message in [json!({"content": null}), json!({"content": " "}), calling] {
+            assert_eq!(kept(&plain(message, "stop"), false), None);
         }
-        assert_eq!(answered(b"<html>", false), None);
+        assert_eq!(kept("<html>", false), None);
     }
 }

@@ -11,6 +11,7 @@ mod facts;
 pub mod failure;
 mod measures;
 mod messages;
+mod persona_chat;
 mod personas;
 mod profiles;
 mod search;
@@ -18,16 +19,17 @@ mod short_ids;
 mod thread;
 mod usage;
 
-pub use chat::{ChatPiece, ChatReply, ChatTurn, ChosenModel, SpecialistView};
+pub use chat::{ChatPiece, ChatReply, ChatTurn, SpecialistView};
 pub use completions::{Completed, Completion, Sent};
 pub use contexts::{Recalling, SessionWindow, Turn};
 pub use cursors::{Cursors, invalid_cursor};
 pub use facts::{FactFilter, FactSearch, Place};
 pub use messages::WhichMessages;
+pub use persona_chat::{PersonaPiece, PersonaReply, PersonaTurn};
 pub use personas::{DeletedPersona, WhichConversations};
 pub use search::{Hit, HitKind, Search};
 pub use short_ids::short_id;
-pub use thread::{Thread, is_reserved};
+pub use thread::{PersonaThread, Thread, is_reserved};
 
 use throughline_core::Result;
 

@@ -1,12 +1,12 @@
-//! Removing personas, presets, and messages of their conversations.
+//! Removing personas, presets, and messages of their conversations; rating answers.
 
 use throughline_core::ids::{MessageId, PersonaId, PresetId};
-use throughline_core::persona::Persona;
+use throughline_core::persona::{NewRating, Persona, Rating};
 use throughline_core::ports::Erased;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
 
-use super::App;
+use super::{App, PersonaThread};
 use crate::identity::Identity;
 
 /// Which messages of a persona's conversation.
@@ -76,6 +76,37 @@ impl App {
         caller.audit(&self.engine, "conversations.erase", id.to_string()).await;
         self.audit_erased(caller, &erased).await;
         Ok(erased.messages)
+    }
+
+    /// Keeps what the caller says of an answer, of the caller's own persona or of one that is shared as writable.
+    ///
+    /// # Errors
+    /// As [`PersonaThread::to_chat`] and the persona service.
+    pub async fn rate(
+        &self,
+        caller: &Identity,
+        persona: &str,
+        message: MessageId,
+        new: NewRating,
+    ) -> Result<Rating> {
+        let thread = PersonaThread::to_chat(&self.engine, caller, persona).await?;
+        let (user, personas) = (caller.scope()?.user, &self.engine.personas);
+        thread.for_caller(personas.rate(&thread.scope, thread.id, message, &user, new).await)
+    }
+
+    /// Takes back what the caller said of an answer.
+    ///
+    /// # Errors
+    /// As [`Self::rate`].
+    pub async fn remove_rating(
+        &self,
+        caller: &Identity,
+        persona: &str,
+        message: MessageId,
+    ) -> Result<()> {
+        let thread = PersonaThread::to_chat(&self.engine, caller, persona).await?;
+        let (user, personas) = (caller.scope()?.user, &self.engine.personas);
+        thread.for_caller(personas.remove_rating(&thread.scope, thread.id, message, &user).await)
     }
 
     /// Deactivates a preset of the user, or removes one that is inactive; whether it is still held.

@@ -1,6 +1,8 @@
 //! Which session a path names: the caller's own, or one that somebody of its tenant shares with it.
 
-use throughline_core::ids::{SessionId, ShareId};
+use throughline_core::ids::{PersonaId, SessionId, ShareId, UserId};
+use throughline_core::persona::Persona;
+use throughline_core::services::personas::Conversation;
 use throughline_core::session::Share;
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
@@ -75,5 +77,94 @@ impl Thread {
             )),
             _ => Ok(thread),
         }
+    }
+}
+
+/// A persona as a caller reaches it: under its own id, or under the id of the grant of its session.
+#[derive(Debug, Clone)]
+pub struct PersonaThread {
+    /// The scope that holds it.
+    pub scope: Scope,
+    /// Its id there.
+    pub id: PersonaId,
+    /// The caller, where it is somebody else's.
+    pub guest: Option<UserId>,
+}
+
+impl PersonaThread {
+    /// A persona to read.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an invalid id; `NotFound` for a grant that is not this caller's, or not of a persona.
+    pub async fn to_read(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
+        match is_reserved(id) {
+            true => Self::shared(engine, caller, Thread::to_read(engine, caller, id).await?).await,
+            false => Self::own(engine, caller, id).await,
+        }
+    }
+
+    /// A persona to chat with, and to rate answers of.
+    ///
+    /// # Errors
+    /// As [`Self::to_read`]; `Forbidden` for a grant to read.
+    pub async fn to_chat(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
+        match is_reserved(id) {
+            true => {
+                Self::shared(engine, caller, Thread::to_append(engine, caller, id).await?).await
+            }
+            false => Self::own(engine, caller, id).await,
+        }
+    }
+
+    /// The caller's own persona. What belongs to its owner alone is asked for by this.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an invalid id; `Forbidden` for a shared persona.
+    pub async fn own(engine: &Engine, caller: &Identity, id: &str) -> Result<Self> {
+        if is_reserved(id) {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "a shared context belongs to its owner: you can read its conversation and, if it is shared as \
+                 writable, chat with it",
+            ));
+        }
+        let scope = caller.scope()?;
+        let id = engine.personas.id_of(&scope, id).await?;
+        Ok(Self { scope, id, guest: None })
+    }
+
+    async fn shared(engine: &Engine, caller: &Identity, thread: Thread) -> Result<Self> {
+        let Thread { scope, session, .. } = thread;
+        let none = || Error::not_found("no context with this id is shared with this user");
+        let id = Persona::of_session(&session).ok_or_else(none)?;
+        let held = engine.store.persona(&scope, id).await?;
+        if !held.is_some_and(|held| held.is_active()) {
+            return Err(none());
+        }
+        Ok(Self { scope, id, guest: Some(caller.scope()?.user) })
+    }
+
+    /// A message of its conversation as the caller may see it: tags are the owner's, and a guest sees no ratings but
+    /// their own.
+    #[must_use]
+    pub fn shown(&self, mut said: Conversation) -> Conversation {
+        if let Some(guest) = &self.guest {
+            said.tags.clear();
+            said.ratings.retain(|rating| rating.user == *guest);
+        }
+        said
+    }
+
+    /// A result as the caller may see it: an error that names other personas of its owner is not for guests.
+    ///
+    /// # Errors
+    /// The one that is passed on.
+    pub fn for_caller<T>(&self, done: Result<T>) -> Result<T> {
+        done.map_err(|error| match self.guest {
+            Some(_) if error.kind() == ErrorKind::NotFound => {
+                Error::not_found("this context, or what is asked for of it, is no longer there")
+            }
+            _ => error,
+        })
     }
 }

@@ -1,9 +1,12 @@
 //! Use by day.
 
-use throughline_core::usage::{UsageCounters, UsageDay};
+use throughline_core::chat::TokenUsage;
+use throughline_core::ports::{TenantBatch, TenantWrite};
+use throughline_core::usage::{ModelUse, ModelWork, UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
 
 use super::App;
+use crate::compose::ChosenModel;
 use crate::identity::Identity;
 
 /// Days of use where no first one is given.
@@ -33,6 +36,15 @@ impl App {
         self.engine.store.usage(&caller.scope()?, from, to).await
     }
 
+    /// What the caller's tenant spent on models in the last days, today included.
+    ///
+    /// # Errors
+    /// As [`Self::usage_of_last`].
+    pub async fn model_use_of_last(&self, caller: &Identity, days: u32) -> Result<Vec<ModelUse>> {
+        let (first, today) = self.last_days(days)?;
+        self.engine.store.model_use(&caller.scope()?.tenant, first, today).await
+    }
+
     /// The use of the last days, today included.
     ///
     /// # Errors
@@ -42,11 +54,46 @@ impl App {
         caller: &Identity,
         days: u32,
     ) -> Result<Vec<(UsageDay, UsageCounters)>> {
+        let (first, today) = self.last_days(days)?;
+        self.usage(caller, Some(first), Some(today)).await
+    }
+
+    /// Counts a call that answered a turn. Where that fails it is logged: the answer counts more.
+    pub async fn count_chat(
+        &self,
+        caller: &Identity,
+        chosen: &ChosenModel,
+        usage: Option<TokenUsage>,
+    ) {
+        let used = usage.unwrap_or_default();
+        let usd = chosen.info.price.map_or(0.0, |price| price.of(used));
+        let used = ModelUse {
+            day: UsageDay::of(self.engine.clock.now()),
+            work: ModelWork::Chat,
+            model: chosen.name(),
+            calls: 1,
+            input: used.input,
+            cached_input: used.cached_input,
+            output: used.output,
+            micro_usd: (usd * 1_000_000.0).round() as u64,
+        };
+        let tenant = caller.principal.tenant.clone();
+        let batch = TenantBatch::new(tenant).with(TenantWrite::AddModelUse(used));
+        if let Err(error) = self.engine.store.apply_tenant(batch).await {
+            tracing::warn!(
+                code = error.kind().code(),
+                "a call was not counted: {}",
+                error.message()
+            );
+        }
+    }
+
+    /// The first of the last days, and today.
+    fn last_days(&self, days: u32) -> Result<(UsageDay, UsageDay)> {
         if !(1..=MAX_DAYS).contains(&i64::from(days)) {
             return Err(Error::invalid(format!("days: 1 to {MAX_DAYS}")));
         }
         let today = UsageDay::of(self.engine.clock.now());
-        let first = UsageDay::from_days(today.days() + 1 - i64::from(days));
-        self.usage(caller, Some(first), Some(today)).await
+        Ok((UsageDay::from_days(today.days() + 1 - i64::from(days)), today))
     }
 }

@@ -16,7 +16,12 @@ pub async fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
         EmbedderKind::None => Ok(None),
         EmbedderKind::Static => static_embedder(config).map(Some),
         EmbedderKind::Minilm => minilm(config).map(Some),
-        EmbedderKind::OpenAi(model) => super::providers::embedder(config, model).await.map(Some),
+        EmbedderKind::OpenAi(model) => {
+            super::providers::openai_embedder(config, model).await.map(Some)
+        }
+        EmbedderKind::Gemini(model) => {
+            super::providers::gemini_embedder(config, model).await.map(Some)
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod embedders;
 mod erasure_ledger;
+mod models;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod providers;
@@ -36,6 +37,7 @@ use throughline_core::services::contexts::ContextService;
 use throughline_core::services::documents::DocumentService;
 use throughline_core::services::embeddings::{EmbeddingService, JobQuota, Placement, Worked};
 use throughline_core::services::erasure::{EraseService, Replayed};
+use throughline_core::services::extraction::{Extracting, ExtractionService};
 use throughline_core::services::facts::{FactService, Rejecting};
 use throughline_core::services::personas::{PersonaPorts, PersonaService};
 use throughline_core::services::profiles::ProfileService;
@@ -52,6 +54,7 @@ use crate::adapters::{
 };
 use crate::config::{CacheKind, Config, SpecialistConfig, StoreKind, VectorIndexKind};
 
+pub use models::{ChosenModel, FactReading};
 pub use providers::open as chat_models;
 
 pub use embedders::{ModelSource, embedder as load_embedder, fetch_model};
@@ -95,6 +98,8 @@ pub struct Engine {
     pub replayed: Replayed,
     /// Vectors and the jobs that make them; `None` when recall uses keyword search only.
     pub embeddings: Option<EmbeddingService>,
+    /// Facts that a model reads, and the jobs for it; `None` where forms alone find them.
+    pub extraction: Option<ExtractionService>,
     /// The store itself, for operations.
     pub store: Arc<dyn Store>,
     /// The vector index and the cache, for operations.
@@ -120,8 +125,10 @@ pub struct ChatModels {
     pub default: Option<String>,
     /// Named roles that answer turns.
     pub specialists: Vec<SpecialistConfig>,
-    /// The provider that takes requests in OpenAI's form, if one does.
-    pub compatible: Option<Arc<dyn CompatibleApi>>,
+    /// What to set for each provider that is not configured.
+    pub missing: Vec<&'static str>,
+    /// The providers that take requests in OpenAI's form, by name.
+    pub compatible: Vec<(&'static str, Arc<dyn CompatibleApi>)>,
 }
 
 /// A provider that takes requests in OpenAI's form as they are.
@@ -206,6 +213,8 @@ pub struct Ports {
     pub masking: SecretPolicy,
     /// How history is shortened.
     pub fading: Fading,
+    /// The model that reads facts in messages, in the background.
+    pub reading: Option<FactReading>,
 }
 
 impl Engine {
@@ -213,7 +222,8 @@ impl Engine {
     #[must_use]
     pub fn new(ports: Ports, beside: OptionalBackends) -> Self {
         let Ports { store, ledger, names, meaning, clock, ids, .. } = ports;
-        let Ports { secrets, tokenizer, jobs, documents, personas, masking, fading, .. } = ports;
+        let Ports { secrets, tokenizer, jobs, documents, personas, masking, .. } = ports;
+        let Ports { fading, reading, .. } = ports;
         let OptionalBackends { index, cache, heads, limiter } = beside.clone();
         let limiter =
             limiter.unwrap_or_else(|| Arc::new(InProcessLimiter::new(Arc::clone(&clock))));
@@ -238,7 +248,17 @@ impl Engine {
         )
         .with_extractor(Arc::new(Forms))
         .with_rejections(rejections.clone())
+        .with_reading(reading.as_ref().map(|reading| reading.delay))
         .with_secrets(masking);
+        let extraction = reading.map(|FactReading { reader, daily_tokens, .. }| {
+            ExtractionService::new(
+                Arc::clone(&store),
+                (Arc::clone(&clock), Arc::clone(&ids)),
+                embeddings.clone(),
+                rejections.clone(),
+                (reader, daily_tokens),
+            )
+        });
         let facts = FactService::new(
             Arc::clone(&store),
             Arc::clone(&clock),
@@ -310,6 +330,7 @@ impl Engine {
             access: AccessService::new(Arc::clone(&store), Arc::clone(&clock), secrets, removals),
             limiter,
             embeddings,
+            extraction,
             store,
             beside,
             names,
@@ -321,19 +342,23 @@ impl Engine {
         }
     }
 
-    /// Enqueues the embedding of scopes that wait without a job: after a change of the embedder, or while an
-    /// index was away.
+    /// Enqueues jobs for scopes that wait without one: to be embedded, after a change of the embedder or while an index
+    /// was away, and to be read by a model, while its provider was.
     ///
     /// # Errors
     /// Those of the store.
     pub async fn enqueue_behind(&self) -> Result<u64> {
-        match &self.embeddings {
-            Some(embeddings) => embeddings.enqueue_behind().await,
-            None => Ok(0),
+        let mut enqueued = 0;
+        if let Some(embeddings) = &self.embeddings {
+            enqueued += embeddings.enqueue_behind().await?;
         }
+        if let Some(extraction) = &self.extraction {
+            enqueued += extraction.enqueue_unread().await?;
+        }
+        Ok(enqueued)
     }
 
-    /// Does up to `limit` jobs of each kind that are due.
+    /// Does up to `limit` jobs of each kind that are due, but for those that wait for models.
     ///
     /// # Errors
     /// Those of the store.
@@ -345,6 +370,17 @@ impl Engine {
             None => Worked::default(),
         };
         Ok(Worked { jobs: worked.jobs + forgotten + kept_up, forgotten, ..worked })
+    }
+
+    /// Does up to `limit` jobs that wait for models.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn work_with_models(&self, limit: usize) -> Result<Extracting> {
+        match &self.extraction {
+            Some(extraction) => extraction.work(limit).await,
+            None => Ok(Extracting::default()),
+        }
     }
 
     /// The state of the store, the vector index and the cache. An unavailable one is reported, not an error.
@@ -414,6 +450,8 @@ impl Engine {
                 None
             }
         };
+        let models = chat_models(config)?;
+        let reading = FactReading::open(config, &models)?;
         create_private(&config.data_dir)?;
         let Opened { mut store, index, limiter, clock } = open_store(config, machine).await?;
         let state = store.erasure_state().await?;
@@ -430,6 +468,7 @@ impl Engine {
             (store, index) = (metered(store), metered_index(index));
         }
         let ports = Ports {
+            reading,
             store,
             names: ledger.identity().await?,
             ledger,
@@ -452,7 +491,7 @@ impl Engine {
             engine.erase.accept_ledger().await?;
         }
         engine.fact_half_life = config.facts.half_life();
-        engine.models = chat_models(config)?;
+        engine.models = models;
         engine.replayed = engine.erase.replay().await?;
         Ok(engine)
     }
@@ -591,7 +630,8 @@ pub async fn build_deferred(config: &Config, progress: impl Fn(u64, u64) + Send)
         feature = "postgres",
         feature = "qdrant",
         feature = "redis",
-        feature = "openai"
+        feature = "openai",
+        feature = "gemini"
     ),
     expect(dead_code, reason = "this binary has every adapter")
 )]

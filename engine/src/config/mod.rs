@@ -4,6 +4,7 @@
 //! from.
 
 mod document;
+mod extraction;
 mod facts;
 mod history;
 mod http;
@@ -31,6 +32,7 @@ use throughline_core::secret::SecretPolicy;
 use throughline_core::{Error, Result, Scope};
 
 pub use document::DocumentConfig;
+pub use extraction::ExtractionConfig;
 pub use facts::FactsConfig;
 pub use history::{FadingKind, HistoryConfig};
 pub use http::{HttpConfig, JobsConfig};
@@ -38,7 +40,9 @@ pub use log::{LogConfig, LogFormat};
 pub use mcp::{McpConfig, ToolSet};
 pub use otel::OtelConfig;
 pub use persona::PersonaConfig;
-pub use providers::{ChatConfig, ModelConfig, OpenAiApi, OpenAiConfig, ProvidersConfig};
+pub use providers::{
+    ChatConfig, GeminiConfig, ModelConfig, OpenAiApi, OpenAiConfig, ProvidersConfig,
+};
 pub use repository::{workspace_of, workspace_of_project};
 pub use schema::{reference, schema};
 pub use secret::Secret;
@@ -48,6 +52,9 @@ pub use specialists::{SpecialistConfig, WindowTier};
 pub const DEFAULT_FILE: &str = "throughline.toml";
 /// Prefix of environment variables; nested keys are joined with `__`.
 pub const ENV_PREFIX: &str = "THROUGHLINE_";
+
+/// Variables of the providers' own clients.
+const SHARED_VARIABLES: [&str; 3] = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY"];
 
 /// Longest timeout: an hour.
 const MAX_TIMEOUT_MS: u64 = 3_600_000;
@@ -94,8 +101,8 @@ pub struct Config {
     pub identity: Identity,
     /// The embedding model for semantic search. `static`: static token vectors in the binary; takes microseconds per text.
     /// `minilm`: all-MiniLM-L6-v2 on the CPU; takes milliseconds per text, so jobs embed messages in the background.
-    /// `none`: recall uses keyword search only. `openai:<model>`: a model of the provider `openai`, such as
-    /// `openai:text-embedding-3-small`; jobs embed messages in the background.
+    /// `none`: recall uses keyword search only. `openai:<model>` and `gemini:<model>`: a model of that provider, such as
+    /// `openai:text-embedding-3-small` or `gemini:gemini-embedding-001`; jobs embed messages in the background.
     pub embedder: EmbedderKind,
     /// The static table of token vectors.
     #[serde(rename = "static")]
@@ -113,6 +120,8 @@ pub struct Config {
     /// Named roles that answer turns in chats, as tables with `name`, `description`, `prompt`, `model` (empty for that of the
     /// turn) and `tier` (`light`, `standard` or `full`: how much of the session it is shown).
     pub specialists: Vec<SpecialistConfig>,
+    /// Facts that a model reads in messages.
+    pub extraction: ExtractionConfig,
     /// The providers of chat models.
     pub providers: ProvidersConfig,
     /// The cache on a Redis server.
@@ -191,26 +200,24 @@ pub enum EmbedderKind {
     None,
     /// An embedding model of the provider `openai`, by its name there.
     OpenAi(String),
+    /// An embedding model of the provider `gemini`, by its name there.
+    Gemini(String),
 }
-
-/// Before the name of an embedding model of the provider `openai`.
-const OPENAI: &str = "openai:";
 
 impl TryFrom<String> for EmbedderKind {
     type Error = String;
 
     fn try_from(name: String) -> std::result::Result<Self, String> {
-        match name.as_str() {
-            "static" => Ok(Self::Static),
-            "minilm" => Ok(Self::Minilm),
-            "none" => Ok(Self::None),
-            _ => match name.strip_prefix(OPENAI).filter(|model| !model.is_empty()) {
-                Some(model) => Ok(Self::OpenAi(model.to_owned())),
-                None => Err(format!(
-                    "unknown embedder `{name}`: use static, minilm, none, or openai:<model>, such as \
-                     openai:text-embedding-3-small"
-                )),
-            },
+        match (name.as_str(), name.split_once(':')) {
+            ("static", _) => Ok(Self::Static),
+            ("minilm", _) => Ok(Self::Minilm),
+            ("none", _) => Ok(Self::None),
+            (_, Some(("openai", model))) if !model.is_empty() => Ok(Self::OpenAi(model.to_owned())),
+            (_, Some(("gemini", model))) if !model.is_empty() => Ok(Self::Gemini(model.to_owned())),
+            _ => Err(format!(
+                "unknown embedder `{name}`: use static, minilm, none, openai:<model> or \
+                 gemini:<model>, such as openai:text-embedding-3-small"
+            )),
         }
     }
 }
@@ -221,7 +228,8 @@ impl From<EmbedderKind> for String {
             EmbedderKind::Static => "static".to_owned(),
             EmbedderKind::Minilm => "minilm".to_owned(),
             EmbedderKind::None => "none".to_owned(),
-            EmbedderKind::OpenAi(model) => format!("{OPENAI}{model}"),
+            EmbedderKind::OpenAi(model) => format!("openai:{model}"),
+            EmbedderKind::Gemini(model) => format!("gemini:{model}"),
         }
     }
 }
@@ -232,7 +240,7 @@ impl JsonSchema for EmbedderKind {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "pattern": "^(static|minilm|none|openai:.+)$"})
+        schemars::json_schema!({"type": "string", "pattern": "^(static|minilm|none|(openai|gemini):.+)$"})
     }
 }
 
@@ -422,6 +430,7 @@ impl Default for Config {
             },
             chat: ChatConfig { model: String::new() },
             specialists: Vec::new(),
+            extraction: ExtractionConfig::default(),
             providers: ProvidersConfig::default(),
             log: LogConfig { level: "warn".into(), format: LogFormat::Human },
             otel: OtelConfig::default(),
@@ -517,11 +526,11 @@ impl Config {
             ("postgres.connect_timeout_ms", self.postgres.connect_timeout_ms),
             ("postgres.statement_timeout_ms", self.postgres.statement_timeout_ms),
             ("qdrant.timeout_ms", self.qdrant.timeout_ms),
-            ("providers.openai.timeout_ms", self.providers.openai.timeout_ms),
-            ("providers.openai.idle_timeout_ms", self.providers.openai.idle_timeout_ms),
-            ("providers.openai.embed_timeout_ms", self.providers.openai.embed_timeout_ms),
             ("redis.timeout_ms", self.redis.timeout_ms),
-        ] {
+        ]
+        .into_iter()
+        .chain(self.providers.timeouts())
+        {
             whole(key, value, 1, MAX_TIMEOUT_MS)?;
         }
         for (key, secret) in [
@@ -533,16 +542,17 @@ impl Config {
             ("redis.url", &mut self.redis.url),
             ("otel.headers", &mut self.otel.headers),
             ("providers.openai.api_key", &mut self.providers.openai.api_key),
+            ("providers.gemini.api_key", &mut self.providers.gemini.api_key),
         ] {
             secret.resolve(key)?;
         }
+        self.extraction.check()?;
         self.log.check()?;
         self.mcp.check()?;
         self.otel.check()?;
         self.persona.check()?;
-        self.providers.openai.check()?;
+        self.providers.check()?;
         specialists::check(&self.specialists)?;
-        whole("providers.openai.max_retries", self.providers.openai.max_retries.into(), 0, 10)?;
         if self.store == StoreKind::Postgres {
             self.require_postgres()?;
         }
@@ -661,9 +671,10 @@ impl Layers {
     fn figment(&self) -> Result<Figment> {
         let mut figment = Figment::from(Serialized::defaults(Config::default()));
         // What other programs read as well counts where nothing of ours is set.
-        let shared = Env::raw().only(&["OPENAI_API_KEY", "OPENAI_BASE_URL"]).map(|name| {
+        let shared = Env::raw().only(&SHARED_VARIABLES).map(|name| {
+            // `OPENAI_API_KEY` is `providers.openai.api_key`.
             let name = name.as_str().to_lowercase();
-            name.replacen("openai_", "providers.openai.", 1).into()
+            format!("providers.{}", name.replacen('_', ".", 1)).into()
         });
         figment = figment.merge(shared.split("."));
         let file = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE));

@@ -7,6 +7,9 @@ use throughline_core::{Error, Result};
 
 use super::{Secret, text};
 
+/// Most repeats of a call.
+const MAX_RETRIES: u32 = 10;
+
 /// Chat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +26,8 @@ pub struct ChatConfig {
 pub struct ProvidersConfig {
     /// OpenAI, or any server with its API.
     pub openai: OpenAiConfig,
+    /// Google's Gemini API.
+    pub gemini: GeminiConfig,
 }
 
 /// OpenAI, or any server with its API, such as Ollama, vLLM, llama.cpp or LiteLLM.
@@ -43,6 +48,29 @@ pub struct OpenAiConfig {
     /// Timeout of a whole answer, in milliseconds.
     pub timeout_ms: u64,
     /// Timeout between two pieces of a streamed answer, in milliseconds.
+    pub idle_timeout_ms: u64,
+    /// Timeout for embedding a question, in milliseconds; after it, recall uses keyword search only.
+    pub embed_timeout_ms: u64,
+    /// How often a call is repeated that failed before any answer: refused connections, rate limits, and errors of the
+    /// server.
+    pub max_retries: u32,
+}
+
+/// Google's Gemini API, or a proxy with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GeminiConfig {
+    /// URL of the API, which mostly ends with `/v1beta`; empty for Google's.
+    #[serde(deserialize_with = "text")]
+    pub base_url: String,
+    /// API key; empty for none. The environment variable GEMINI_API_KEY is used where no other layer sets it.
+    pub api_key: Secret,
+    /// Models beside those that are built in, in the form of `providers.openai.models`.
+    pub models: Vec<ModelConfig>,
+    /// Timeout of a whole answer, in milliseconds.
+    pub timeout_ms: u64,
+    /// Timeout between two pieces of a streamed answer, in milliseconds. It is not used for models that think before
+    /// they write.
     pub idle_timeout_ms: u64,
     /// Timeout for embedding a question, in milliseconds; after it, recall uses keyword search only.
     pub embed_timeout_ms: u64,
@@ -147,25 +175,64 @@ impl OpenAiConfig {
     pub fn is_configured(&self) -> bool {
         !self.api_key.is_empty() || !self.base_url.is_empty()
     }
+}
+
+impl GeminiConfig {
+    /// Whether there is enough to call it: a key, or a proxy that has one.
+    #[must_use]
+    pub fn is_configured(&self) -> bool {
+        !self.api_key.is_empty() || !self.base_url.is_empty()
+    }
+}
+
+impl ProvidersConfig {
+    /// The keys of timeouts, with their values.
+    pub(super) fn timeouts(&self) -> [(&'static str, u64); 6] {
+        let Self { openai, gemini } = self;
+        [
+            ("providers.openai.timeout_ms", openai.timeout_ms),
+            ("providers.openai.idle_timeout_ms", openai.idle_timeout_ms),
+            ("providers.openai.embed_timeout_ms", openai.embed_timeout_ms),
+            ("providers.gemini.timeout_ms", gemini.timeout_ms),
+            ("providers.gemini.idle_timeout_ms", gemini.idle_timeout_ms),
+            ("providers.gemini.embed_timeout_ms", gemini.embed_timeout_ms),
+        ]
+    }
 
     pub(super) fn check(&self) -> Result<()> {
-        let url = self.base_url.as_str();
-        if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(Error::invalid(
-                "configuration key `providers.openai.base_url` must be a URL such as http://localhost:11434/v1",
-            ));
-        }
-        for model in self.models.iter().map(ModelConfig::info) {
-            if model.id.trim().is_empty() || model.window == 0 || model.max_output == 0 {
-                return Err(Error::invalid(format!(
-                    "configuration key `providers.openai.models`: the model `{}` needs an id, and a window and a \
-                     max_output above 0",
-                    model.id
-                )));
-            }
-        }
-        Ok(())
+        let Self { openai, gemini } = self;
+        let example = "http://localhost:11434/v1";
+        check("openai", &openai.base_url, example, &openai.models, openai.max_retries)?;
+        let example = "http://localhost:8080/v1beta";
+        check("gemini", &gemini.base_url, example, &gemini.models, gemini.max_retries)
     }
+}
+
+/// What every provider has.
+fn check(
+    provider: &str,
+    url: &str,
+    example: &str,
+    models: &[ModelConfig],
+    max_retries: u32,
+) -> Result<()> {
+    let wrong = |key: &str, what: String| {
+        Err(Error::invalid(format!("configuration key `providers.{provider}.{key}`{what}")))
+    };
+    if !url.is_empty() && !url.starts_with("http://") && !url.starts_with("https://") {
+        return wrong("base_url", format!(" must be a URL such as {example}"));
+    }
+    for model in models.iter().map(ModelConfig::info) {
+        if model.id.trim().is_empty() || model.window == 0 || model.max_output == 0 {
+            let id = model.id;
+            let what = "needs an id, and a window and a max_output above 0";
+            return wrong("models", format!(": the model `{id}` {what}"));
+        }
+    }
+    if max_retries > MAX_RETRIES {
+        return wrong("max_retries", format!(" must be 0 to {MAX_RETRIES}"));
+    }
+    Ok(())
 }
 
 impl Default for ProvidersConfig {
@@ -175,6 +242,15 @@ impl Default for ProvidersConfig {
                 base_url: String::new(),
                 api_key: Secret::default(),
                 api: OpenAiApi::ChatCompletions,
+                models: Vec::new(),
+                timeout_ms: 300_000,
+                idle_timeout_ms: 60_000,
+                embed_timeout_ms: 1_500,
+                max_retries: 3,
+            },
+            gemini: GeminiConfig {
+                base_url: String::new(),
+                api_key: Secret::default(),
                 models: Vec::new(),
                 timeout_ms: 300_000,
                 idle_timeout_ms: 60_000,

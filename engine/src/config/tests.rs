@@ -54,7 +54,28 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("[document]\nmax_bytes = 0\n", "`document.max_bytes` must be 1 to 1048576"),
         ("[document]\nkept = 0\n", "`document.kept` must be 1 to 10000"),
         ("[document]\nkeep = 5\n", "did you mean `kept`?"),
+        ("[extraction]\nmodle = \"m\"\n", "did you mean `model`?"),
+        ("[extraction]\ndelay_seconds = 86401\n", "`extraction.delay_seconds` must be 0 to 86400"),
         ("embedder = \"glove\"\n", "static"),
+        ("embedder = \"gemini:\"\n", "openai:<model> or gemini:<model>"),
+        ("[providers.gemini]\nbase_url = \"there\"\n", "`providers.gemini.base_url` must be a URL"),
+        ("[providers.gemini]\nmodels = [\"\"]\n", "`providers.gemini.models`"),
+        (
+            "[providers.gemini]\nmax_retries = 11\n",
+            "`providers.gemini.max_retries` must be 0 to 10",
+        ),
+        ("[providers.gemini]\ntimeout_ms = 0\n", "`providers.gemini.timeout_ms` must be 1 to"),
+        ("[providers.openai]\nbase_url = \"there\"\n", "`providers.openai.base_url` must be a URL"),
+        ("[[specialists]]\nname = \"a b\"\nprompt = \"x\"\n", "`name` must be 1 to 64 letters"),
+        ("[[specialists]]\nname = \"a\"\n", "`prompt` must not be empty"),
+        (
+            "[[specialists]]\nname = \"a\"\nprompt = \"x\"\n[[specialists]]\nname = \"a\"\nprompt = \"x\"\n",
+            "`name` is there twice",
+        ),
+        (
+            "[providers.openai]\nmax_retries = 11\n",
+            "`providers.openai.max_retries` must be 0 to 10",
+        ),
         ("[minilm]\ntimeout_ms = 0\n", "must be 1 to"),
         ("[static]\ntabel = \"x\"\n", "did you mean `table`?"),
         ("[otel]\nsample_ratio = 1.5\n", "`otel.sample_ratio` must be 0 to 1"),
@@ -74,6 +95,19 @@ fn wrong_keys_and_values_say_what_is_allowed() {
     }
     let missing = Layers { file: Some("/nowhere/throughline.toml".into()), flags: Vec::new() };
     assert!(missing.load().unwrap_err().message().contains("does not exist"));
+}
+
+#[test]
+fn embedders_of_providers_are_named_by_their_models() {
+    for (name, kind) in [
+        ("openai:a:b", EmbedderKind::OpenAi("a:b".to_owned())),
+        ("gemini:gemini-embedding-001", EmbedderKind::Gemini("gemini-embedding-001".to_owned())),
+    ] {
+        let (layers, _file) = with_file("", &[("embedder", name)]);
+        let config = layers.load().unwrap();
+        assert_eq!(config.embedder, kind);
+        assert_eq!(String::from(config.embedder), name);
+    }
 }
 
 #[test]
@@ -98,6 +132,7 @@ fn secrets_are_read_and_never_shown() {
                 ("redis.url", url),
                 ("postgres.replica_url", url),
                 ("otel.headers", "key=s3cret"),
+                ("providers.gemini.api_key", url),
             ],
         );
         let config = layers.load().unwrap();

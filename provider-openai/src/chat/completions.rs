@@ -11,17 +11,17 @@ use async_openai::types::chat::{
 };
 use serde_json::Value;
 use throughline_core::chat::{
-    ChatAnswer, ChatMessage, ChatModelRequest, ModelInfo, TokenUsage, ToolCall, ToolSpec,
+    ChatMessage, ChatModelRequest, ModelInfo, TokenUsage, ToolCall, ToolSpec,
 };
 use throughline_core::session::Role;
 use throughline_core::{Error, Result};
+use throughline_provider_http::json::{content, count, items, text};
+use throughline_provider_http::{
+    CONTENT_FILTER, Draft, END_TURN, MAX_TOKENS, Origin, Step, StreamReader, TOOL_USE,
+    answered_call, max_tokens, parameters, temperature,
+};
 
-use super::Draft;
-use super::answer::{CONTENT_FILTER, END_TURN, MAX_TOKENS, TOOL_USE};
-use super::events::{Step, StreamReader};
 use super::tool_calls::ToolCalls;
-use crate::errors::{ErrorBody, Origin};
-use crate::json::{content, count, items, text};
 
 /// The body of a request.
 ///
@@ -45,7 +45,7 @@ pub(super) fn body(
     let mut body = CreateChatCompletionRequest {
         model: info.id.clone(),
         messages: messages.collect::<Result<_>>()?,
-        temperature: temperature(info, request),
+        temperature: temperature(info, request).map(|temperature| temperature as f32),
         tools: Some(tools).filter(|tools| !tools.is_empty()),
         ..CreateChatCompletionRequest::default()
     };
@@ -68,32 +68,6 @@ fn limit(body: &mut CreateChatCompletionRequest, limit: Option<u32>, newer: bool
     } else {
         body.max_tokens = limit;
     }
-}
-
-/// Models that take no temperature are not sent one.
-pub(super) fn temperature(info: &ModelInfo, request: &ChatModelRequest) -> Option<f32> {
-    request.temperature.filter(|_| info.temperature).map(|temperature| temperature as f32)
-}
-
-/// More than the model can write is refused by some servers.
-pub(super) fn max_tokens(info: &ModelInfo, request: &ChatModelRequest) -> Option<u32> {
-    request.max_tokens.map(|limit| limit.min(info.max_output))
-}
-
-/// The JSON schema of a tool's parameters.
-pub(super) fn parameters(tool: &ToolSpec) -> Result<Value> {
-    serde_json::from_str(&tool.parameters).map_err(|error| {
-        let sentence = format!("the parameters of the tool `{}` are not JSON", tool.name);
-        Error::invalid(sentence).with_source(error)
-    })
-}
-
-/// The call that a tool's message is the result of.
-pub(super) fn answered_call(message: &ChatMessage) -> Result<String> {
-    message
-        .tool_call_id
-        .clone()
-        .ok_or_else(|| Error::invalid("a message of a tool must name the call that it answers"))
 }
 
 fn tool(tool: &ToolSpec) -> Result<ChatCompletionTools> {
@@ -132,7 +106,7 @@ fn message(message: &ChatMessage) -> Result<ChatCompletionRequestMessage> {
         }
         Role::Tool => ChatCompletionRequestMessage::Tool(ChatCompletionRequestToolMessage {
             content: ChatCompletionRequestToolMessageContent::Text(text),
-            tool_call_id: answered_call(message)?,
+            tool_call_id: answered_call(message)?.to_owned(),
         }),
     })
 }
@@ -203,7 +177,7 @@ impl StreamReader for CompletionReader {
         let chunk: Value = serde_json::from_str(data)
             .map_err(|error| self.origin.unreadable().with_source(error))?;
         if name == "error" || !chunk["error"].is_null() {
-            return Err(self.origin.reported(None, &ErrorBody::of(&chunk)));
+            return Err(self.origin.reported(None, &chunk));
         }
         self.draft.usage = usage(&chunk["usage"]).or(self.draft.usage);
         let mut piece = String::new();
@@ -226,9 +200,8 @@ impl StreamReader for CompletionReader {
         self.has_stopped
     }
 
-    fn finish(&mut self) -> Result<ChatAnswer> {
-        let mut draft = std::mem::take(&mut self.draft);
-        draft.calls = self.calls.take();
-        draft.finish(&self.origin)
+    fn finish(&mut self) -> Result<Draft> {
+        let draft = std::mem::take(&mut self.draft);
+        Ok(Draft { calls: self.calls.take(), ..draft })
     }
 }

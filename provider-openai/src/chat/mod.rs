@@ -1,28 +1,20 @@
 //! Chat models: one trait over two APIs.
 
-mod answer;
 mod completions;
-mod events;
 mod responses;
 mod tool_calls;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use futures_util::StreamExt as _;
-use futures_util::stream;
-use http::{HeaderMap, Method};
-use serde::Serialize;
+use serde_json::Value;
+use throughline_core::Result;
 use throughline_core::chat::{ChatAnswer, ChatModelRequest, ModelInfo};
 use throughline_core::ports::{ChatModel, ChatStream};
-use throughline_core::{Error, Result};
-
-use crate::errors::{Origin, RequestedModel};
-use crate::transport::{Call, JSON, STREAM, Transport, collect, has_type, parse};
-
-use answer::Draft;
-use events::StreamReader;
+use throughline_provider_http::{
+    Call, Draft, JSON, Origin, RequestedModel, STREAM, StreamReader, Transport, stream_answer,
+    whole_answer,
+};
 
 /// The API that a model is asked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,37 +39,29 @@ impl OpenAiModel {
     }
 
     fn call(&self, request: &ChatModelRequest, streams: bool) -> Result<Call> {
-        let (path, body) = match self.dialect {
+        let call = match self.dialect {
             Dialect::Completions { openai } => {
                 let body = completions::body(&self.info, request, openai, streams)?;
-                ("/chat/completions", bytes(&body)?)
+                Call::post("/chat/completions", &body, self.origin())?
             }
             Dialect::Responses { keep } => {
                 let body = responses::body(&self.info, request, keep, streams)?;
-                ("/responses", bytes(&body)?)
+                Call::post("/responses", &body, self.origin())?
             }
         };
         Ok(Call {
-            method: Method::POST,
-            path: path.to_owned(),
-            headers: HeaderMap::new(),
-            body,
             accept: if streams { STREAM } else { JSON },
-            any_status: false,
             // Reasoning models send nothing while they think.
             may_pause: !self.info.temperature,
-            origin: self.origin(),
+            ..call
         })
     }
 
-    fn read(&self, body: &[u8]) -> Result<ChatAnswer> {
-        let origin = self.origin();
-        let value = parse(body, &origin)?;
-        let draft = match self.dialect {
-            Dialect::Completions { .. } => completions::answer(&value),
-            Dialect::Responses { keep } => responses::answer(&value, keep, &origin)?,
-        };
-        draft.finish(&origin)
+    fn read(&self, value: &Value) -> Result<Draft> {
+        match self.dialect {
+            Dialect::Completions { .. } => Ok(completions::answer(value)),
+            Dialect::Responses { keep } => responses::answer(value, keep, &self.origin()),
+        }
     }
 
     fn reader(&self) -> Box<dyn StreamReader> {
@@ -95,30 +79,62 @@ impl OpenAiModel {
 #[async_trait]
 impl ChatModel for OpenAiModel {
     async fn complete(&self, request: &ChatModelRequest) -> Result<ChatAnswer> {
-        let answer = self.transport.send(&self.call(request, false)?).await?;
-        self.read(&collect(answer.body).await?)
+        let call = self.call(request, false)?;
+        whole_answer(&self.transport, &call, |value| self.read(value)).await
     }
 
     async fn stream(&self, request: &ChatModelRequest) -> Result<ChatStream> {
-        let answer = self.transport.send(&self.call(request, true)?).await?;
-        if has_type(&answer.headers, JSON) {
-            // The server does not stream: it has answered as a whole.
-            let answer = self.read(&collect(answer.body).await?)?;
-            return Ok(stream::iter(events::whole(answer).into_iter().map(Ok)).boxed());
-        }
-        let mut events = events::read(answer.body, self.reader(), self.origin());
-        match events.next().await {
-            Some(first) => {
-                let first = first?;
-                Ok(stream::once(async move { Ok(first) }).chain(events).boxed())
-            }
-            None => Err(self.origin().cut_off()),
-        }
+        let call = self.call(request, true)?;
+        stream_answer(&self.transport, &call, |value| self.read(value), self.reader()).await
     }
 }
 
-fn bytes(body: &impl Serialize) -> Result<Bytes> {
-    let body = serde_json::to_vec(body)
-        .map_err(|error| Error::internal("a request cannot be written").with_source(error))?;
-    Ok(body.into())
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use throughline_provider_http::{ConnectionSettings, Step};
+
+    use super::*;
+    use crate::settings::OPENAI;
+
+    /// Events of both APIs, whole and broken.
+    const EVENTS: &[&str] = &[
+        "[DONE]",
+        r#"{"choices": [{"delta": {"content": "é"}}]}"#,
+        r#"{"choices": [{"delta": {"tool_calls": [{"index": 9}]}, "finish_reason": "stop"}]}"#,
+        r#"{"choices": {"a": 1}, "usage": []}"#,
+        r#"{"type": "response.output_text.delta", "delta": "é"}"#,
+        r#"{"type": "response.completed", "response": {"output": [{}]}}"#,
+        r#"{"error": 7}"#,
+        "[[",
+        "7",
+    ];
+
+    proptest! {
+        #[test]
+        fn any_events_are_read_into_their_texts(
+            events in prop::collection::vec(prop::sample::select(EVENTS), 0..12),
+            through_responses in any::<bool>(),
+        ) {
+            let settings = ConnectionSettings::new("http://127.0.0.1/v1");
+            let origin = Transport::new(&settings, &OPENAI).unwrap().origin("chat", None);
+            let mut reader: Box<dyn StreamReader> = if through_responses {
+                Box::new(responses::ResponseReader::new(origin, true))
+            } else {
+                Box::new(completions::CompletionReader::new(origin))
+            };
+            let mut texts = String::new();
+            for event in events {
+                match reader.event("message", event) {
+                    Ok(Step::Text(text)) => texts.push_str(&text),
+                    Ok(Step::End) | Err(_) => break,
+                }
+            }
+            let draft = reader.finish();
+            prop_assert!(draft.is_ok() || through_responses);
+            if let Ok(draft) = draft {
+                prop_assert_eq!(draft.text, texts);
+            }
+        }
+    }
 }

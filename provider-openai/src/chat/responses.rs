@@ -8,16 +8,14 @@ use async_openai::types::responses::{
 use serde_json::Value;
 use throughline_core::Result;
 use throughline_core::chat::{
-    ChatAnswer, ChatMessage, ChatModelRequest, ModelInfo, TokenUsage, ToolCall, ToolSpec,
+    ChatMessage, ChatModelRequest, ModelInfo, TokenUsage, ToolCall, ToolSpec,
 };
 use throughline_core::session::Role;
-
-use super::Draft;
-use super::answer::{CONTENT_FILTER, END_TURN, MAX_TOKENS};
-use super::completions::{answered_call, max_tokens, parameters, temperature};
-use super::events::{Step, StreamReader};
-use crate::errors::{ErrorBody, Origin};
-use crate::json::{count, items, raw, text};
+use throughline_provider_http::json::{count, items, raw, text};
+use throughline_provider_http::{
+    CONTENT_FILTER, Draft, END_TURN, MAX_TOKENS, Origin, Step, StreamReader, answered_call,
+    max_tokens, parameters, temperature,
+};
 
 /// A lower limit is refused.
 const MIN_OUTPUT_TOKENS: u32 = 16;
@@ -43,7 +41,7 @@ pub(super) fn body(
         input: InputParam::Items(input),
         previous_response_id: request.thread.clone(),
         store: Some(keep),
-        temperature: temperature(info, request),
+        temperature: temperature(info, request).map(|temperature| temperature as f32),
         max_output_tokens: max_tokens(info, request).map(|limit| limit.max(MIN_OUTPUT_TOKENS)),
         tools: Some(tools).filter(|tools| !tools.is_empty()),
         stream: streams.then_some(true),
@@ -65,7 +63,7 @@ fn tool(tool: &ToolSpec) -> Result<Tool> {
 fn push_message(input: &mut Vec<InputItem>, message: &ChatMessage) -> Result<()> {
     if message.role == Role::Tool {
         let output = FunctionCallOutputItemParam {
-            call_id: Some(answered_call(message)?),
+            call_id: Some(answered_call(message)?.to_owned()),
             output: FunctionCallOutput::Text(message.content.clone()),
             id: None,
             status: None,
@@ -102,7 +100,7 @@ fn push_message(input: &mut Vec<InputItem>, message: &ChatMessage) -> Result<()>
 /// Reads a whole answer.
 pub(super) fn answer(response: &Value, keep: bool, origin: &Origin) -> Result<Draft> {
     if response["status"] == "failed" {
-        return Err(origin.reported(None, &ErrorBody::of(&response["error"])));
+        return Err(origin.reported(None, &response["error"]));
     }
     let mut draft = Draft {
         stop: stop_reason(response),
@@ -195,9 +193,9 @@ impl StreamReader for ResponseReader {
                 self.last = Some(answer(&event["response"], self.keep, &self.origin)?);
                 return Ok(Step::End);
             }
-            "error" => return Err(self.origin.reported(None, &ErrorBody::of(&event))),
+            "error" => return Err(self.origin.reported(None, &event)),
             _ if !event["error"].is_null() => {
-                return Err(self.origin.reported(None, &ErrorBody::of(&event)));
+                return Err(self.origin.reported(None, &event));
             }
             _ => {}
         }
@@ -208,7 +206,7 @@ impl StreamReader for ResponseReader {
         self.last.is_some()
     }
 
-    fn finish(&mut self) -> Result<ChatAnswer> {
+    fn finish(&mut self) -> Result<Draft> {
         let mut draft = self.last.take().ok_or_else(|| self.origin.cut_off())?;
         if !self.text.is_empty() {
             draft.text = std::mem::take(&mut self.text);
@@ -217,6 +215,6 @@ impl StreamReader for ResponseReader {
             draft.calls = std::mem::take(&mut self.calls);
         }
         draft.refusal.push_str(&self.refusal);
-        draft.finish(&self.origin)
+        Ok(draft)
     }
 }

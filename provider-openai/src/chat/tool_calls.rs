@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 use throughline_core::chat::ToolCall;
-
-use crate::json::{items, raw, text};
+use throughline_provider_http::json::{items, raw, text};
 
 /// Joins pieces of calls. A piece belongs to the call of its `index`; a piece of another id begins another call,
 /// because some servers give every call the index 0, or none.

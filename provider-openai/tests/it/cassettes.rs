@@ -1,46 +1,25 @@
 //! Requests and answers in the shapes that OpenAI documents, matched on the whole body of the request.
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
-use serde_json::Value;
 use throughline_core::chat::{
-    ChatAnswer, ChatEvent, ChatMessage, ChatModelRequest, TokenUsage, ToolCall, ToolSpec,
+    ChatAnswer, ChatMessage, ChatModelRequest, TokenUsage, ToolCall, ToolSpec,
 };
 use throughline_core::ports::{ChatProvider as _, Embedder as _};
 use throughline_core::session::Role;
 use throughline_provider_openai::{Api, EmbedderSettings, OpenAi, Settings};
 use throughline_testkit::WordTokenizer;
+use throughline_testkit::http::{check_cassettes, streamed};
 
-use crate::support::{KEY, Reply, Server};
+use crate::support::{KEY, Server, client, settings};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cassettes")
 }
 
-/// A server that gives the recorded answer to the recorded request, and to no other.
 async fn play(name: &str) -> Server {
-    let text = fs::read_to_string(folder().join(format!("{name}.json"))).unwrap();
-    let cassette: Value = serde_json::from_str(&text).unwrap();
-    Server::answering(move |received| {
-        let (asked, given) = (&cassette["request"], &cassette["response"]);
-        assert_eq!(received.method, asked["method"]);
-        assert_eq!(received.path, asked["path"]);
-        assert_eq!(received.body, asked["body"], "the request is not the recorded one");
-        match given["events"].as_array() {
-            None => Reply::json(200, &given["body"]),
-            Some(events) => {
-                let text = |event: &Value| match event {
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
-                Reply::events(&events.iter().map(text).collect::<Vec<_>>())
-            }
-        }
-    })
-    .await
+    Server::playing(&folder().join(format!("{name}.json"))).await
 }
 
 fn ask(messages: Vec<ChatMessage>) -> ChatModelRequest {
@@ -93,22 +72,15 @@ async fn chat(
     name: &str,
     model: &str,
     request: &ChatModelRequest,
-    settings: impl FnOnce(Settings) -> Settings,
+    change: impl FnOnce(Settings) -> Settings,
 ) -> ChatAnswer {
     let server = play(name).await;
-    let model = OpenAi::new(settings(server.settings())).unwrap().model(model).unwrap();
-    if !name.ends_with("stream") {
-        return model.complete(request).await.unwrap();
+    let model = OpenAi::new(change(settings(&server))).unwrap().model(model).unwrap();
+    if name.ends_with("stream") {
+        streamed(&*model, request).await.1.unwrap()
+    } else {
+        model.complete(request).await.unwrap()
     }
-    let events: Vec<_> = model.stream(request).await.unwrap().map(Result::unwrap).collect().await;
-    let (last, pieces) = events.split_last().unwrap();
-    let ChatEvent::Done(answer) = last else { panic!("{name} ends with {last:?}") };
-    let texts = pieces.iter().map(|piece| match piece {
-        ChatEvent::Text(text) => text.as_str(),
-        ChatEvent::Done(_) => panic!("{name} ends twice"),
-    });
-    assert_eq!(answer.text, texts.collect::<String>());
-    answer.clone()
 }
 
 fn keeps(settings: Settings) -> Settings {
@@ -209,8 +181,8 @@ async fn embeddings() {
         dimensions: Some(4),
         ..EmbedderSettings::new("text-embedding-3-small", Arc::new(WordTokenizer::exact()))
     };
-    let embedder = server.client().embedder(settings).await.unwrap();
-    let host = server.base_url().replace("http://", "").replace("/v1", "");
+    let embedder = client(&server).embedder(settings).await.unwrap();
+    let host = server.url().replace("http://", "");
     assert_eq!(embedder.space().id, format!("openai:{host}/text-embedding-3-small@4"));
     let vectors =
         embedder.embed(&["", "The food was delicious and the waiter...", "Tea."]).await.unwrap();
@@ -221,14 +193,6 @@ async fn embeddings() {
 
 #[test]
 fn cassettes_contain_no_key() {
-    let mut count = 0;
-    for file in fs::read_dir(folder()).unwrap() {
-        let path = file.unwrap().path();
-        let text = fs::read_to_string(&path).unwrap().to_lowercase();
-        for secret in ["sk-", "bearer", "authorization", "api-key", "api_key", KEY] {
-            assert!(!text.contains(secret), "{} has `{secret}`", path.display());
-        }
-        count += 1;
-    }
+    let count = check_cassettes(&folder(), KEY);
     assert!(count > 10, "{count} cassettes were looked through");
 }

@@ -1,84 +1,27 @@
 //! The models and the embedder pass the tables that every adapter passes, over both chat APIs, whole and streamed.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use async_trait::async_trait;
-use futures_util::StreamExt as _;
 use serde_json::{Value, json};
-use throughline_core::chat::{ChatAnswer, ChatEvent, ChatMessage, ChatModelRequest};
-use throughline_core::ports::{ChatModel, ChatProvider as _};
+use throughline_core::ErrorKind;
+use throughline_core::chat::{ChatMessage, ChatModelRequest};
+use throughline_core::ports::ChatProvider as _;
 use throughline_core::session::Role;
-use throughline_core::{ErrorKind, Result};
 use throughline_provider_openai::{Api, EmbedderSettings, OpenAi, Settings};
-use throughline_testkit::conformance::DirectedModel;
+use throughline_testkit::http::ModelOnServer;
 use throughline_testkit::memory::Answering;
 use throughline_testkit::{WordTokenizer, conformance};
 
-use crate::support::{Received, Reply, Server, chunk, completion};
+use crate::support::{Received, Reply, Server, chunk, client, completion, settings};
 
-/// Replies to the messages that they are for: a request that was given up may never have arrived.
-type Replies = Arc<Mutex<HashMap<String, VecDeque<Answering>>>>;
-
-/// A model whose server does what the scenario says.
-struct Directed {
-    model: Arc<dyn ChatModel>,
-    server: Server,
-    script: Mutex<VecDeque<Answering>>,
-    replies: Replies,
-    streams: bool,
-}
-
-impl Directed {
-    async fn new(api: Api, streams: bool) -> Self {
-        let replies = Replies::default();
-        let known = Arc::clone(&replies);
-        let server = Server::answering(move |received| {
-            let mut known = known.lock().unwrap();
-            let next = known.get_mut(&received.last_message()).and_then(VecDeque::pop_front);
-            reply(next.expect("a message that was asked"), api, streams)
-        })
-        .await;
+async fn directed(api: Api, streams: bool) -> ModelOnServer {
+    let model = |server: &Server| {
         // That nothing is asked again by itself is what the table checks; retries have tests of their own.
-        let settings = Settings { api, max_retries: 0, ..server.settings() };
-        let model = OpenAi::new(settings).unwrap().model("gpt-4.1").unwrap();
-        Self { model, server, script: Mutex::default(), replies, streams }
-    }
-}
-
-#[async_trait]
-impl ChatModel for Directed {
-    async fn complete(&self, request: &ChatModelRequest) -> Result<ChatAnswer> {
-        let said = request.messages.last().unwrap().content.clone();
-        let next = self.script.lock().unwrap().pop_front().expect("a scripted answer");
-        self.replies.lock().unwrap().entry(said).or_default().push_back(next);
-        if !self.streams {
-            return self.model.complete(request).await;
-        }
-        let mut events = self.model.stream(request).await?;
-        let mut text = String::new();
-        while let Some(event) = events.next().await {
-            match event? {
-                ChatEvent::Text(piece) => text.push_str(&piece),
-                ChatEvent::Done(answer) => {
-                    assert_eq!(answer.text, text, "the pieces are the text");
-                    assert!(events.next().await.is_none(), "the answer is the last event");
-                    return Ok(answer);
-                }
-            }
-        }
-        panic!("a stream ends with an answer or an error");
-    }
-}
-
-impl DirectedModel for Directed {
-    fn then(&self, next: Answering) {
-        self.script.lock().unwrap().push_back(next);
-    }
-
-    fn asked(&self) -> Vec<ChatModelRequest> {
-        self.server.received().iter().map(read).collect()
-    }
+        let mut settings = Settings { api, ..settings(server) };
+        settings.connection.max_retries = 0;
+        OpenAi::new(settings).unwrap().model("gpt-4.1").unwrap()
+    };
+    ModelOnServer::new(streams, model, read, move |next| reply(next, api, streams)).await
 }
 
 fn reply(next: Answering, api: Api, streams: bool) -> Reply {
@@ -188,22 +131,22 @@ fn read(received: &Received) -> ChatModelRequest {
 
 #[tokio::test]
 async fn chat_completions_conform() {
-    conformance::chat_model(async || Directed::new(Api::ChatCompletions, false).await, &[]).await;
+    conformance::chat_model(async || directed(Api::ChatCompletions, false).await, &[]).await;
 }
 
 #[tokio::test]
 async fn streamed_chat_completions_conform() {
-    conformance::chat_model(async || Directed::new(Api::ChatCompletions, true).await, &[]).await;
+    conformance::chat_model(async || directed(Api::ChatCompletions, true).await, &[]).await;
 }
 
 #[tokio::test]
 async fn responses_conform() {
-    conformance::chat_model(async || Directed::new(Api::Responses, false).await, &[]).await;
+    conformance::chat_model(async || directed(Api::Responses, false).await, &[]).await;
 }
 
 #[tokio::test]
 async fn streamed_responses_conform() {
-    conformance::chat_model(async || Directed::new(Api::Responses, true).await, &[]).await;
+    conformance::chat_model(async || directed(Api::Responses, true).await, &[]).await;
 }
 
 /// Vectors from the bytes of a text, not of the length 1, and in the wrong order.
@@ -232,11 +175,8 @@ async fn the_embedder_conforms() {
     let server = Server::answering(embed).await;
     let make = async || {
         let tokenizer = Arc::new(WordTokenizer::exact());
-        server
-            .client()
-            .embedder(EmbedderSettings::new("nomic-embed-text", tokenizer))
-            .await
-            .unwrap()
+        let settings = EmbedderSettings::new("nomic-embed-text", tokenizer);
+        client(&server).embedder(settings).await.unwrap()
     };
     conformance::embedder(make, &[]).await;
     let first = &server.received()[0];

@@ -6,7 +6,7 @@ use serde_json::json;
 use throughline_core::{ErrorKind, Result};
 use throughline_provider_openai::{Forwarded, OpenAi, Settings};
 
-use crate::support::{KEY, Reply, Server, chunk};
+use crate::support::{KEY, Reply, Server, chunk, client, client_with};
 
 async fn forward(client: &OpenAi) -> Result<Forwarded> {
     client.forward("/embeddings", b"{}".to_vec(), &HeaderMap::new()).await
@@ -37,7 +37,7 @@ async fn forwards_body_and_allowed_headers() {
     ]);
     let asked = json!({"model": "x", "unknown": {"kept": true}, "stream": true});
     let asked_bytes = asked.to_string().into_bytes();
-    let answer = server.client().forward("/chat/completions", asked_bytes, &sent).await.unwrap();
+    let answer = client(&server).forward("/chat/completions", asked_bytes, &sent).await.unwrap();
 
     assert_eq!(answer.status, 200);
     let given: Vec<_> = answer.headers.keys().map(http::HeaderName::as_str).collect();
@@ -59,7 +59,7 @@ async fn forwards_failures_without_retry() {
         let failure = Reply::json(status, &json!({"error": {"message": "as it is"}}))
             .header("retry-after", "7");
         let server = Server::replying([failure]).await;
-        let answer = forward(&server.client()).await.unwrap();
+        let answer = forward(&client(&server)).await.unwrap();
         assert_eq!(
             (answer.status, &answer.headers["retry-after"]),
             (status, &"7".parse().unwrap())
@@ -72,7 +72,7 @@ async fn forwards_failures_without_retry() {
 #[tokio::test]
 async fn does_not_repeat_a_request_whose_connection_was_lost() {
     let server = Server::replying([Reply::closed(), Reply::json(200, &json!({}))]).await;
-    let error = forward(&server.client()).await.unwrap_err();
+    let error = forward(&client(&server)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(server.received().len(), 1);
 }
@@ -83,7 +83,7 @@ async fn hides_answers_about_the_key() {
         let failure =
             Reply::json(status, &json!({"error": {"message": format!("wrong key: {KEY}")}}));
         let server = Server::replying([failure]).await;
-        let error = forward(&server.client()).await.unwrap_err();
+        let error = forward(&client(&server)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unauthenticated);
         assert!(!format!("{error} {error:?}").contains("s3cr3t"), "{error:?}");
     }
@@ -92,7 +92,7 @@ async fn hides_answers_about_the_key() {
 #[tokio::test]
 async fn refuses_paths_outside_base_url() {
     let server = Server::replying([]).await;
-    let client = server.client();
+    let client = client(&server);
     for path in ["chat", "/../admin", "//there/x", "/a?b"] {
         let error = client.forward(path, Vec::new(), &HeaderMap::new()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput, "{path}");
@@ -103,7 +103,7 @@ async fn refuses_paths_outside_base_url() {
 #[tokio::test]
 async fn sends_no_key_when_none_is_set() {
     let server = Server::replying([Reply::json(200, &json!({}))]).await;
-    let client = OpenAi::new(Settings { api_key: None, ..server.settings() }).unwrap();
+    let client = client_with(&server, |connection| connection.api_key = None);
     forward(&client).await.unwrap();
     assert_eq!(server.received()[0].headers.get("authorization"), None);
 

@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::panic,
     reason = "helpers outside of test functions: a failure is the answer"
 )]
@@ -11,6 +10,7 @@ mod cassettes;
 mod conformance;
 mod faults;
 mod forward;
+mod hosted;
 mod secrets;
 mod streams;
 mod support;

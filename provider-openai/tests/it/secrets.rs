@@ -1,59 +1,24 @@
 //! The key reaches the server and nothing else: no error, no `Debug`, no log at any level.
 
-use std::error::Error as _;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use http::HeaderMap;
 use serde_json::json;
-use throughline_core::Error;
 use throughline_core::ports::ChatProvider as _;
 use throughline_provider_openai::{EmbedderSettings, OpenAi, Settings};
 use throughline_testkit::WordTokenizer;
-use tracing_subscriber::fmt::MakeWriter;
+use throughline_testkit::http::{Log, everything_shown as shown};
 
-use crate::support::{KEY, Reply, Server, request};
-
-/// What is logged.
-#[derive(Debug, Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
-    }
-}
-
-/// Everything that can be shown of an error.
-fn shown(error: &Error) -> String {
-    let mut shown = format!("{error} {error:?} {error:#?}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        shown.push_str(&format!(" {cause} {cause:?}"));
-        source = cause.source();
-    }
-    shown
-}
+use crate::support::{KEY, Reply, Server, client, request, settings};
 
 #[tokio::test]
 async fn never_shows_the_key() {
     let log = Log::default();
+    let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
-        .with_writer(log.clone())
+        .with_writer(move || writer.clone())
         .finish();
     let _guard = tracing::subscriber::set_default(subscriber);
 
@@ -72,7 +37,7 @@ async fn never_shows_the_key() {
         ]);
     for reply in replies {
         let server = Server::answering(move |_| reply.clone()).await;
-        let client = server.client();
+        let client = client(&server);
         let model = client.model("gpt-4.1").unwrap();
         let whole = model.complete(&request("Hello?")).await.err();
         let streamed = match model.stream(&request("Hello?")).await {
@@ -88,12 +53,12 @@ async fn never_shows_the_key() {
         for error in errors.iter().flatten() {
             assert!(!shown(error).contains("s3cr3t"), "{}", shown(error));
         }
-        let debug = format!("{client:?} {:?}", server.settings());
+        let debug = format!("{client:?} {:?}", settings(&server));
         assert!(!debug.contains("s3cr3t"), "{debug}");
         let sent = server.received();
         assert!(sent.iter().all(|received| received.headers["authorization"].contains(KEY)));
     }
-    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let logged = log.text();
     assert!(logged.contains("a call failed and is sent again"), "the log is on: {logged}");
     assert!(!logged.contains("s3cr3t"), "{logged}");
 }
@@ -101,8 +66,9 @@ async fn never_shows_the_key() {
 #[test]
 fn refuses_malformed_key_without_showing_it() {
     for key in ["sk-s3cr3t\n", "sk s3cr3t"] {
-        let error = OpenAi::new(Settings { api_key: Some(key.into()), ..Settings::default() });
-        let error = error.unwrap_err();
+        let mut settings = Settings::default();
+        settings.connection.api_key = Some(key.into());
+        let error = OpenAi::new(settings).unwrap_err();
         assert!(!shown(&error).contains("s3cr3t"), "{}", shown(&error));
         assert!(error.message().contains("OPENAI_API_KEY"), "{error}");
     }

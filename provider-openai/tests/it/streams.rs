@@ -8,29 +8,13 @@ use throughline_core::chat::{ChatAnswer, ChatEvent, TokenUsage};
 use throughline_core::ports::ChatProvider as _;
 use throughline_core::{Error, ErrorKind};
 use throughline_provider_openai::{Api, OpenAi, Settings};
+use throughline_testkit::http::streamed;
 
-use crate::support::{Reply, Server, chunk, completion, request};
+use crate::support::{Reply, Server, chunk, client, client_with, completion, request, settings};
 
 /// The pieces of text that came, and how the stream ended.
 async fn read(client: &OpenAi) -> (Vec<String>, Result<ChatAnswer, Error>) {
-    let mut texts = Vec::new();
-    let mut events = match client.model("gpt-4.1").unwrap().stream(&request("Hello?")).await {
-        Ok(events) => events,
-        Err(error) => return (texts, Err(error)),
-    };
-    let mut end = None;
-    while let Some(event) = events.next().await {
-        assert!(end.is_none(), "nothing comes behind the end");
-        match event {
-            Ok(ChatEvent::Text(text)) => {
-                assert!(!text.is_empty());
-                texts.push(text);
-            }
-            Ok(ChatEvent::Done(answer)) => end = Some(Ok(answer)),
-            Err(error) => end = Some(Err(error)),
-        }
-    }
-    (texts, end.expect("a stream ends with an answer or an error"))
+    streamed(&*client.model("gpt-4.1").unwrap(), &request("Hello?")).await
 }
 
 fn text(piece: &str) -> Value {
@@ -76,7 +60,7 @@ async fn reads_streams_without_end_marks() {
         ),
     ] {
         let server = Server::replying([reply.clone()]).await;
-        let (texts, answer) = read(&server.client()).await;
+        let (texts, answer) = read(&client(&server)).await;
         let answer = answer.unwrap();
         assert_eq!((texts.concat().as_str(), answer.text.as_str()), ("Yes.", "Yes."), "{reply:?}");
         assert_eq!((answer.stop_reason.as_deref(), answer.usage), (reason, used), "{reply:?}");
@@ -94,7 +78,7 @@ async fn reads_events_in_any_form_and_pieces() {
     for piece in [1, 2, 3, 7, usize::MAX] {
         let reply = Reply::text(200, "text/event-stream; charset=utf-8", &events).in_pieces(piece);
         let server = Server::replying([reply]).await;
-        let (texts, answer) = read(&server.client()).await;
+        let (texts, answer) = read(&client(&server)).await;
         assert_eq!((texts.concat().as_str(), answer.unwrap().text.as_str()), ("Ÿés 😀", "Ÿés 😀"));
     }
 }
@@ -102,23 +86,22 @@ async fn reads_events_in_any_form_and_pieces() {
 #[tokio::test]
 async fn reasoning_models_may_pause_for_the_whole_call() {
     let server = Server::replying([stream(&[text("Ye")]).then_silence()]).await;
-    let settings = Settings {
-        idle_timeout: Duration::from_millis(1),
-        request_timeout: Duration::from_millis(300),
-        ..server.settings()
-    };
-    let model = OpenAi::new(settings).unwrap().model("o3").unwrap();
+    let client = client_with(&server, |connection| {
+        connection.idle_timeout = Duration::from_millis(1);
+        connection.request_timeout = Duration::from_millis(300);
+    });
+    let model = client.model("o3").unwrap();
     let last = match model.stream(&request("Hello?")).await {
         Ok(events) => events.collect::<Vec<_>>().await.pop().unwrap(),
         Err(error) => Err(error),
     };
-    assert!(last.unwrap_err().message().contains("request_timeout"));
+    assert!(last.unwrap_err().message().contains("providers.openai.timeout_ms"));
 }
 
 #[tokio::test]
 async fn accepts_whole_answer_to_stream_request() {
     let server = Server::replying([Reply::json(200, &completion("Whole."))]).await;
-    let (texts, answer) = read(&server.client()).await;
+    let (texts, answer) = read(&client(&server)).await;
     assert_eq!((texts, answer.unwrap().text.as_str()), (vec!["Whole.".to_owned()], "Whole."));
 }
 
@@ -145,7 +128,7 @@ async fn reports_broken_streams() {
         (stream(&[done()]), 0, ErrorKind::Declined, "it was empty"),
     ] {
         let server = Server::replying([reply.clone()]).await;
-        let (came, end) = read(&server.client()).await;
+        let (came, end) = read(&client(&server)).await;
         let error = end.unwrap_err();
         assert_eq!((came.len(), error.kind()), (texts, kind), "{reply:?} {error}");
         assert!(
@@ -157,37 +140,6 @@ async fn reports_broken_streams() {
 }
 
 #[tokio::test]
-async fn gives_up_at_idle_timeout() {
-    let server = Server::replying([stream(&[text("Ye")]).then_silence()]).await;
-    let settings = Settings { idle_timeout: Duration::from_millis(100), ..server.settings() };
-    let (texts, end) = read(&OpenAi::new(settings).unwrap()).await;
-    assert_eq!(texts, ["Ye"]);
-    let error = end.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(error.message().contains("sent nothing for 0.1 s"), "{error}");
-    server.hung_up(1).await;
-}
-
-#[tokio::test]
-async fn ends_stream_at_request_timeout() {
-    let server = Server::replying([stream(&[text("Ye")]).then_silence()]).await;
-    let settings = Settings { request_timeout: Duration::from_millis(200), ..server.settings() };
-    let (_, end) = read(&OpenAi::new(settings).unwrap()).await;
-    assert!(end.unwrap_err().message().contains("request_timeout"));
-}
-
-#[tokio::test]
-async fn reuses_connections_after_streams() {
-    let reply = || stream(&[text("Ye"), text("s."), stop(), done()]).in_pieces(40).kept_alive();
-    let server = Server::replying([reply(), reply(), reply()]).await;
-    let client = server.client();
-    for _ in 0..3 {
-        read(&client).await.1.unwrap();
-    }
-    assert_eq!((server.received().len(), server.connections()), (3, 1));
-}
-
-#[tokio::test]
 async fn closes_connection_when_dropped() {
     let server = Server::replying([
         stream(&[text("Ye")]).then_silence(),
@@ -195,7 +147,7 @@ async fn closes_connection_when_dropped() {
         stream(&[text("Ye")]).then_silence(),
     ])
     .await;
-    let client = server.client();
+    let client = client(&server);
     let model = client.model("gpt-4.1").unwrap();
 
     let mut events = model.stream(&request("Hello?")).await.unwrap();
@@ -232,8 +184,8 @@ async fn reads_output_from_events_when_the_last_has_none() {
         completed,
     ])])
     .await;
-    let settings = Settings { api: Api::Responses, keep_threads: Some(true), ..server.settings() };
-    let (texts, answer) = read(&OpenAi::new(settings).unwrap()).await;
+    let kept = Settings { api: Api::Responses, keep_threads: Some(true), ..settings(&server) };
+    let (texts, answer) = read(&OpenAi::new(kept).unwrap()).await;
     let answer = answer.unwrap();
     assert_eq!((texts.concat().as_str(), answer.text.as_str()), ("Wait.", "Wait."));
     assert_eq!(answer.tool_calls[0].arguments, "{\"at\": tru", "as the model wrote it");
@@ -264,8 +216,8 @@ async fn reports_failed_responses() {
         (json!({"type": "response.in_progress"}), ErrorKind::Unavailable, "cut off"),
     ] {
         let server = Server::replying([Reply::events(std::slice::from_ref(&last))]).await;
-        let settings = Settings { api: Api::Responses, ..server.settings() };
-        let (_, end) = read(&OpenAi::new(settings).unwrap()).await;
+        let through_responses = Settings { api: Api::Responses, ..settings(&server) };
+        let (_, end) = read(&OpenAi::new(through_responses).unwrap()).await;
         let error = end.unwrap_err();
         assert_eq!(error.kind(), kind, "{last} {error}");
         assert!(

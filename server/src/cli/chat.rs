@@ -4,8 +4,9 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 
 use futures_util::{StreamExt as _, pin_mut};
 use serde::Serialize;
+use throughline_core::persona::ChatRequest;
 use throughline_core::{Error, Result};
-use throughline_engine::app::{ChatPiece, ChatTurn, Turn};
+use throughline_engine::app::{App, ChatPiece, ChatTurn, PersonaPiece, PersonaTurn, Turn};
 use throughline_engine::config::Config;
 use throughline_engine::identity::Identity;
 use throughline_engine::terminal::{Output, grouped, table};
@@ -19,6 +20,9 @@ pub(super) struct Args {
     /// The session
     #[arg(long, default_value = "chat")]
     session: String,
+    /// The context that answers, in place of a session; `throughline contexts list` shows their ids
+    #[arg(long, value_name = "ID", conflicts_with_all = ["session", "max_tokens"])]
+    context: Option<String>,
     /// The model, as provider:model [default: the setting `chat.model`]
     #[arg(long)]
     model: Option<String>,
@@ -42,6 +46,8 @@ struct Answered {
     output_tokens: Option<u64>,
     cost_usd: Option<f64>,
     messages: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// Answers one turn; the text is printed while it comes.
@@ -52,6 +58,9 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     };
     let app = open(config).await?;
     let caller = Identity::local(config.scope()?);
+    if let Some(context) = &args.context {
+        return answered_by(&app, caller, context.clone(), args, user_turn, output).await;
+    }
     let turn = ChatTurn {
         turn: Turn { user_turn, token_budget: args.budget, ..Turn::default() },
         model: args.model.clone(),
@@ -65,12 +74,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     while let Some(piece) = pieces.next().await {
         match piece? {
             ChatPiece::Context(_) | ChatPiece::Window(_) | ChatPiece::ToolCall(_) => {}
-            ChatPiece::Text(text) if output.is_json() => drop(text),
-            ChatPiece::Text(text) => {
-                let mut stdout = std::io::stdout();
-                // A closed pipe is the reader's choice.
-                let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-            }
+            ChatPiece::Text(text) => show(&text, output),
             ChatPiece::Done(done) => reply = Some(*done),
         }
     }
@@ -85,9 +89,58 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         output_tokens: usage.map(|used| used.output),
         cost_usd: reply.cost,
         messages: reply.stored.iter().map(ToString::to_string).collect(),
+        warnings: Vec::new(),
     };
     // People have read the text; the line ends here.
     output.result(&answered, String::new)
+}
+
+/// A context answers.
+async fn answered_by(
+    app: &App,
+    caller: Identity,
+    context: String,
+    args: &Args,
+    message: String,
+    output: &Output,
+) -> Result<()> {
+    let request = ChatRequest { token_budget: args.budget, ..ChatRequest::new(message) };
+    let turn = PersonaTurn { request, model: args.model.clone(), idempotency: None };
+    let pieces = app.chat_with_persona(caller, context, turn);
+    pin_mut!(pieces);
+    let mut reply = None;
+    while let Some(piece) = pieces.next().await {
+        match piece? {
+            PersonaPiece::Text(text) => show(&text, output),
+            PersonaPiece::Done(done) => reply = Some(*done),
+        }
+    }
+    let reply = reply.ok_or_else(|| Error::internal("the chat ended without an answer"))?;
+    let usage = reply.answer.usage;
+    let kept = [&reply.kept.question, &reply.kept.answer];
+    let answered = Answered {
+        model: reply.model,
+        text: reply.kept.answer.message.content.clone(),
+        stop_reason: reply.answer.stop_reason,
+        input_tokens: usage.map(|used| used.input),
+        output_tokens: usage.map(|used| used.output),
+        cost_usd: reply.cost,
+        messages: kept.map(|one| one.message.id.to_string()).into(),
+        warnings: reply.warnings,
+    };
+    output.result(&answered, || {
+        answered.warnings.iter().map(|warning| format!("\nwarning: {warning}")).collect()
+    })
+}
+
+/// Prints a piece of the text while it comes.
+fn show(text: &str, output: &Output) {
+    if output.is_json() {
+        return;
+    }
+    let mut stdout = std::io::stdout();
+    // A closed pipe is the reader's choice.
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
 }
 
 fn said() -> Result<String> {
@@ -105,7 +158,7 @@ struct Models {
     default: Option<String>,
     items: Vec<ModelLine>,
     /// What has to be set for the providers that are not configured.
-    missing: Vec<String>,
+    missing: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -131,15 +184,8 @@ pub(super) fn models(config: &Config, output: &Output) -> Result<()> {
             output_price: model.price.map(|price| price.output),
         })
     });
-    let mut missing = Vec::new();
-    if models.provider("openai").is_none() {
-        missing.push(
-            "openai: set OPENAI_API_KEY or `providers.openai.api_key`, or `providers.openai.base_url` for a server \
-             that needs no key"
-                .to_owned(),
-        );
-    }
-    let listed = Models { default: models.default.clone(), items: items.collect(), missing };
+    let items = items.collect();
+    let listed = Models { default: models.default.clone(), items, missing: models.missing.clone() };
     output.result(&listed, || {
         let price = |price: Option<f64>| price.map_or("-".to_owned(), |price| format!("{price}"));
         let lines = listed.items.iter().map(|model| {

@@ -4,6 +4,7 @@ mod assemble;
 mod backup;
 mod chat;
 mod config;
+mod contexts;
 mod demo;
 mod doctor;
 mod erase;
@@ -72,6 +73,9 @@ enum Command {
     Assemble(assemble::Args),
     /// Let a model answer a turn, and store the turn and the answer
     Chat(chat::Args),
+    /// List and search contexts, and show how helpful their answers were rated
+    #[command(subcommand)]
+    Contexts(contexts::Command),
     /// List the models that can answer, and the keys that are missing
     Models,
     /// Measure quality on labelled conversations, with `throughline-eval`
@@ -125,6 +129,7 @@ impl Command {
                 | Self::Export(_)
                 | Self::Assemble(_)
                 | Self::Chat(_)
+                | Self::Contexts(_)
                 | Self::Profile(_)
                 | Self::Facts(_)
                 | Self::Remember(_)
@@ -212,6 +217,7 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Export(args) => export::run(&args, config, output).await,
         Command::Assemble(args) => assemble::run(&args, config, output).await,
         Command::Chat(args) => chat::run(&args, config, output).await,
+        Command::Contexts(command) => contexts::run(&command, config, output).await,
         Command::Models => chat::models(config, output),
         Command::Profile(command) => profile::run(&command, config, output).await,
         Command::Facts(args) => facts::run(&args, config, output).await,

@@ -45,6 +45,11 @@ pub(super) async fn serve(
             accepted = accept => accepted,
             () = &mut stop => break,
         };
+        // Or the end of an answer waits for the client to acknowledge the piece before it: 40 ms for a streamed one.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!("a connection ended early: {error}");
+            continue;
+        }
         let service = TowerToHyperService::new(router.clone());
         let connection = http.serve_connection(TokioIo::new(stream), service);
         let connection = connections.watch(connection);

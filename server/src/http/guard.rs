@@ -21,8 +21,12 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 const MAX_REQUEST_ID: usize = 128;
 
 /// What waits for a model, within the timeouts of its provider: a place is for work of this service.
-const WAITS_FOR_A_MODEL: [&str; 3] =
-    ["/v1/sessions/{id}/chat", "/openai/v1/chat/completions", "/openai/v1/embeddings"];
+const WAITS_FOR_A_MODEL: [&str; 4] = [
+    "/v1/sessions/{id}/chat",
+    "/v1/contexts/{id}/chat",
+    "/openai/v1/chat/completions",
+    "/openai/v1/embeddings",
+];
 
 /// Gives the request an id, a span, a line in the log and a place in the metrics.
 pub(super) async fn observe(

@@ -55,6 +55,7 @@ fn routers() -> (OpenApiRouter<Service>, OpenApiRouter<Service>) {
         .merge(routes::settings::router())
         .merge(routes::contexts::router())
         .merge(routes::presets::router())
+        .merge(routes::templates::router())
         .merge(routes::keys::router())
         .merge(routes::users::router());
     (routes::operations::router(), working)

@@ -23,7 +23,8 @@ const REPEATED: &[&str] = &[
     "create_context", "extend_context", "import_context", "create_preset",
 ];
 /// Operations that change nothing, although they are posted.
-const READS: &[&str] = &["assemble_context", "search", "search_facts", "search_conversations"];
+const READS: &[&str] =
+    &["assemble_context", "search", "search_facts", "search_conversations", "search_contexts"];
 /// Statuses that any operation may answer, and when.
 const ANY: &[(&str, &str)] = &[
     ("400", "The request is invalid; `detail` names the field"),
@@ -48,7 +49,7 @@ const NAMES_IN_BODY: &[&str] = &["create_context"];
 const WITH_BODY: &[(&str, &str)] = &[
     ("413", "The body is too large"),
     ("415", "The body is not `application/json`"),
-    ("422", "The token budget is too small for the turn"),
+    ("422", "The token budget is too small for the turn, or the model gave no answer"),
 ];
 /// Statuses of operations that change something.
 const CHANGES: &[(&str, &str)] = &[

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 use throughline_core::ids::{MemoryId, VaultId};
 use throughline_core::page::{MAX_PAGE, PageRequest};
-use throughline_core::persona::Slice;
+use throughline_core::persona::{Slice, TEMPLATES};
 use throughline_core::services::personas::{ConversationFilter, PersonaFilter};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use throughline_engine::app::invalid_cursor;
@@ -19,7 +19,7 @@ use throughline_engine::identity::Identity;
 
 use super::Server;
 use super::subscriptions::Mark;
-use super::tools::{ContextForm, ConversationForm, PresetForm};
+use super::tools::{ContextForm, ConversationForm, PresetForm, TemplateForm};
 
 /// The current scheme and the older one.
 const SCHEMES: [&str; 2] = ["throughline://", "mcp-llm-generator://"];
@@ -33,10 +33,15 @@ const RECENT: usize = 10;
 const COMPLETIONS: usize = 100;
 
 /// Resources without parameters.
-const SINGLE: [(&str, &str, &str); 3] = [
+const SINGLE: [(&str, &str, &str); 4] = [
     ("contexts", "context-list", "The active contexts with their personalities"),
     ("personality-templates", "personality-templates", "The built-in personality templates"),
     ("personality-presets", "personality-presets", "All presets for contexts"),
+    (
+        "context-templates",
+        "context-templates",
+        "Starting points for contexts, with fields to fill in",
+    ),
 ];
 
 /// The decoded path of a resource URI, because clients encode the values of a template.
@@ -197,8 +202,8 @@ async fn persona_text(server: &Server, scope: &Scope, parts: &[&str]) -> Result<
             let newest = ConversationFilter::default();
             let recent = personas.conversation(scope, id, &newest, Slice::new(0, RECENT)?).await?;
             let named = id.to_string();
-            let recent: Vec<_> =
-                recent.items.into_iter().map(|one| ConversationForm::of(one, &named)).collect();
+            let form = |one| ConversationForm::of(one, &named, (&scope.user, secrets));
+            let recent: Vec<_> = recent.items.into_iter().map(form).collect();
             text(&json!({
                 "context": ContextForm::of(&persona, secrets, now), "recentConversations": recent,
                 "warning": persona.expiry_warning(now),
@@ -208,6 +213,10 @@ async fn persona_text(server: &Server, scope: &Scope, parts: &[&str]) -> Result<
             let found = personas.presets().list(scope, false, all).await?;
             let ours = found.items.into_iter().filter(|view| view.is_built_in);
             text(&json!({"templates": ours.map(form).collect::<Vec<_>>()}))?
+        }
+        ["context-templates"] => {
+            let forms = TEMPLATES.map(TemplateForm::from);
+            text(&json!({"templates": forms}))?
         }
         ["personality-presets"] => {
             let found = personas.presets().list(scope, false, all).await?;

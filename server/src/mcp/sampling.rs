@@ -22,6 +22,7 @@ use throughline_core::ports::ChatModel;
 use throughline_core::session::Role;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Result, Scope};
+use throughline_engine::compose::ChosenModel;
 use uuid::Uuid;
 
 use super::elicitation::{self, ask, can_answer};
@@ -148,16 +149,28 @@ pub(super) struct Answered {
     pub warnings: Vec<String>,
 }
 
-/// Asks the client's model to answer a turn; where the client has none, the configured one.
+/// The configured model, where the client has none.
+pub(super) fn configured(call: &Call) -> Option<ChosenModel> {
+    let declared = call.context.client_capabilities();
+    match declared.is_some_and(|declared| declared.sampling.is_some()) {
+        true => None,
+        false => call.server.app.chat_model(None).ok(),
+    }
+}
+
+/// Asks a model to answer a turn: the configured one where it is given, else the client's.
 ///
 /// # Errors
 /// `Unavailable` where it cannot be asked or is too late; `Declined` where it says no.
-pub(super) async fn sample(call: &Call, scope: &Scope, turn: ChatTurn) -> Result<Sampled> {
+pub(super) async fn sample(
+    call: &Call,
+    turn: ChatTurn,
+    configured: Option<ChosenModel>,
+) -> Result<Sampled> {
     let request = turn.request();
-    if !can_answer(&call.context, &question(&request))
-        && let Ok(configured) = call.server.app.chat_model(None)
-    {
+    if let Some(configured) = configured {
         let answer = configured.complete(&request).await?;
+        call.server.app.count_chat(&call.who, &configured, answer.usage).await;
         let (receipt, warnings) = (turn.receipt, turn.warnings);
         return Ok(Sampled::Answered(Box::new(Answered { receipt, answer, warnings })));
     }
@@ -171,7 +184,7 @@ pub(super) async fn sample(call: &Call, scope: &Scope, turn: ChatTurn) -> Result
             let open = model.open.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(open) = open else { return Err(error) };
             let unsealed = |error| Error::internal("a state was not sealed").with_source(error);
-            let purpose = purpose(scope, turn.receipt.persona, &turn.receipt.message);
+            let purpose = purpose(&call.scope()?, turn.receipt.persona, &turn.receipt.message);
             let state = Asked::of(&turn);
             let state = call.server.sealed.seal(&purpose, &state).map_err(unsealed)?;
             Ok(Sampled::Asks(Box::new(InputRequiredResult::new(Some(open), Some(state)))))
@@ -184,12 +197,7 @@ pub(super) async fn sample(call: &Call, scope: &Scope, turn: ChatTurn) -> Result
 ///
 /// # Errors
 /// `InvalidInput` for a state that is not of this call.
-pub(super) fn brought(
-    call: &Call,
-    scope: &Scope,
-    persona: PersonaId,
-    message: &str,
-) -> Result<Option<Answered>> {
+pub(super) fn brought(call: &Call, persona: PersonaId, message: &str) -> Result<Option<Answered>> {
     let given = call.answers.as_ref().and_then(|answers| answers.get(ANSWER));
     let (Some(given), Some(state)) = (given, &call.state) else { return Ok(None) };
     let foreign = |_| {
@@ -197,7 +205,7 @@ pub(super) fn brought(
             "requestState does not belong to this call, or has expired: call again without it",
         )
     };
-    let purpose = purpose(scope, persona, message);
+    let purpose = purpose(&call.scope()?, persona, message);
     let asked: Asked = call.server.sealed.open(&purpose, state).map_err(foreign)?;
     let Ok(answer) = serde_json::from_value(given.clone()) else { return Ok(None) };
     let receipt = asked.receipt(persona, message);

@@ -109,7 +109,7 @@ impl From<FactKind> for FactKindJson {
 }
 
 /// Who stated it: the user in a message (`user`), the user or their backend over HTTP or the command line (`api`), a
-/// model through a tool (`model`), an imported file (`import`), or an extractor that writes facts in its own words
+/// model through a tool (`model`), an imported file (`import`), or a model that read it in a message of the user
 /// (`extractor`).
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -48,7 +48,7 @@ pub(crate) fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::Forbidden => StatusCode::FORBIDDEN,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::Conflict => StatusCode::CONFLICT,
-        ErrorKind::BudgetTooSmall => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::BudgetTooSmall | ErrorKind::Declined => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::Unavailable | ErrorKind::ReadOnly | ErrorKind::SchemaTooNew => {
             StatusCode::SERVICE_UNAVAILABLE
@@ -66,9 +66,29 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Its status, and what went wrong.
-    pub(crate) fn into_parts(self) -> (StatusCode, Error) {
-        (self.status, self.error)
+    /// The answer, with the type and text of a body that says it in the form of an interface.
+    pub(crate) fn answer(
+        self,
+        form: impl FnOnce(StatusCode, &Error, String) -> (&'static str, String),
+    ) -> Response {
+        let Self { status, error } = self;
+        let (content_type, body) = form(status, &error, failure::tell(&error));
+        let mut response = (status, [(header::CONTENT_TYPE, content_type)], body).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if status == StatusCode::PAYLOAD_TOO_LARGE {
+            // The rest of the body is not read: another request on this connection would be lost.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        let wait = error.retry_after().or(error.kind().is_retryable().then_some(WAIT));
+        if let Some(wait) = wait {
+            // Whole seconds, and never too few.
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
+        }
+        response
     }
 
     /// A failure of HTTP itself, which has a status that no kind has.
@@ -85,34 +105,16 @@ impl From<Error> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let Self { status, error } = self;
-        let kind = error.kind();
-        let detail = failure::tell(&error);
-        let problem = Problem {
-            r#type: "about:blank",
-            title: status.canonical_reason().unwrap_or("Error").to_owned(),
-            status: status.as_u16(),
-            code: kind.code().to_owned(),
-            detail,
-            request_id: request_id(),
-        };
-        let body = serde_json::to_vec(&problem).unwrap_or_default();
-        let mut response =
-            (status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
-        let headers = response.headers_mut();
-        if status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if status == StatusCode::PAYLOAD_TOO_LARGE {
-            // The rest of the body is not read: another request on this connection would be lost.
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
-        let wait = error.retry_after().or(kind.is_retryable().then_some(WAIT));
-        if let Some(wait) = wait {
-            // Whole seconds, and never too few.
-            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
-        }
-        response
+        self.answer(|status, error, detail| {
+            let problem = Problem {
+                r#type: "about:blank",
+                title: status.canonical_reason().unwrap_or("Error").to_owned(),
+                status: status.as_u16(),
+                code: error.kind().code().to_owned(),
+                detail,
+                request_id: request_id(),
+            };
+            ("application/problem+json", serde_json::to_string(&problem).unwrap_or_default())
+        })
     }
 }

@@ -15,6 +15,7 @@ mod doctor;
 #[cfg(feature = "live-tests")]
 mod erasing;
 mod erasure;
+mod extraction;
 mod faults;
 mod first;
 mod http;

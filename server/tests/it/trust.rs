@@ -79,6 +79,10 @@ async fn grants_keys_and_presets_that_were_removed_stay_removed_after_a_restore(
         let share = json!({"members": ["bob"], "writable": false});
         ana(Method::PUT, &format!("/v1/sessions/{session}/share"), share).await.ok();
     }
+    let context = json!({"name": "Guide", "system_prompt": "You are a calm guide."});
+    let context = text(&ana(Method::POST, "/v1/contexts", context).await.json()["id"]);
+    let share = format!("/v1/contexts/{context}/share");
+    ana(Method::PUT, &share, json!({"members": ["bob"], "writable": true})).await.ok();
     let new = json!({"name": "third", "user": "ana", "permissions": ["read"]});
     let third = ana(Method::POST, "/v1/keys", new.clone()).await.json();
     let fourth = ana(Method::POST, "/v1/keys", new).await.json();
@@ -96,6 +100,7 @@ async fn grants_keys_and_presets_that_were_removed_stay_removed_after_a_restore(
     let ana = async |method, path: &str, body| ask(&service, &admin, method, path, body).await;
     assert!(ana(Method::DELETE, "/v1/sessions/plan", Value::Null).await.status.is_success());
     ana(Method::DELETE, "/v1/sessions/diary/share", Value::Null).await;
+    ana(Method::DELETE, &share, Value::Null).await;
     ana(Method::DELETE, &format!("/v1/keys/{}", text(&third["id"])), Value::Null).await.ok();
     let path = format!("/v1/keys/{}/rotate", text(&fourth["id"]));
     let rotated = ana(Method::POST, &path, json!({})).await.ok();
@@ -103,7 +108,7 @@ async fn grants_keys_and_presets_that_were_removed_stay_removed_after_a_restore(
         ana(Method::DELETE, "/v1/presets/mine", Value::Null).await;
     }
     drop(service);
-    data.restore(5).await;
+    data.restore(6).await;
 
     let service = Service::start(&data);
     let shared = ask(&service, &guest, Method::GET, "/v1/shared", Value::Null).await.ok();

@@ -19,14 +19,15 @@ use throughline_core::ids::{
 use throughline_core::index::{Namespace, UnitKey};
 use throughline_core::persona::{
     Backup, BackupHead, BackupReason, NewPersona, Persona, PersonaLimits, Preset, PresetUse,
-    Settings, built_in,
+    Rating, Settings, built_in,
 };
 use throughline_core::ports::{
     Idempotency, Store, TenantBatch, TenantRepo, TenantWrite, VectorIndex, VectorItem, VectorSpace,
     Write,
 };
 use throughline_core::scope::Profile;
-use throughline_core::session::{FileKind, FileRef, Share};
+use throughline_core::session::{FileKind, FileRef, Role, Share};
+use throughline_core::usage::{ModelUse, ModelWork, UsageDay};
 use throughline_store_postgres::PostgresStore;
 use throughline_testkit::build::{
     append, at, batch, document, id, job, say, scope, session, slot_fact, summary,
@@ -61,9 +62,11 @@ struct Table {
 async fn fill(store: &PostgresStore, scope: &Scope) {
     let said = say("Ana lives in Porto").external("m1").entity(EntityKind::Url, "https://porto.pt");
     let said = said.fact(slot_fact("ana", "home", "Porto", at(0))).build();
-    let first_said = said.id;
+    let answer = say("In Porto.").role(Role::Assistant).build();
+    let (first_said, answered) = (said.id, answer.id);
     let mut first = batch(scope);
     first.writes.push(append("s", said));
+    first.writes.push(append("s", answer));
     first.writes.push(Write::EnqueueJob(job("summarize", "s")));
     let profile =
         Profile { rules: "be brief".into(), card: String::new(), version: 1, updated_at: at(0) };
@@ -92,18 +95,19 @@ async fn fill(store: &PostgresStore, scope: &Scope) {
     let once = batch(scope).with(Write::PutFile(Box::new(file))).with_idempotency(Some(asked));
     let once = once.with(Write::Reject(vec![RejectionKey::from_bytes([3; 16])]));
     store.apply(once).await.unwrap();
-    fill_personas(store, scope, first_said).await;
+    fill_personas(store, scope, first_said, answered).await;
     fill_tenant(store, scope).await;
     let item = VectorItem { key: UnitKey::message(1, 0), vector: vec![1.0, 0.0] };
     store.upsert(scope, Namespace::Message, &space, &[item], 1).await.unwrap();
 }
 
 /// Rows in every table of personas.
-async fn fill_personas(store: &PostgresStore, scope: &Scope, said: MessageId) {
+async fn fill_personas(store: &PostgresStore, scope: &Scope, said: MessageId, answered: MessageId) {
     let limits = PersonaLimits::default();
     let new = NewPersona::new("Guide", "You are a guide.");
-    let begin = (None, Settings::default());
-    let persona = Persona::begin(PersonaId::from_uuid(id()), new, begin, &limits, at(0)).unwrap();
+    let persona_id = PersonaId::from_uuid(id());
+    let persona =
+        Persona::begin(persona_id, new, None, Settings::default(), &limits, at(0)).unwrap();
     let head = BackupHead {
         id: BackupId::from_uuid(id()),
         persona: persona.id,
@@ -116,6 +120,15 @@ async fn fill_personas(store: &PostgresStore, scope: &Scope, said: MessageId) {
     let backup = Backup { head, data: "{}".to_owned() };
     let preset = Preset { id: PresetId::new("preset-own").unwrap(), ..built_in().remove(0) };
     let used = PresetUse { contexts: 1, ..PresetUse::default() };
+    let rating = Rating {
+        message: answered,
+        user: scope.user.clone(),
+        helpful: true,
+        note: None,
+        rated_at: at(0),
+        preset: None,
+        preset_version: None,
+    };
     let all = batch(scope)
         .with(Write::CountPreset(preset.id.clone(), used))
         .with(Write::PutPreset(Box::new(preset)))
@@ -125,7 +138,8 @@ async fn fill_personas(store: &PostgresStore, scope: &Scope, said: MessageId) {
             session: session("s"),
             message: said,
             tags: vec!["porto".to_owned()],
-        });
+        })
+        .with(Write::RateAnswer { session: session("s"), rating: Box::new(rating) });
     store.apply(all).await.unwrap();
 }
 
@@ -157,7 +171,18 @@ async fn fill_tenant(store: &PostgresStore, scope: &Scope) {
     };
     let by = By { key: Some(key.id), actor: Actor::Api };
     let entry = AuditEntry::done(at(0), by, "key.create", None);
+    let used = ModelUse {
+        day: UsageDay::of(at(0)),
+        work: ModelWork::Chat,
+        model: "openai:gpt-4.1".to_owned(),
+        calls: 1,
+        input: 10,
+        cached_input: 0,
+        output: 5,
+        micro_usd: 60,
+    };
     let all = TenantBatch::new(scope.tenant.clone())
+        .with(TenantWrite::AddModelUse(used))
         .with(TenantWrite::PutKey(Box::new(key)))
         .with(TenantWrite::PutSettings(Box::default()))
         .with(TenantWrite::PutShare(Box::new(share)))

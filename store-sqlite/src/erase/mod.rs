@@ -27,8 +27,9 @@ use crate::{documents, lexical, personas, sessions, vectors};
 /// and jobs stay until the scope itself goes.
 const OF_SCOPE: &[&str] = &[
     "fact_source", "fact", "rejection", "file_ref", "idempotency", "summary_line", "summary",
-    "message_tag", "message", "session", "persona", "persona_backup", "preset", "preset_use",
-    "profile", "document_snapshot", "document", "usage_day", "lex_tail", "lex_block", "lex_stats",
+    "message_tag", "answer_rating", "message", "session", "persona", "persona_backup", "preset",
+    "preset_use", "profile", "document_snapshot", "document", "usage_day", "lex_tail", "lex_block",
+    "lex_stats",
 ];
 /// What a scope that is to go must not have any row of.
 const HOLDS: &[&str] = &[

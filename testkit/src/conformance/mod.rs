@@ -9,6 +9,7 @@ mod cache;
 mod chat_model;
 mod embedded;
 mod embedder;
+mod file_search;
 mod ledger;
 mod rate_limiter;
 mod replicas;
@@ -18,7 +19,9 @@ mod vectors;
 
 use std::sync::Arc;
 
-use throughline_core::ports::{Cache, Embedder, ErasureLedger, RateLimiter, Store, VectorIndex};
+use throughline_core::ports::{
+    Cache, Embedder, ErasureLedger, FileSearch, RateLimiter, Store, VectorIndex,
+};
 
 pub use chat_model::DirectedModel;
 pub use replicas::{Replicas, Time};
@@ -67,6 +70,15 @@ pub async fn embedded_index<S: Store + VectorIndex + 'static>(
 pub async fn vector_index<I: VectorIndex + 'static>(make: impl AsyncFn() -> I, skips: &[Skip]) {
     let make = async || Arc::new(make().await) as Arc<dyn VectorIndex>;
     runner::run("VectorIndex", vectors::TABLE, make, skips).await;
+}
+
+/// Runs the table of the `FileSearch` port. `make` gives one without stores for each scenario.
+///
+/// # Panics
+/// With the names of all scenarios that failed, or of skips that no scenario has.
+pub async fn file_search<F: FileSearch + 'static>(make: impl AsyncFn() -> F, skips: &[Skip]) {
+    let make = async || Arc::new(make().await) as Arc<dyn FileSearch>;
+    runner::run("FileSearch", file_search::TABLE, make, skips).await;
 }
 
 /// Runs the table of the `Embedder` port. `make` gives an embedder for each scenario, which may be

@@ -59,6 +59,8 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
                 scope.put_fact(fact)?;
                 applied.facts.push(fact.id);
             }
+            Write::StateFact(fact) => scope.state_earlier_fact(fact),
+            Write::MarkRead(ids) => scope.mark_read(ids)?,
             Write::Reject(keys) => scope.rejected.extend(keys),
             Write::Allow(keys) => scope.rejected.retain(|key| !keys.contains(key)),
             Write::PutSummary(summary) => {
@@ -84,6 +86,10 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
             Write::PutBackup { backup, keep } => scope.put_backup(backup, *keep),
             Write::TagMessage { session, message, tags } => {
                 scope.tag_message(session, *message, tags)?;
+            }
+            Write::RateAnswer { session, rating } => scope.rate_answer(session, rating)?,
+            Write::RemoveRating { message, user } => {
+                scope.ratings.remove(&(*message, user.clone()));
             }
             Write::AddUsage(day, counters) => scope.usage.entry(*day).or_default().add(counters),
             Write::EnqueueJob(job) => jobs::enqueue(&mut state.jobs, &batch.scope, job),

@@ -163,7 +163,15 @@ impl ScopeState {
     }
 
     pub(super) fn add_fact(&mut self, session: &SessionId, source: MessageId, new: &NewFact) {
-        let Some(earlier) = new.stated_in else { return self.state_fact(session, source, new) };
+        match new.stated_in {
+            None => self.state_fact(session, source, new),
+            Some(_) => self.state_earlier_fact(new),
+        }
+    }
+
+    /// Adds a fact to the earlier message that states it, if that is there.
+    pub(super) fn state_earlier_fact(&mut self, new: &NewFact) {
+        let Some(earlier) = new.stated_in else { return };
         let said = self.sessions.iter().find_map(|thread| {
             let held = thread.messages.iter().any(|held| held.message.id == earlier);
             held.then(|| thread.head.id.clone())

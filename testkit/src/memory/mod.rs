@@ -7,6 +7,7 @@ mod documents;
 mod entities;
 mod erasure;
 mod facts;
+mod file_search;
 mod files;
 mod interrupt;
 mod jobs;
@@ -29,10 +30,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use throughline_core::entity::Entity;
 use throughline_core::fact::RejectionKey;
-use throughline_core::ids::{BackupId, FileRefId, MessageId, PersonaId, PresetId, SessionId};
+use throughline_core::ids::{
+    BackupId, FileRefId, MessageId, PersonaId, PresetId, SessionId, UserId,
+};
 use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 use throughline_core::job::Job;
-use throughline_core::persona::{Backup, Persona, Preset, PresetUse};
+use throughline_core::persona::{Backup, Persona, Preset, PresetUse, Rating};
 use throughline_core::ports::{Applied, Health, ScopeCounters, Store, WriteBatch};
 use throughline_core::scope::Profile;
 use throughline_core::session::FileRef;
@@ -42,6 +45,7 @@ use throughline_core::{Result, Scope};
 use tokio::sync::Notify;
 
 pub use cache::{MemoryCache, MemoryRateLimiter};
+pub use file_search::MemoryFileSearch;
 pub use ledger::MemoryLedger;
 pub use model::{Answering, HashEmbedder, ScriptedModel};
 use vector::Vectors;
@@ -92,6 +96,7 @@ struct ScopeState {
     preset_uses: BTreeMap<PresetId, PresetUse>,
     backups: BTreeMap<BackupId, Backup>,
     tags: BTreeMap<MessageId, Vec<String>>,
+    ratings: BTreeMap<(MessageId, UserId), Rating>,
     /// In the order in which they were first written to.
     documents: Vec<documents::Document>,
     /// By idempotency key.

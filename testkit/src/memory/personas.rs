@@ -1,10 +1,15 @@
-//! Personas, presets, backups and tags of messages.
+//! Personas, presets, backups, tags of messages and ratings of answers.
+
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId, SessionId};
-use throughline_core::persona::{Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse};
+use throughline_core::persona::{
+    Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse, Rating, RatingCount,
+};
 use throughline_core::ports::{Erased, PersonaRepo, Write};
-use throughline_core::session::Message;
+use throughline_core::session::{Message, Role};
+use throughline_core::time::Timestamp;
 use throughline_core::{Result, Scope};
 
 use super::{MemoryStore, ScopeState};
@@ -43,9 +48,23 @@ impl ScopeState {
         Ok(())
     }
 
+    pub(super) fn rate_answer(&mut self, session: &SessionId, rating: &Rating) -> Result<()> {
+        let thread = self.sessions.iter().find(|thread| thread.head.id == *session);
+        let is_answer =
+            |message: &Message| message.id == rating.message && message.role == Role::Assistant;
+        let holds = thread
+            .is_some_and(|thread| thread.messages.iter().any(|stored| is_answer(&stored.message)));
+        if !holds {
+            return Err(Write::no_answer());
+        }
+        self.ratings.insert((rating.message, rating.user.clone()), rating.clone());
+        Ok(())
+    }
+
     /// What a message that goes takes along.
     pub(super) fn forget_message(&mut self, gone: &Message) {
         self.tags.remove(&gone.id);
+        self.ratings.retain(|(message, _), _| *message != gone.id);
         self.backups
             .retain(|_, held| held.head.session != gone.session || held.head.through < gone.seq);
     }
@@ -141,6 +160,49 @@ impl PersonaRepo for MemoryStore {
                 Some((id, held.tags.get(&id)?.clone()))
             });
             tagged.collect()
+        }))
+    }
+
+    async fn ratings(&self, scope: &Scope, session: &SessionId) -> Result<Vec<Rating>> {
+        Ok(self.read(scope, |held| {
+            let thread = held.sessions.iter().find(|thread| thread.head.id == *session);
+            let messages = thread.into_iter().flat_map(|thread| &thread.messages);
+            let of_message = |id: MessageId| {
+                held.ratings.values().filter(move |rating| rating.message == id).cloned()
+            };
+            messages.flat_map(|stored| of_message(stored.message.id)).collect()
+        }))
+    }
+
+    async fn rating_counts(
+        &self,
+        scope: &Scope,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> Result<Vec<RatingCount>> {
+        Ok(self.read(scope, |held| {
+            let within = |rating: &&Rating| {
+                since.is_none_or(|since| rating.rated_at >= since)
+                    && until.is_none_or(|until| rating.rated_at < until)
+            };
+            let mut counts = BTreeMap::<_, RatingCount>::new();
+            for rating in held.ratings.values().filter(within) {
+                let at = rating.rated_at;
+                let count = counts
+                    .entry((rating.preset.clone(), rating.preset_version))
+                    .or_insert_with(|| RatingCount {
+                        preset: rating.preset.clone(),
+                        preset_version: rating.preset_version,
+                        rated: 0,
+                        helpful: 0,
+                        first_at: at,
+                        last_at: at,
+                    });
+                count.rated += 1;
+                count.helpful += u64::from(rating.helpful);
+                (count.first_at, count.last_at) = (count.first_at.min(at), count.last_at.max(at));
+            }
+            counts.into_values().collect()
         }))
     }
 }

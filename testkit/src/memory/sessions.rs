@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use throughline_core::ids::{ExternalId, SessionId};
+use throughline_core::ids::{ExternalId, MessageId, SessionId};
 use throughline_core::index::UnitKey;
 use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo};
+use throughline_core::ports::{
+    AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo, Write,
+};
 use throughline_core::session::{Message, PreparedMessage, Session};
 use throughline_core::{Result, Scope};
 
@@ -26,6 +28,7 @@ pub(super) struct Thread {
 pub(super) struct Stored {
     pub(super) message: Message,
     pub(super) hash: [u8; 16],
+    pub(super) unread: bool,
 }
 
 impl Thread {
@@ -46,6 +49,7 @@ impl Stored {
     pub(super) fn new(head: &Session, applied: AppliedMessage, message: &PreparedMessage) -> Self {
         Self {
             hash: message.content_hash,
+            unread: message.unread,
             message: Message {
                 id: message.id,
                 session: head.id.clone(),
@@ -88,6 +92,25 @@ impl ScopeState {
             facts: self.counters.facts,
             documents: self.counters.documents,
         }
+    }
+
+    fn unread(&self, limit: usize) -> Vec<Message> {
+        let all = self.sessions.iter().flat_map(|thread| &thread.messages);
+        let waiting = all.filter(|stored| stored.unread);
+        let mut waiting: Vec<Message> = waiting.map(|stored| stored.message.clone()).collect();
+        waiting.sort_by_key(|message| message.seq);
+        waiting.truncate(limit);
+        waiting
+    }
+
+    pub(super) fn mark_read(&mut self, ids: &[MessageId]) -> Result<()> {
+        let all = self.sessions.iter_mut().flat_map(|thread| &mut thread.messages);
+        for stored in all.filter(|stored| ids.contains(&stored.message.id)) {
+            if !std::mem::take(&mut stored.unread) {
+                return Err(Write::read_before());
+            }
+        }
+        Ok(())
     }
 
     fn messages_of(&self, session: &SessionId) -> &[Stored] {
@@ -195,6 +218,10 @@ impl SessionRepo for MemoryStore {
             });
             asked.cloned().collect()
         }))
+    }
+
+    async fn unread_messages(&self, scope: &Scope, limit: usize) -> Result<Vec<Message>> {
+        Ok(self.read(scope, |held| held.unread(limit)))
     }
 
     async fn totals(&self, scope: &Scope) -> Result<ScopeTotals> {

@@ -10,6 +10,7 @@ use throughline_core::ports::{TenantBatch, TenantPrecondition, TenantRepo, Tenan
 use throughline_core::session::Share;
 use throughline_core::settings::TenantSettings;
 use throughline_core::time::Timestamp;
+use throughline_core::usage::{ModelUse, UsageDay};
 use throughline_core::{Result, Scope};
 
 use super::MemoryStore;
@@ -23,6 +24,7 @@ pub(super) struct Tenants {
     shares: Vec<(u64, Share)>,
     settings: BTreeMap<TenantId, TenantSettings>,
     audit: Vec<(TenantId, AuditEntry)>,
+    model_use: Vec<(TenantId, ModelUse)>,
 }
 
 impl Tenants {
@@ -74,6 +76,17 @@ impl Tenants {
             }
             TenantWrite::RemoveUser(user) => self.remove_user(tenant, user),
             TenantWrite::Audit(entry) => self.audit.push((tenant.clone(), entry.clone())),
+            TenantWrite::AddModelUse(used) => {
+                let same = |held: &&mut (TenantId, ModelUse)| {
+                    held.0 == *tenant
+                        && (held.1.day, held.1.work, &held.1.model)
+                            == (used.day, used.work, &used.model)
+                };
+                match self.model_use.iter_mut().find(same) {
+                    Some((_, held)) => held.add(used),
+                    None => self.model_use.push((tenant.clone(), used.clone())),
+                }
+            }
         }
         Ok(())
     }
@@ -166,6 +179,20 @@ impl TenantRepo for MemoryStore {
             .iter()
             .filter(|(_, share)| share.owner.tenant == *tenant && share.members.contains(user));
         Ok(page(of_user.cloned(), request))
+    }
+
+    async fn model_use(
+        &self,
+        tenant: &TenantId,
+        from: UsageDay,
+        to: UsageDay,
+    ) -> Result<Vec<ModelUse>> {
+        let state = self.state();
+        let own = state.tenants.model_use.iter().filter(|(of, _)| of == tenant);
+        let mut used: Vec<ModelUse> = own.map(|(_, used)| used.clone()).collect();
+        used.retain(|used| from <= used.day && used.day <= to);
+        used.sort_by_key(|used| (used.day, used.work.as_str(), used.model.clone()));
+        Ok(used)
     }
 
     async fn audit(&self, tenant: &TenantId, request: &PageRequest) -> Result<Page<AuditEntry>> {

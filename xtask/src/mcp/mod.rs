@@ -15,13 +15,10 @@ use xshell::cmd;
 use self::clients::Served;
 use self::judge::{Expected, Ran, findings, never_ran};
 use crate::Result;
-use crate::proc::{recreate, shell, target_dir};
+use crate::proc::{binary, recreate, shell, target_dir};
 use crate::service::Service;
 use crate::tools;
 
-/// The suite and the Node.js that runs it, each at one version.
-const MANIFEST: &str = include_str!("../../mcp/package.json");
-const LOCK: &str = include_str!("../../mcp/package-lock.json");
 const EXPECTED: &str = include_str!("../../mcp/expected-failures.yml");
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 /// Every set of tools: all that is ours.
@@ -31,14 +28,14 @@ const TOOL_SETS: [&str; 6] = ["memory", "sessions", "documents", "persona", "fil
 pub(crate) fn check() -> Result<bool> {
     let folder = target_dir()?.join("mcp");
     std::fs::create_dir_all(&folder)?;
-    let programs = tools::npm(&folder, MANIFEST, LOCK)?;
+    let programs = tools::e2e_npm()?;
     crate::test::build()?;
     let ours = start(&folder.join("data"), &[])?;
     let fixtures = start(&folder.join("data-fixtures"), &["--mcp-fixtures"])?;
     let [ours_at, fixtures_at] = [&ours, &fixtures].map(|service| format!("{}/mcp", service.base));
     let conformant = conformance(&folder, &programs, &fixtures_at)?;
     let served = Served { ours: ours_at, fixtures: fixtures_at };
-    let understood = clients::run(&folder, &programs, &served)?;
+    let understood = clients::run(&programs, &served)?;
     let panicked = [ours.panicked()?, fixtures.panicked()?].contains(&true);
     Ok(conformant && understood && !panicked)
 }
@@ -47,7 +44,7 @@ pub(crate) fn check() -> Result<bool> {
 fn start(data: &Path, flags: &[&str]) -> Result<Service> {
     recreate(data)?;
     let sets = format!("mcp.tool_sets={TOOL_SETS:?}");
-    Service::start("debug", data, &[flags, &["--set", &sets]].concat())
+    Service::start(&binary("debug")?, data, &[flags, &["--set", &sets]].concat())
 }
 
 /// Runs the suite for each revision.

@@ -37,6 +37,7 @@ use std::time::Instant;
 
 pub(crate) use self::fetch::{Pin, cached, run as run_tool, wheel};
 pub(crate) use self::lease::Lease;
+pub(crate) use self::ports::free_port;
 
 use self::process::Life;
 use self::state::{Server, State};

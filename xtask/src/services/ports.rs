@@ -18,6 +18,11 @@ pub(super) fn free(count: usize) -> Result<impl Iterator<Item = u16>> {
     Ok(ports.into_iter())
 }
 
+/// A port for a program that cannot choose one itself.
+pub(crate) fn free_port() -> Result<u16> {
+    free(1)?.next().ok_or_else(|| "no free port".into())
+}
+
 /// The first free ports from a place in the range on, around its end.
 fn choose(start: u16, count: usize, is_free: impl Fn(&u16) -> bool) -> Option<Vec<u16>> {
     let all = RANGE.cycle().skip(usize::from(start) % RANGE.len()).take(RANGE.len());

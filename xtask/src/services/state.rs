@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -108,7 +109,9 @@ impl State {
     pub(super) fn forget(self) -> Result<()> {
         let name = self.data.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(PREFIX) && self.data.is_dir() {
-            std::fs::remove_dir_all(&self.data)?;
+            // Hundreds of databases take a while: it goes on when this program has ended.
+            let removal = Command::new("rm").arg("-rf").arg(&self.data).spawn();
+            removal.map_err(|error| format!("rm did not start: {error}"))?;
         }
         std::fs::remove_file(self.file)?;
         Ok(())

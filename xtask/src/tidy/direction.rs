@@ -1,7 +1,7 @@
 //! Dependencies point inward: adapters and the server know core, core knows none of them.
 
 use crate::tidy::Finding;
-use crate::tidy::packages::{Dependency, Package, is_adapter};
+use crate::tidy::packages::{Dependency, Package, SHARED, is_adapter};
 use crate::tidy::scan::lines;
 use crate::tidy::tree::Tree;
 
@@ -93,6 +93,9 @@ fn objection(package: &Package, dependency: &Dependency, member: bool) -> Option
         _ if package.is_adapter() && is_adapter(name) => {
             Some("an adapter must not depend on another")
         }
+        SHARED if member && name != CORE => Some("what providers share may depend on core only"),
+        _ if name == SHARED && me.starts_with("throughline-provider-") => None,
+        _ if name == SHARED => Some("only adapters of providers depend on what they share"),
         _ if package.is_adapter() && member && name != CORE => {
             Some("an adapter may depend on core only")
         }
@@ -131,7 +134,7 @@ mod tests {
 
     fn found(dependent: Package) -> usize {
         let mut packages: Vec<_> =
-            ["core", "testkit", "store-a", "store-b", "provider-a", "server"]
+            ["core", "testkit", "store-a", "store-b", "provider-a", "provider-http", "server"]
                 .iter()
                 .map(|name| package(&format!("throughline-{name}"), &[]))
                 .filter(|member| member.name != dependent.name)
@@ -159,6 +162,16 @@ mod tests {
                 assert_eq!(found(package("throughline-store-a", &[(broken, dev)])), 1, "{broken}");
             }
         }
+    }
+
+    #[test]
+    fn providers_share_their_transport() {
+        let shares = [("throughline-core", false), (SHARED, false)];
+        assert_eq!(found(package("throughline-provider-a", &shares)), 0);
+        assert_eq!(found(package("throughline-store-a", &shares)), 1);
+        assert_eq!(found(package("throughline-server", &shares)), 1);
+        assert_eq!(found(package(SHARED, &[("throughline-core", false), ("reqwest", false)])), 0);
+        assert_eq!(found(package(SHARED, &[("throughline-provider-a", false)])), 1);
     }
 
     #[test]

@@ -65,8 +65,8 @@ const CORE: Order = Order {
             modules: &[
                 "services/archive", "services/removals", "services/access", "services/profiles",
                 "services/settings", "services/shares", "services/embeddings", "services/facts",
-                "services/contexts", "services/sessions", "services/documents", "services/erasure",
-                "services/personas",
+                "services/extraction", "services/contexts", "services/sessions",
+                "services/documents", "services/erasure", "services/personas",
             ],
         },
     ],

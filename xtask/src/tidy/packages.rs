@@ -35,9 +35,13 @@ impl Package {
     }
 }
 
+/// What adapters of providers share, and no adapter itself.
+pub(crate) const SHARED: &str = "throughline-provider-http";
+
 /// Whether a crate of this name implements ports.
 pub(crate) fn is_adapter(name: &str) -> bool {
-    name.starts_with("throughline-store-") || name.starts_with("throughline-provider-")
+    name != SHARED
+        && (name.starts_with("throughline-store-") || name.starts_with("throughline-provider-"))
 }
 
 /// Reads the answer of `cargo metadata --no-deps`.

@@ -14,12 +14,11 @@ mod words;
 use super::{FactKind, MAX_FACT_CHARS, Reference};
 use crate::fact::FactExtractor;
 use crate::text::{clip, fold_spaces};
-use own::Sentence;
-pub(super) use own::{own_sentences, pattern};
+pub(super) use own::{MASK, Sentence, own_sentences, pattern};
 pub(super) use standing::topic;
 
 /// Facts of one message at most; what states more is data.
-const MAX_FACTS: usize = 20;
+pub(super) const MAX_FACTS: usize = 20;
 /// The speaking user as a subject.
 const USER: &str = "user";
 
@@ -132,7 +131,7 @@ fn facts_of(sentence: &Sentence) -> Vec<Extracted> {
 }
 
 /// The hash tags of a sentence, and the project that it names.
-fn tags(text: &str) -> Vec<String> {
+pub(super) fn tags(text: &str) -> Vec<String> {
     let mut tags = Vec::new();
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {

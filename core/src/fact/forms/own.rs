@@ -11,7 +11,7 @@ use crate::text::{is_question, sentence_ranges, without_fenced};
 /// Longer messages are read to here: what follows is data.
 const MAX_READ: usize = 16 << 10;
 /// Stands for each byte of a quotation or of inline code.
-const MASK: u8 = b'_';
+pub(in crate::fact) const MASK: u8 = b'_';
 
 /// A sentence that the user says for themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]

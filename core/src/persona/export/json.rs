@@ -8,10 +8,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::{Export, ExportMessage, FORMAT, FORMAT_VERSION};
+use super::{Export, ExportMessage, ExportRating, FORMAT, FORMAT_VERSION};
 use crate::access::Actor;
 use crate::error::{Error, Result};
-use crate::ids::{MessageId, PresetId, SessionId};
+use crate::ids::{MessageId, PresetId, SessionId, UserId};
 use crate::persona::{Overrides, Settings};
 use crate::session::Role;
 use crate::text::clip;
@@ -49,6 +49,8 @@ struct ContextForm {
     tags: Option<Vec<String>>,
     #[serde(alias = "presetId", skip_serializing_if = "Option::is_none")]
     preset_id: Option<AsText<PresetId>>,
+    #[serde(alias = "presetVersion", skip_serializing_if = "Option::is_none")]
+    preset_version: Option<u64>,
     #[serde(alias = "createdAt")]
     created_at: Option<AsText<Timestamp>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,6 +72,20 @@ struct MessageForm {
     created_at: Option<AsText<Timestamp>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tags: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratings: Option<Vec<RatingForm>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(expecting = "an object")]
+struct RatingForm {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    helpful: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+    #[serde(alias = "ratedAt")]
+    rated_at: Option<AsText<Timestamp>>,
 }
 
 /// A value of the domain that stands in the form as its text.
@@ -104,6 +120,7 @@ pub(super) fn write(export: &Export) -> Result<String> {
             memory: Some(export.memory),
             tags: Some(export.tags.clone()),
             preset_id: export.preset.clone().map(AsText),
+            preset_version: export.preset_version,
             created_at: Some(AsText(export.created_at)),
             session: export.session.as_ref().map(SessionId::to_string),
         },
@@ -143,9 +160,13 @@ pub(super) fn read(json: Value) -> Result<Export> {
         memory: context.memory.unwrap_or(false),
         tags: context.tags.unwrap_or_default(),
         preset: context.preset_id.map(|preset| preset.0),
+        preset_version: context.preset_version,
         created_at,
         session: context.session.map(SessionId::new).transpose()?,
-        messages: messages.into_iter().map(|message| message.into_message(created_at)).collect(),
+        messages: messages
+            .into_iter()
+            .map(|message| message.into_message(created_at))
+            .collect::<Result<_>>()?,
     })
 }
 
@@ -186,21 +207,38 @@ fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
 
 impl From<ExportMessage> for MessageForm {
     fn from(message: ExportMessage) -> Self {
-        let ExportMessage { id, role, by_model, name, content, created_at, tags } = message;
+        let ExportMessage { id, role, by_model, name, content, created_at, tags, ratings } =
+            message;
         let actor = by_model.then_some(AsText(Actor::Model));
         let (role, created_at) = (AsText(role), Some(AsText(created_at)));
         let (id, tags) = (id.map(AsText), (!tags.is_empty()).then_some(tags));
-        Self { id, role, actor, name, content, created_at, tags }
+        let ratings: Vec<_> = ratings.into_iter().map(RatingForm::from).collect();
+        let ratings = (!ratings.is_empty()).then_some(ratings);
+        Self { id, role, actor, name, content, created_at, tags, ratings }
+    }
+}
+
+impl From<ExportRating> for RatingForm {
+    fn from(rating: ExportRating) -> Self {
+        let ExportRating { user, helpful, note, rated_at } = rating;
+        let (user, rated_at) = (user.map(|user| user.to_string()), Some(AsText(rated_at)));
+        Self { user, helpful, note, rated_at }
     }
 }
 
 impl MessageForm {
     /// The message; `unsaid` is when it was said, where it does not say that.
-    fn into_message(self, unsaid: Timestamp) -> ExportMessage {
-        let Self { id, role, actor, name, content, created_at, tags } = self;
+    fn into_message(self, unsaid: Timestamp) -> Result<ExportMessage> {
+        let Self { id, role, actor, name, content, created_at, tags, ratings } = self;
         let by_model = actor.is_some_and(|actor| actor.0 == Actor::Model);
         let created_at = created_at.map_or(unsaid, |at| at.0);
         let (id, role, tags) = (id.map(|id| id.0), role.0, tags.unwrap_or_default());
-        ExportMessage { id, role, by_model, name, content, created_at, tags }
+        let ratings = ratings.unwrap_or_default().into_iter().map(|form| {
+            let rated_at = form.rated_at.map_or(created_at, |at| at.0);
+            let user = form.user.map(UserId::new).transpose()?;
+            Ok(ExportRating { user, helpful: form.helpful, note: form.note, rated_at })
+        });
+        let ratings = ratings.collect::<Result<_>>()?;
+        Ok(ExportMessage { id, role, by_model, name, content, created_at, tags, ratings })
     }
 }

@@ -34,7 +34,15 @@ pub(super) fn write(export: &Export) -> String {
         line(&mut text, "created_at", &message.created_at.to_rfc3339());
         line(&mut text, "name", message.name.as_deref().unwrap_or_default());
         line(&mut text, "tags", &message.tags.join(", "));
+        for rating in &message.ratings {
+            let by = rating.user.as_ref().map_or(String::new(), |user| format!(" by {user}"));
+            let said = if rating.helpful { "helpful" } else { "not helpful" };
+            line(&mut text, "rating", &format!("{said}{by}"));
+        }
         fenced(&mut text, &message.content);
+        for note in message.ratings.iter().filter_map(|rating| rating.note.as_deref()) {
+            fenced(&mut text, note);
+        }
     }
     text
 }

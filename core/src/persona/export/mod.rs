@@ -6,7 +6,7 @@ mod markdown;
 
 use super::{Persona, Settings};
 use crate::error::{Error, Result};
-use crate::ids::{MessageId, PresetId, SessionId};
+use crate::ids::{MessageId, PresetId, SessionId, UserId};
 use crate::session::Role;
 use crate::time::Timestamp;
 
@@ -68,6 +68,8 @@ pub struct Export {
     pub tags: Vec<String>,
     /// See [`Persona::preset`].
     pub preset: Option<PresetId>,
+    /// See [`Persona::preset_version`].
+    pub preset_version: Option<u64>,
     /// See [`Persona::created_at`].
     pub created_at: Timestamp,
     /// The session of its conversation, where the export says which.
@@ -93,6 +95,21 @@ pub struct ExportMessage {
     pub created_at: Timestamp,
     /// Its tags.
     pub tags: Vec<String>,
+    /// Its ratings.
+    pub ratings: Vec<ExportRating>,
+}
+
+/// A rating as it leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportRating {
+    /// Who rated; `None` for the owner.
+    pub user: Option<UserId>,
+    /// See [`Rating::helpful`](super::Rating::helpful).
+    pub helpful: bool,
+    /// See [`Rating::note`](super::Rating::note).
+    pub note: Option<String>,
+    /// See [`Rating::rated_at`](super::Rating::rated_at).
+    pub rated_at: Timestamp,
 }
 
 impl Export {
@@ -101,6 +118,7 @@ impl Export {
     pub fn of(persona: &Persona, exported_at: Timestamp) -> Self {
         let Persona { name, system_prompt, personality, settings, memory, tags, preset, .. } =
             persona.clone();
+        let preset_version = persona.preset_version;
         let (created_at, messages) = (persona.created_at, Vec::new());
         Self {
             exported_at,
@@ -111,6 +129,7 @@ impl Export {
             memory,
             tags,
             preset,
+            preset_version,
             created_at,
             session: Some(persona.session.clone()),
             messages,

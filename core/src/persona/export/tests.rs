@@ -15,6 +15,7 @@ fn export() -> Export {
         content: content.to_owned(),
         created_at: at(seconds),
         tags: Vec::new(),
+        ratings: Vec::new(),
     };
     let hard =
         "```text\nfenced\n```\n# heading\n### user\n- tags: no\n````` five \"quotes\" \\ é 😀";
@@ -28,12 +29,27 @@ fn export() -> Export {
         memory: false,
         tags: vec!["a b".to_owned(), "work".to_owned()],
         preset: Some(PresetId::new("preset-calm-counselor").unwrap()),
+        preset_version: Some(1),
         created_at: at(0),
         messages: vec![
             message(Role::User, hard, 1),
             ExportMessage {
                 name: Some("Ana: - x".to_owned()),
                 tags: vec!["kept".to_owned()],
+                ratings: vec![
+                    ExportRating {
+                        user: None,
+                        helpful: false,
+                        note: Some("Too `long`".to_owned()),
+                        rated_at: at(4),
+                    },
+                    ExportRating {
+                        user: Some(UserId::new("bo").unwrap()),
+                        helpful: true,
+                        note: None,
+                        rated_at: at(5),
+                    },
+                ],
                 ..message(Role::Assistant, "trailing newline\n", 2)
             },
             message(Role::System, "\n\n  leading", 3),
@@ -47,6 +63,7 @@ fn json_is_read_back_whole() {
         personality: String::new(),
         tags: Vec::new(),
         preset: None,
+        preset_version: None,
         messages: Vec::new(),
         memory: true,
         ..export()

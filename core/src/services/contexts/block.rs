@@ -3,13 +3,14 @@
 
 use std::collections::HashSet;
 
+use futures_util::future::try_join_all;
 use futures_util::try_join;
 
 use super::messages::Sessions;
 use super::{AssembleRequest, ContextService, MOST_POSTINGS};
 use crate::context::{Bm25, LEAST_RECALL, Query, Ranking, Superseded, select};
 use crate::error::Result;
-use crate::ids::{MessageId, SessionId};
+use crate::ids::{MessageId, SessionId, UserId};
 use crate::index::{Namespace, Posting, TermId, UnitKey};
 use crate::page::{MAX_PAGE, PageRequest};
 use crate::scope::Scope;
@@ -31,7 +32,7 @@ pub struct Found {
 impl ContextService {
     /// The fenced block of what a turn of a session should recall, in all sessions and documents of the scope,
     /// with the warnings that came with it. It takes at most `room` tokens as a message, and is empty where nothing
-    /// is relevant or fits. `shown` are messages that are sent anyway.
+    /// is relevant or fits. `shown` are messages that are sent anyway. A guest is shown what was said in this session.
     ///
     /// # Errors
     /// Those of the store.
@@ -39,6 +40,7 @@ impl ContextService {
         &self,
         scope: &Scope,
         (session, turn): (&SessionId, &str),
+        guest: Option<&UserId>,
         shown: &HashSet<MessageId>,
         room: u32,
         recall: RecallOptions,
@@ -46,7 +48,9 @@ impl ContextService {
         if room < LEAST_RECALL + PER_MESSAGE || !recall.enabled {
             return Ok((String::new(), Vec::new()));
         }
-        let request = AssembleRequest { recall, ..AssembleRequest::new(session.clone(), turn) };
+        let guest = guest.map(|user| Scope { user: user.clone(), ..scope.clone() });
+        let request =
+            AssembleRequest { recall, guest, ..AssembleRequest::new(session.clone(), turn) };
         let query = Query::of(turn);
         let (mut found, (_, documents), ledger) = try_join!(
             self.candidates(scope, &query, &request, Intent::detect(turn), room),
@@ -60,35 +64,43 @@ impl ContextService {
         Ok((recalled.text, found.warnings))
     }
 
-    /// The messages of one session that have words of a query, the best first; none where there is no such
-    /// session. Where the scope has too many occurrences of a word to read, the messages themselves are read.
+    /// The messages of some sessions that have words of a query, the best first; a session that does not exist has
+    /// none. Where the scope has too many occurrences of a word to read, the messages themselves are read.
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn search_session(
+    pub async fn search_sessions(
         &self,
         scope: &Scope,
-        session: &SessionId,
+        sessions: &[SessionId],
         query: &str,
         limit: usize,
     ) -> Result<Vec<Found>> {
-        let Some(held) = self.store.session(scope, session).await? else {
-            return Ok(Vec::new());
-        };
+        let held = try_join_all(sessions.iter().map(|id| self.store.session(scope, id))).await?;
+        let mut held: Vec<Session> = held.into_iter().flatten().collect();
+        // Lists of postings are in order.
+        held.sort_unstable_by_key(|session| session.number);
+        let Some(first) = held.first() else { return Ok(Vec::new()) };
         let query = Query::of(query).without_marks();
         let terms: Vec<TermId> = query.terms().iter().map(|term| TermId::of(term)).collect();
         let mut found =
             self.store.postings(scope, Namespace::Message, &terms, MOST_POSTINGS).await?;
         if found.unread.iter().any(|unread| *unread > 0) {
-            // A word that is too frequent in the scope may be rare in this session.
-            found.lists = self.occurrences(scope, &held, &terms).await?;
+            // A word that is too frequent in the scope may be rare in these sessions.
+            found.lists = vec![Vec::new(); terms.len()];
+            for session in &held {
+                let of_it = self.occurrences(scope, session, &terms).await?;
+                for (list, more) in found.lists.iter_mut().zip(of_it) {
+                    list.extend(more);
+                }
+            }
             found.unread.fill(0);
         } else {
-            Sessions::Only(held.number).keep(&mut found);
+            Sessions::Only(held.iter().map(|session| session.number).collect()).keep(&mut found);
         }
         let best = Ranking::new(&query, found, &Bm25::SINGLE, &Weights::NONE)
             .best(limit.saturating_mul(4));
-        let candidates = self.hydrate(scope, &best, session).await?;
+        let candidates = self.hydrate(scope, &best, &first.id).await?;
         let mut seen = HashSet::new();
         let each = candidates.into_iter().filter(|candidate| seen.insert(candidate.message.id));
         Ok(each

@@ -49,8 +49,8 @@ pub(super) struct FoundPassages {
 
 /// The sessions of which passages may be shown.
 pub(super) enum Sessions {
-    /// This one.
-    Only(u32),
+    /// These.
+    Only(HashSet<u32>),
     /// All but these. Ranking them first and leaving them out later would leave a turn with few passages.
     Except(HashSet<u32>),
 }
@@ -58,7 +58,7 @@ pub(super) enum Sessions {
 impl Sessions {
     fn hold(&self, key: UnitKey) -> bool {
         match self {
-            Self::Only(number) => key.session_number() == *number,
+            Self::Only(numbers) => numbers.contains(&key.session_number()),
             Self::Except(numbers) => !numbers.contains(&key.session_number()),
         }
     }
@@ -123,7 +123,7 @@ impl ContextService {
         within: Option<&Session>,
     ) -> Result<Sessions> {
         if let Some(session) = within {
-            return Ok(Sessions::Only(session.number));
+            return Ok(Sessions::Only(HashSet::from([session.number])));
         }
         let in_context = Persona::of_session(current);
         let apart = |of: &PersonaSession| match in_context {

@@ -7,10 +7,11 @@ use super::{ATTEMPTS, Conversation, PersonaService, replace};
 use crate::access::Actor;
 use crate::context::spendable;
 use crate::error::{Error, Result};
-use crate::ids::{MessageId, PersonaId};
+use crate::ids::{MessageId, PersonaId, UserId};
 use crate::index::UnitKey;
 use crate::persona::{
-    ChatReceipt, ChatRequest, ChatTurn, Parts, Persona, Plan, PresetUse, Status, finish, tell,
+    ChatReceipt, ChatRequest, ChatTurn, Parts, Persona, Plan, PresetUse, Status, fence_others,
+    finish, tell,
 };
 use crate::ports::{Applied, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, Write};
 use crate::scope::Scope;
@@ -19,6 +20,28 @@ use crate::session::{MAX_CONTENT_BYTES, Message, NewMessage, Role};
 use crate::settings::TenantSettings;
 use crate::tokens::PER_MESSAGE;
 use crate::turn::MAX_BUDGET;
+
+/// How an answer is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitOptions {
+    /// On whose word the question is.
+    pub actor: Actor,
+    /// Who asked, where the persona is somebody else's who shares it with them: the question bears their name, and
+    /// states no facts of the owner.
+    pub guest: Option<UserId>,
+    /// JSON that is kept with the answer and not interpreted, such as why it ended.
+    pub parts: Option<String>,
+    /// Makes a repeat of the call harmless; the turn does that for a repeat with the same answer where it is not given.
+    pub idempotency: Option<Idempotency>,
+}
+
+impl CommitOptions {
+    /// A whole answer to a question of the owner, on the word of `actor`.
+    #[must_use]
+    pub fn by(actor: Actor) -> Self {
+        Self { actor, guest: None, parts: None, idempotency: None }
+    }
+}
 
 /// A turn that was answered and kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,11 +95,12 @@ impl PersonaService {
         let mut plan = Plan::of(&shown, request, (limit, spendable(limit, tokenizer)), tokenizer)?;
         let limits = HeadLimits { messages: plan.messages_read(), entities: 0 };
         let head = self.ports.store.head(scope, &persona.session, limits).await?;
-        let (recent, summary, all) = match head {
+        let (mut recent, summary, all) = match head {
             Some(head) => (head.recent, head.summary, (head.session.messages, head.session.tokens)),
             None => (Vec::new(), None, (0, 0)),
         };
         self.check_size(scope, &persona, all.0, request.message.len()).await?;
+        fence_others(&mut recent, (request.guest.as_ref(), &scope.user), tokenizer);
         let whole = all.1.saturating_add(all.0.saturating_mul(PER_MESSAGE.into()));
         let summary = summary.as_ref().filter(|_| persona.memory);
         let told = tell(&mut plan, &Parts { recent: &recent, all, summary }, tokenizer);
@@ -84,7 +108,7 @@ impl PersonaService {
             true => {
                 let settings = self.ports.store.settings(&scope.tenant).await?.unwrap_or_default();
                 let shown = told.shown.iter().map(|message| message.id).collect();
-                self.recall(scope, &persona, &request.message, &shown, told.left, &settings).await?
+                self.recall(scope, &persona, request, &shown, told.left, &settings).await?
             }
             false => (String::new(), Vec::new()),
         };
@@ -96,15 +120,16 @@ impl PersonaService {
         &self,
         scope: &Scope,
         persona: &Persona,
-        message: &str,
+        request: &ChatRequest,
         shown: &HashSet<MessageId>,
         room: u32,
         settings: &TenantSettings,
     ) -> Result<(String, Vec<String>)> {
         // Recall is limited, too, where the conversation is short: more of it would not be relevant.
         let room = room.min((persona.settings.max_history_tokens / 5).max(300));
-        let turn = (&persona.session, message);
-        self.ports.contexts.recalled_block(scope, turn, shown, room, settings.recall()).await
+        let (turn, guest) = ((&persona.session, &*request.message), request.guest.as_ref());
+        let recall = settings.recall();
+        self.ports.contexts.recalled_block(scope, turn, guest, shown, room, recall).await
     }
 
     /// Whether a conversation of so many messages may go on with one of `more` bytes. Its answer, of which
@@ -135,8 +160,7 @@ impl PersonaService {
         Ok(())
     }
 
-    /// Keeps the answer to a turn: question, on the word of `actor`, and answer, and that the persona answered, all of
-    /// it or nothing.
+    /// Keeps the answer to a turn: question and answer, and that the persona answered, all of it or nothing.
     /// Once more with the same answer changes nothing and is told the same. Who changed the persona
     /// meanwhile is respected: what they changed stays, and the turn is added to it.
     ///
@@ -149,7 +173,7 @@ impl PersonaService {
         scope: &Scope,
         receipt: &ChatReceipt,
         answer: &str,
-        actor: Actor,
+        options: CommitOptions,
     ) -> Result<ChatResult> {
         if answer.trim().is_empty() || answer.len() > MAX_CONTENT_BYTES {
             return Err(Error::invalid(
@@ -167,16 +191,17 @@ impl PersonaService {
         let messages = vec![
             NewMessage {
                 created_at: asked_at,
+                name: options.guest.as_ref().map(UserId::to_string),
                 ..NewMessage::new(Role::User, receipt.message.as_str())
             },
-            NewMessage::new(Role::Assistant, answer),
+            NewMessage { parts: options.parts, ..NewMessage::new(Role::Assistant, answer) },
         ];
         let held = self.get(scope, receipt.persona).await?;
         let options = AppendOptions {
-            idempotency: Some(idempotency(receipt, answer)),
+            idempotency: Some(options.idempotency.unwrap_or_else(|| idempotency(receipt, answer))),
             // Without memory, no facts are stored.
-            without_facts: !held.memory,
-            actor,
+            without_facts: !held.memory || options.guest.is_some(),
+            actor: options.actor,
             secrets: None,
         };
         let mut ready = self.ports.sessions.ready(scope, &held.session, messages, options).await?;
@@ -232,6 +257,7 @@ impl PersonaService {
         let mut found = found.into_iter().map(|(_, message)| Conversation {
             message: Message::clone(&message),
             tags: Vec::new(),
+            ratings: Vec::new(),
         });
         let (Some(question), Some(answer)) = (found.next(), found.next()) else {
             return Err(gone());

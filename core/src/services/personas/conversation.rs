@@ -1,27 +1,47 @@
 //! The conversation of a persona: reading, searching, tagging, and erasing parts of it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use futures_util::try_join;
 
 use super::PersonaService;
 use crate::error::{Error, Result};
-use crate::ids::{MessageId, PersonaId};
+use crate::ids::{MessageId, PersonaId, SessionId};
 use crate::page::{MAX_PAGE, PageRequest};
-use crate::persona::{Listed, Persona, Slice, tags as checked_tags};
+use crate::persona::{Listed, Persona, Rating, Slice, tags as checked_tags};
 use crate::ports::{Erased, HeadLimits, Write, WriteBatch};
 use crate::scope::Scope;
+use crate::services::contexts::Found;
 use crate::session::{MAX_CONTENT_BYTES, Message};
 use crate::time::Timestamp;
 
 /// Messages that are named by id at once.
 const MAX_IDS: usize = 500;
 
-/// A message of a persona's conversation, with its tags.
+/// A message of a persona's conversation, with its tags and ratings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
     /// The message.
     pub message: Message,
     /// Its tags, in order of the alphabet.
     pub tags: Vec<String>,
+    /// Its ratings, by user.
+    pub ratings: Vec<Rating>,
+}
+
+/// The tags and ratings of a conversation.
+#[derive(Default)]
+struct Annotations {
+    tags: BTreeMap<MessageId, Vec<String>>,
+    ratings: BTreeMap<MessageId, Vec<Rating>>,
+}
+
+impl Annotations {
+    fn annotate(&self, message: Message) -> Conversation {
+        let tags = self.tags.get(&message.id).cloned().unwrap_or_default();
+        let ratings = self.ratings.get(&message.id).cloned().unwrap_or_default();
+        Conversation { message, tags, ratings }
+    }
 }
 
 /// Which messages to list.
@@ -42,12 +62,23 @@ impl Default for ConversationFilter {
 /// A message that has words of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
+    /// The persona.
+    pub persona: PersonaId,
+    /// Its name.
+    pub persona_name: String,
     /// The message.
     pub conversation: Conversation,
     /// Its passage that matches best.
     pub passage: String,
     /// How well; comparable within one search only.
     pub score: f32,
+}
+
+fn check_query(query: &str) -> Result<()> {
+    match query.trim().is_empty() || query.len() > MAX_CONTENT_BYTES {
+        true => Err(Error::invalid("query: 1 byte to 1 MiB of text")),
+        false => Ok(()),
+    }
 }
 
 impl PersonaService {
@@ -63,11 +94,13 @@ impl PersonaService {
         slice: Slice,
     ) -> Result<Listed<Conversation>> {
         let persona = self.get(scope, id).await?;
-        let tags = self.tags_of(scope, &persona).await?;
+        let annotations = self.annotations(scope, &persona).await?;
         let listed = match (&filter.tag, filter.newest_first) {
             (Some(tag), newest_first) => {
                 let mut all = self.whole_conversation(scope, &persona).await?;
-                all.retain(|message| tags.get(&message.id).is_some_and(|tags| tags.contains(tag)));
+                all.retain(|message| {
+                    annotations.tags.get(&message.id).is_some_and(|tags| tags.contains(tag))
+                });
                 if newest_first {
                     all.reverse();
                 }
@@ -76,7 +109,7 @@ impl PersonaService {
             (None, true) => self.newest(scope, &persona, slice).await?,
             (None, false) => self.oldest(scope, &persona, slice).await?,
         };
-        Ok(listed.map(|message| with_tags(message, &tags)))
+        Ok(listed.map(|message| annotations.annotate(message)))
     }
 
     /// Messages, the newest first, with their number at the same moment.
@@ -162,20 +195,53 @@ impl PersonaService {
         query: &str,
         limit: usize,
     ) -> Result<Vec<Hit>> {
-        if query.trim().is_empty() || query.len() > MAX_CONTENT_BYTES {
-            return Err(Error::invalid("query: 1 byte to 1 MiB of text"));
-        }
+        check_query(query)?;
         let limit = Slice::new(0, limit)?.limit;
         let persona = self.get(scope, id).await?;
-        let tags = self.tags_of(scope, &persona).await?;
+        self.search_among(scope, &[persona], query, limit).await
+    }
+
+    /// The messages of all personas that have words of `query`, the best first; those of deleted personas are left out.
+    ///
+    /// # Errors
+    /// As [`Self::search`], but for `NotFound`.
+    pub async fn search_all(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<Hit>> {
+        check_query(query)?;
+        let limit = Slice::new(0, limit)?.limit;
+        let mut all = self.ports.store.personas(scope).await?;
+        all.retain(Persona::is_active);
+        self.search_among(scope, &all, query, limit).await
+    }
+
+    async fn search_among(
+        &self,
+        scope: &Scope,
+        personas: &[Persona],
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Hit>> {
+        let sessions: Vec<SessionId> = personas.iter().map(|held| held.session.clone()).collect();
         let contexts = &self.ports.contexts;
-        let found = contexts.search_session(scope, &persona.session, query, limit).await?;
-        let hit = |found: crate::services::contexts::Found| Hit {
-            conversation: with_tags(found.message, &tags),
-            passage: found.passage,
-            score: found.score,
-        };
-        Ok(found.into_iter().map(hit).collect())
+        let found = contexts.search_sessions(scope, &sessions, query, limit).await?;
+        let mut annotations = HashMap::<SessionId, (&Persona, Annotations)>::new();
+        let mut hits = Vec::with_capacity(found.len());
+        for Found { message, passage, score } in found {
+            if !annotations.contains_key(&message.session) {
+                let of = personas.iter().find(|held| held.session == message.session);
+                let Some(of) = of else { continue };
+                annotations
+                    .insert(message.session.clone(), (of, self.annotations(scope, of).await?));
+            }
+            let Some((of, annotations)) = annotations.get(&message.session) else { continue };
+            hits.push(Hit {
+                persona: of.id,
+                persona_name: of.name.clone(),
+                conversation: annotations.annotate(message),
+                passage,
+                score,
+            });
+        }
+        Ok(hits)
     }
 
     /// Gives a message other tags in place of those that it has.
@@ -219,7 +285,7 @@ impl PersonaService {
     }
 
     /// The persona that has all of these messages; where it lacks one, nothing is `done`.
-    async fn holding(
+    pub(super) async fn holding(
         &self,
         scope: &Scope,
         id: PersonaId,
@@ -286,6 +352,12 @@ impl PersonaService {
         self.ports.erase.messages(scope, &persona.session, &ids).await
     }
 
+    async fn annotations(&self, scope: &Scope, persona: &Persona) -> Result<Annotations> {
+        let (tags, ratings) =
+            try_join!(self.tags_of(scope, persona), self.ratings_of(scope, persona))?;
+        Ok(Annotations { tags, ratings })
+    }
+
     pub(super) async fn tags_of(
         &self,
         scope: &Scope,
@@ -294,9 +366,4 @@ impl PersonaService {
         let tagged = self.ports.store.message_tags(scope, &persona.session).await?;
         Ok(tagged.into_iter().collect())
     }
-}
-
-fn with_tags(message: Message, tags: &BTreeMap<MessageId, Vec<String>>) -> Conversation {
-    let tags = tags.get(&message.id).cloned().unwrap_or_default();
-    Conversation { message, tags }
 }

@@ -4,6 +4,7 @@
 mod chat;
 mod conversation;
 mod presets;
+mod ratings;
 mod transfer;
 mod upkeep;
 
@@ -27,7 +28,7 @@ use crate::services::sessions::SessionService;
 use crate::time::Timestamp;
 use crate::tokens::Tokenizer;
 
-pub use chat::ChatResult;
+pub use chat::{ChatResult, CommitOptions};
 pub use conversation::{Conversation, ConversationFilter, Hit};
 pub use presets::PresetService;
 pub use transfer::TakenIn;
@@ -152,8 +153,8 @@ impl PersonaService {
         idempotency: Option<Idempotency>,
     ) -> Result<Checked<Persona>> {
         let id = self.new_id(idempotency);
-        let begin = (None, Settings::default());
-        let persona = Persona::begin(id, new, begin, self.limits(), self.now())?;
+        let persona =
+            Persona::begin(id, new, None, Settings::default(), self.limits(), self.now())?;
         self.begin(scope, persona, Vec::new(), idempotency).await
     }
 
@@ -184,8 +185,8 @@ impl PersonaService {
             tags: from.tags,
         };
         let id = self.new_id(idempotency);
-        let begin = (Some(preset.id.clone()), preset.settings);
-        let persona = Persona::begin(id, new, begin, self.limits(), self.now())?;
+        let of = Some((preset.id.clone(), Some(preset.version)));
+        let persona = Persona::begin(id, new, of, preset.settings, self.limits(), self.now())?;
         let used = PresetUse { contexts: 1, ..PresetUse::default() };
         self.begin(scope, persona, vec![Write::CountPreset(preset.id, used)], idempotency).await
     }

@@ -6,8 +6,8 @@ use crate::erase::ErasedBefore;
 use crate::error::{Error, Result};
 use crate::ids::{BackupId, PersonaId, PresetId, SessionId};
 use crate::persona::{
-    Backup, BackupHead, BackupReason, Export, ExportFormat, ExportMessage, NewPersona, Overrides,
-    Persona, built_in, tags as checked_tags,
+    Backup, BackupHead, BackupReason, Export, ExportFormat, ExportMessage, ExportRating,
+    NewPersona, NewRating, Overrides, Persona, Rating, built_in, tags as checked_tags,
 };
 use crate::ports::{Idempotency, Precondition, RecordKey, Write};
 use crate::scope::Scope;
@@ -55,6 +55,9 @@ impl PersonaService {
         let secrets = self.ports.secrets;
         for message in &mut export.messages {
             message.content = secrets.shown(&message.content).into_owned();
+            for note in message.ratings.iter_mut().filter_map(|rating| rating.note.as_mut()) {
+                *note = secrets.shown(note).into_owned();
+            }
         }
         let text = export.write(format)?;
         let masked = masks(&text);
@@ -75,15 +78,18 @@ impl PersonaService {
         let messages = self.whole_conversation(scope, persona).await?;
         let through = messages.last().map_or(0, |message| message.seq);
         let tags = self.tags_of(scope, persona).await?;
+        let mut ratings = self.ratings_of(scope, persona).await?;
         export.messages = messages
             .into_iter()
             .map(|message| {
                 let tags = tags.get(&message.id).cloned().unwrap_or_default();
+                let ratings = ratings.remove(&message.id).unwrap_or_default();
+                let ratings = ratings.into_iter().map(|rating| exported(scope, rating)).collect();
                 let said = message.said().to_owned();
                 let Message { id, role, actor, name, created_at, .. } = message;
                 let (id, content) = (Some(id), said);
                 let by_model = actor == Actor::Model;
-                ExportMessage { id, role, by_model, name, content, created_at, tags }
+                ExportMessage { id, role, by_model, name, content, created_at, tags, ratings }
             })
             .collect();
         Ok((export, through, session.map(|session| session.version)))
@@ -181,6 +187,7 @@ impl PersonaService {
             None => 0,
         };
         let preset = self.known_preset(scope, export.preset.clone()).await?;
+        let preset = preset.map(|preset| (preset, export.preset_version));
         let settings = export.settings;
         let new = NewPersona {
             name: export.name,
@@ -190,7 +197,7 @@ impl PersonaService {
             memory: export.memory,
             tags: export.tags,
         };
-        let persona = Persona::begin(id, new, (preset, settings), self.limits(), self.now())?;
+        let persona = Persona::begin(id, new, preset, settings, self.limits(), self.now())?;
         let findings = self.checked(&persona)?;
         if export.messages.is_empty() {
             let made = self.begin(scope, persona, Vec::new(), idempotency).await?;
@@ -200,9 +207,14 @@ impl PersonaService {
             self.check_room(scope).await?;
         }
         let mut tags = Vec::with_capacity(export.messages.len());
+        let mut ratings = Vec::with_capacity(export.messages.len());
         let mut messages = Vec::with_capacity(export.messages.len());
         for message in export.messages {
             tags.push(checked_tags(&message.tags)?);
+            ratings.push(match message.role {
+                Role::Assistant => message.ratings,
+                _ => Vec::new(),
+            });
             messages.push(NewMessage {
                 name: message.name,
                 created_at: Some(message.created_at),
@@ -224,6 +236,22 @@ impl PersonaService {
             message: message.id,
             tags,
         }));
+        for (message, ratings) in ready.prepared.iter().zip(ratings) {
+            for ExportRating { user, helpful, note, rated_at } in ratings {
+                let NewRating { helpful, note } = NewRating { helpful, note }.checked()?;
+                let rating = Rating {
+                    message: message.id,
+                    user: user.unwrap_or_else(|| scope.user.clone()),
+                    helpful,
+                    note,
+                    rated_at,
+                    preset: persona.preset.clone(),
+                    preset_version: persona.preset_version,
+                };
+                let (session, rating) = (persona.session.clone(), Box::new(rating));
+                batch.writes.push(Write::RateAnswer { session, rating });
+            }
+        }
         let (now, key) = (persona.created_at, RecordKey::Persona(id));
         batch.preconditions.push(Precondition::IfAbsent(key));
         batch.writes.push(Write::PutPersona(Box::new(persona)));
@@ -304,6 +332,12 @@ impl PersonaService {
         let erased = self.ports.erase.erased_before().await?;
         self.take_in(scope, export, Some(&erased), self.new_id(idempotency), idempotency).await
     }
+}
+
+/// A rating as it leaves its scope: whose it is, where that is not the owner.
+fn exported(scope: &Scope, rating: Rating) -> ExportRating {
+    let Rating { user, helpful, note, rated_at, .. } = rating;
+    ExportRating { user: (user != scope.user).then_some(user), helpful, note, rated_at }
 }
 
 /// Takes out of an export what was erased here since; returns how many messages.

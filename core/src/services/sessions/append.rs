@@ -13,7 +13,8 @@ use crate::ports::{
 };
 use crate::scope::Scope;
 use crate::secret::SecretPolicy;
-use crate::session::{MAX_BATCH, MAX_BATCH_BYTES, NewMessage, PreparedMessage};
+use crate::services::extraction::extraction_job;
+use crate::session::{MAX_BATCH, MAX_BATCH_BYTES, NewMessage, PreparedMessage, Role};
 use crate::time::Timestamp;
 
 /// How often a batch that rolls a summary is rebuilt when another writer came first. After that
@@ -133,6 +134,11 @@ impl SessionService {
             if options.without_facts {
                 ready.facts.clear();
             }
+            // What a form may find facts in, a model may read.
+            ready.unread = self.reading.is_some()
+                && ready.role == Role::User
+                && ready.actor != Actor::Model
+                && !options.without_facts;
             prepared.push(ready);
         }
         check_batch(&prepared)?;
@@ -162,6 +168,10 @@ impl SessionService {
         if let Some(embeddings) = &self.embeddings {
             let (prepared, beside) = (&mut ready.prepared, &mut ready.beside);
             ready.space = embeddings.prepare(prepared, beside, ready.now).await;
+        }
+        if let Some(delay) = self.reading.filter(|_| ready.prepared.iter().any(|m| m.unread)) {
+            let job = extraction_job(&*self.ids, ready.now.plus(delay));
+            ready.beside.push(Write::EnqueueJob(job));
         }
         Ok(())
     }

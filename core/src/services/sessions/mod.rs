@@ -5,6 +5,7 @@ mod references;
 mod summaries;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::entity::Entity;
 use crate::error::{Error, Result};
@@ -31,6 +32,7 @@ pub struct SessionService {
     extractor: Arc<dyn FactExtractor>,
     rejections: Option<Rejections>,
     secrets: SecretPolicy,
+    reading: Option<Duration>,
 }
 
 impl SessionService {
@@ -45,8 +47,8 @@ impl SessionService {
         embeddings: Option<EmbeddingService>,
     ) -> Self {
         let extractor = Arc::new(Forms);
-        let (rejections, secrets) = (None, SecretPolicy::default());
-        Self { store, clock, ids, tokenizer, embeddings, extractor, rejections, secrets }
+        let (rejections, secrets, reading) = (None, SecretPolicy::default(), None);
+        Self { store, clock, ids, tokenizer, embeddings, extractor, rejections, secrets, reading }
     }
 
     /// The same, with another policy for the secrets in what is appended.
@@ -59,6 +61,12 @@ impl SessionService {
     #[must_use]
     pub fn with_extractor(self, extractor: Arc<dyn FactExtractor>) -> Self {
         Self { extractor, ..self }
+    }
+
+    /// The same, where a model reads the user's messages by jobs, each of which waits this long for more of them.
+    #[must_use]
+    pub fn with_reading(self, delay: Option<Duration>) -> Self {
+        Self { reading: delay, ..self }
     }
 
     /// The same, with rejections: rejected values stay rejected.

@@ -9,6 +9,7 @@ use throughline_core::ports::{
     PersonaRepo, SessionRepo, Store, TenantBatch, TenantRepo, TenantWrite, Write,
 };
 use throughline_core::services::contexts::{AssembleRequest, ContextService};
+use throughline_core::services::personas::CommitOptions;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::settings::{Flag, TenantSettings};
 use throughline_testkit::WordTokenizer;
@@ -244,8 +245,11 @@ async fn a_repeated_commit_keeps_nothing_twice() {
     let world = World::new();
     let persona = world.persona("Guide").await;
     let turn = world.prepare(persona.id, "Who are you?").await;
-    let first =
-        world.personas.commit(&world.scope, &turn.receipt, "A guide.", Actor::User).await.unwrap();
+    let first = world
+        .personas
+        .commit(&world.scope, &turn.receipt, "A guide.", CommitOptions::by(Actor::User))
+        .await
+        .unwrap();
     assert_eq!(
         (first.question.message.role, first.answer.message.role),
         (Role::User, Role::Assistant)
@@ -253,13 +257,16 @@ async fn a_repeated_commit_keeps_nothing_twice() {
     assert_eq!(first.answer.message.content, "A guide.");
     assert!(!first.repeated && first.tokens_used > u64::from(turn.receipt.tokens.used));
     world.clock.advance(HOUR);
-    let again =
-        world.personas.commit(&world.scope, &turn.receipt, "A guide.", Actor::User).await.unwrap();
+    let again = world
+        .personas
+        .commit(&world.scope, &turn.receipt, "A guide.", CommitOptions::by(Actor::User))
+        .await
+        .unwrap();
     assert!(again.repeated);
     assert_eq!((&again.question, &again.answer), (&first.question, &first.answer));
     let other = world
         .personas
-        .commit(&world.scope, &turn.receipt, "Another.", Actor::User)
+        .commit(&world.scope, &turn.receipt, "Another.", CommitOptions::by(Actor::User))
         .await
         .unwrap_err();
     assert_eq!(other.kind(), ErrorKind::Conflict);
@@ -269,7 +276,7 @@ async fn a_repeated_commit_keeps_nothing_twice() {
     for stranger in [scope("bo"), throughline_core::Scope::new("bolt", "ana", None).unwrap()] {
         let error = world
             .personas
-            .commit(&stranger, &turn.receipt, "A guide.", Actor::User)
+            .commit(&stranger, &turn.receipt, "A guide.", CommitOptions::by(Actor::User))
             .await
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -278,13 +285,19 @@ async fn a_repeated_commit_keeps_nothing_twice() {
     // The id of the turn is known for a day; what is older is refused.
     let late = world.prepare(persona.id, "Later?").await;
     world.clock.advance(HOUR * 25);
-    let error =
-        world.personas.commit(&world.scope, &late.receipt, "No.", Actor::User).await.unwrap_err();
+    let error = world
+        .personas
+        .commit(&world.scope, &late.receipt, "No.", CommitOptions::by(Actor::User))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     for empty in ["", "  "] {
         let receipt = world.prepare(persona.id, "And?").await.receipt;
-        let error =
-            world.personas.commit(&world.scope, &receipt, empty, Actor::User).await.unwrap_err();
+        let error = world
+            .personas
+            .commit(&world.scope, &receipt, empty, CommitOptions::by(Actor::User))
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
     }
     assert_eq!(world.said(&persona.session).await.len(), 2);
@@ -303,8 +316,8 @@ async fn commit_keeps_concurrent_changes_of_the_persona() {
     world.personas.update(&world.scope, persona.id, &change, None).await.unwrap();
     // Two answers at once: both are kept, and counted.
     let (a, b) = tokio::join!(
-        world.personas.commit(&world.scope, &one, "First.", Actor::User),
-        world.personas.commit(&world.scope, &two, "Second.", Actor::User),
+        world.personas.commit(&world.scope, &one, "First.", CommitOptions::by(Actor::User)),
+        world.personas.commit(&world.scope, &two, "Second.", CommitOptions::by(Actor::User)),
     );
     a.unwrap();
     b.unwrap();
@@ -312,8 +325,11 @@ async fn commit_keeps_concurrent_changes_of_the_persona() {
     assert_eq!((held.name.as_str(), held.turns), ("Renamed", 2));
     assert_eq!(world.said(&persona.session).await.len(), 4);
     world.personas.delete(&world.scope, persona.id, None).await.unwrap();
-    let error =
-        world.personas.commit(&world.scope, &three, "Third.", Actor::User).await.unwrap_err();
+    let error = world
+        .personas
+        .commit(&world.scope, &three, "Third.", CommitOptions::by(Actor::User))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(world.said(&persona.session).await.len(), 4);
 }
@@ -331,8 +347,11 @@ async fn an_expired_persona_answers_after_an_extension_only() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.message().contains("extend"), "{error}");
     // What was asked in time is kept, and counts as an interaction.
-    let kept =
-        world.personas.commit(&world.scope, &soon.receipt, "Still.", Actor::User).await.unwrap();
+    let kept = world
+        .personas
+        .commit(&world.scope, &soon.receipt, "Still.", CommitOptions::by(Actor::User))
+        .await
+        .unwrap();
     assert_eq!(kept.persona.expires_at, world.personas.now().plus(HOUR * 168));
     world.clock.advance(HOUR * 200);
     world.personas.extend(&world.scope, persona.id, Some(1)).await.unwrap();

@@ -257,6 +257,46 @@ async fn deletion_is_an_erasure_of_whole_ids_or_ages() {
 }
 
 #[tokio::test]
+async fn a_search_over_all_contexts_finds_what_those_of_each_find() {
+    let world = World::new();
+    let (guide, other) = (asked(&world).await, world.persona("Keeper").await);
+    let blank = NewPersona::new("Blank", "You are new.");
+    let blank = world.make(NewPersona { memory: false, ..blank }).await;
+    let model = ScriptedModel::answering(&["The harbor closes at six.", "The harbor is deep."]);
+    world.say(&model, other.id, "When does it close?").await;
+    world.say(&model, blank.id, "How deep is it?").await;
+    let said = NewMessage::new(Role::User, "The harbor of no context.");
+    world.sessions.append(&world.scope, &session("plain"), vec![said]).await.unwrap();
+    let found = async |query: &str, limit| {
+        let hits = world.personas.search_all(&world.scope, query, limit).await.unwrap();
+        hits.into_iter().map(|hit| (hit.persona, hit.passage)).collect::<Vec<_>>()
+    };
+    let all = found("harbor", 9).await;
+    let mut of: Vec<_> = all.iter().map(|(persona, _)| *persona).collect();
+    of.sort_unstable();
+    of.dedup();
+    let mut expected = vec![guide.id, other.id, blank.id];
+    expected.sort_unstable();
+    assert_eq!(of, expected, "of every context, and of nothing else: {all:?}");
+    // Each finds the same in the same order by itself.
+    for persona in [&guide, &other, &blank] {
+        let alone = world.personas.search(&world.scope, persona.id, "harbor", 9).await.unwrap();
+        let alone: Vec<_> = alone.into_iter().map(|hit| hit.passage).collect();
+        let among = all.iter().filter(|(of, _)| *of == persona.id).map(|(_, passage)| passage);
+        assert_eq!(alone, among.cloned().collect::<Vec<_>>());
+    }
+    assert_eq!(found("harbor", 2).await, all[..2]);
+    assert_eq!(found("zanzibar", 9).await, []);
+    world.personas.delete(&world.scope, other.id, None).await.unwrap();
+    assert!(found("harbor", 9).await.iter().all(|(of, _)| *of != other.id));
+    assert!(world.personas.search_all(&scope("bo"), "harbor", 9).await.unwrap().is_empty());
+    for (query, limit) in [("  ", 9), ("harbor", 0)] {
+        let error = world.personas.search_all(&world.scope, query, limit).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    }
+}
+
+#[tokio::test]
 async fn an_export_comes_back_as_another_persona() {
     let world = World::new();
     let persona = asked(&world).await;

@@ -6,6 +6,8 @@ mod chat;
 mod conversation;
 mod lives;
 mod presets;
+mod ratings;
+mod shared;
 mod upkeep;
 
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use throughline_core::secret::SecretPolicy;
 use throughline_core::services::contexts::ContextService;
 use throughline_core::services::erasure::EraseService;
 use throughline_core::services::personas::{
-    ChatResult, PersonaFilter, PersonaPorts, PersonaService,
+    ChatResult, CommitOptions, PersonaFilter, PersonaPorts, PersonaService,
 };
 use throughline_core::services::removals::Removals;
 use throughline_core::services::sessions::SessionService;
@@ -117,8 +119,10 @@ impl World {
     ) -> Result<(ChatTurn, ChatResult)> {
         let turn = self.personas.prepare(&self.scope, id, request).await?;
         let answer = model.complete(&turn.request()).await?;
-        let result =
-            self.personas.commit(&self.scope, &turn.receipt, &answer.text, Actor::User).await?;
+        let result = self
+            .personas
+            .commit(&self.scope, &turn.receipt, &answer.text, CommitOptions::by(Actor::User))
+            .await?;
         Ok((turn, result))
     }
 
@@ -147,7 +151,7 @@ impl World {
             let (personas, scope) = (self.personas.clone(), self.scope.clone());
             self.store.interrupt(calls, move || {
                 let kept = personas
-                    .commit(&scope, &receipt, "Meanwhile.", Actor::User)
+                    .commit(&scope, &receipt, "Meanwhile.", CommitOptions::by(Actor::User))
                     .now_or_never()
                     .unwrap();
                 kept.unwrap();

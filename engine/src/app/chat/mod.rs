@@ -21,12 +21,13 @@ use throughline_core::turn::Tier;
 use throughline_core::{Error, ErrorKind, Result};
 
 use super::{App, Thread, Turn};
+use crate::compose::ChosenModel;
 use crate::config::SpecialistConfig;
 use crate::identity::Identity;
 use spent::Spent;
+pub(super) use stored::stopped;
 use tools::{DELEGATE, SHARE, Tools, delegation};
 
-pub use models::ChosenModel;
 pub use specialists::SpecialistView;
 
 /// Most messages that may follow a turn before its answer: as many as twenty rounds of calls and results.
@@ -171,6 +172,7 @@ impl App {
                 }
                 let answer = done.ok_or_else(cut_off)?;
                 work.spent.add(&work.chosen, answer.usage);
+                app.count_chat(&caller, &work.chosen, answer.usage).await;
                 for call in &answer.tool_calls {
                     yield ChatPiece::ToolCall(call.clone());
                 }
@@ -384,7 +386,8 @@ impl App {
             sent => sent?,
         };
         let answer = chosen.complete(&request).await?;
-        Ok(Delegated::Answered { chosen, view: Box::new(view), answer })
+        self.count_chat(caller, &chosen, answer.usage).await;
+        Ok(Delegated::Answered { chosen, view: Box::new(view), answer: Box::new(answer) })
     }
 
     /// Tokens of what is sent beside the assembled context.
@@ -412,11 +415,11 @@ enum Delegated {
     Answered {
         chosen: ChosenModel,
         view: Box<SpecialistView>,
-        answer: ChatAnswer,
+        answer: Box<ChatAnswer>,
     },
 }
 
-fn cut_off() -> Error {
+pub(super) fn cut_off() -> Error {
     Error::new(
         ErrorKind::Unavailable,
         "the provider's answer was cut off: nothing was stored, try again",

@@ -2,7 +2,7 @@
 
 use throughline_core::chat::TokenUsage;
 
-use super::ChosenModel;
+use crate::compose::ChosenModel;
 
 /// Tokens and dollars, as far as they are known of every call.
 #[derive(Debug, Clone, Copy, Default)]

@@ -8,7 +8,7 @@ use throughline_core::ports::Idempotency;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::{Error, Result};
 
-use super::{ChatReply, ChatTurn, Work};
+use super::{ChatReply, ChatTurn, SpecialistView, Work};
 use crate::app::{App, Thread};
 use crate::identity::{Identity, hex};
 use crate::parts::text_of_calls;
@@ -95,7 +95,7 @@ impl App {
         answer: &ChatAnswer,
     ) -> Result<Vec<MessageId>> {
         let messages = messages(work, answer)?;
-        let repeat = work.asked.idempotency.clone();
+        let repeat = work.asked.idempotency;
         let app = self.clone();
         let storing =
             tokio::spawn(async move { app.append(&caller, &session, messages, repeat).await });
@@ -109,11 +109,10 @@ impl App {
 /// What is stored of a turn: the question, calls and results, and the answer.
 fn messages(work: &Work, answer: &ChatAnswer) -> Result<Vec<NewMessage>> {
     let mut question = NewMessage::new(Role::User, work.asked.turn.user_turn.clone());
-    let stopped = answer.stop_reason.as_ref().filter(|reason| *reason != "endTurn");
     let parts = AnswerParts {
         model: Some(work.chosen.name()),
-        stop_reason: stopped.cloned(),
-        specialists: work.views.iter().map(|view| view.json()).collect(),
+        stop_reason: stopped(answer).map(str::to_owned),
+        specialists: work.views.iter().map(SpecialistView::json).collect(),
     };
     let mut answer = NewMessage {
         name: work.asked.specialist.clone(),
@@ -126,6 +125,11 @@ fn messages(work: &Work, answer: &ChatAnswer) -> Result<Vec<NewMessage>> {
     }
     let steps = work.asked.steps.iter().map(step);
     Ok(std::iter::once(question).chain(steps).chain([answer]).collect())
+}
+
+/// Why an answer ended, where it did not end by itself.
+pub(in crate::app) fn stopped(answer: &ChatAnswer) -> Option<&str> {
+    answer.stop_reason.as_deref().filter(|reason| *reason != "endTurn")
 }
 
 fn step(step: &ChatMessage) -> NewMessage {

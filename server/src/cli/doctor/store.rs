@@ -103,6 +103,16 @@ async fn providers(checks: &mut Checks, config: &Config) {
             Err(error) => checks.failed("chat models", &error),
         }
     }
+    if models.providers.is_empty() {
+        return;
+    }
+    let of_specialists = models.specialists.iter().map(|role| role.model.as_str());
+    let named = models.default.as_deref().into_iter().chain(of_specialists);
+    for name in named.filter(|name| !name.is_empty()) {
+        if let Err(error) = models.find(name) {
+            checks.failed("chat models", &error);
+        }
+    }
 }
 
 /// Replicas use the server's clock; a file uses its machine's.

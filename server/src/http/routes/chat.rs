@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use throughline_core::chat::{ChatAnswer, ChatMessage, TokenUsage, ToolCall, ToolSpec};
+use throughline_core::chat::{ChatAnswer, ChatMessage, ToolCall, ToolSpec};
 use throughline_core::session::Role;
 use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
@@ -206,7 +206,7 @@ impl SpecialistViewJson {
 
 /// What the answer took, as the provider counts, all its rounds together.
 #[derive(Debug, Serialize, ToSchema)]
-struct UsageJson {
+pub(super) struct UsageJson {
     input_tokens: u64,
     /// Part of `input_tokens` that the provider read from its prompt cache.
     cached_input_tokens: u64,
@@ -288,17 +288,6 @@ impl StepJson {
     }
 }
 
-impl UsageJson {
-    fn of(used: TokenUsage, cost_usd: Option<f64>) -> Self {
-        Self {
-            input_tokens: used.input,
-            cached_input_tokens: used.cached_input,
-            output_tokens: used.output,
-            cost_usd,
-        }
-    }
-}
-
 impl ToolCallJson {
     fn of(call: ToolCall) -> Self {
         let function = CalledJson { name: call.name, arguments: call.arguments };
@@ -306,10 +295,23 @@ impl ToolCallJson {
     }
 }
 
+impl UsageJson {
+    /// What an answer took, where the provider says so.
+    pub(super) fn of(answer: &ChatAnswer, cost_usd: Option<f64>) -> Option<Self> {
+        answer.usage.map(|used| Self {
+            input_tokens: used.input,
+            cached_input_tokens: used.cached_input,
+            output_tokens: used.output,
+            cost_usd,
+        })
+    }
+}
+
 impl ChatJson {
     fn of(reply: ChatReply, context: Option<AssembledContextJson>) -> Self {
         let ChatReply { model, answer, cost, stored, steps, views } = reply;
-        let ChatAnswer { text, tool_calls, stop_reason, usage, .. } = answer;
+        let usage = UsageJson::of(&answer, cost);
+        let ChatAnswer { text, tool_calls, stop_reason, .. } = answer;
         Self {
             model,
             text,
@@ -317,7 +319,7 @@ impl ChatJson {
             steps: steps.into_iter().map(StepJson::of).collect(),
             specialists: views.iter().map(SpecialistViewJson::of).collect(),
             stop_reason,
-            usage: usage.map(|used| UsageJson::of(used, cost)),
+            usage,
             messages: stored.iter().map(ToString::to_string).collect(),
             context,
         }
@@ -390,16 +392,19 @@ fn events(
                 usage = done.usage.as_ref().map(|used| ("usage", json!(used)));
                 ("done", json!(done))
             }
-            Err(error) => {
-                let code = error.kind().code();
-                ("error", json!({"code": code, "detail": failure::tell(&error)}))
-            }
+            Err(error) => failed(&error),
         };
         let events = usage.into_iter().chain([(name, data)]);
         let event =
             |(name, data): (&str, Value)| Ok(Event::default().event(name).data(data.to_string()));
         stream::iter(events.map(event).collect::<Vec<_>>())
     })
+}
+
+/// The event of a failure.
+pub(super) fn failed(error: &Error) -> (&'static str, Value) {
+    let code = error.kind().code();
+    ("error", json!({"code": code, "detail": failure::tell(error)}))
 }
 
 /// The models that can answer.

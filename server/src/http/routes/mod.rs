@@ -21,6 +21,7 @@ pub(super) mod sessions;
 pub(super) mod settings;
 pub(super) mod shares;
 pub(super) mod summaries;
+pub(super) mod templates;
 pub(super) mod users;
 
 use axum::extract::{FromRequestParts, MatchedPath};
@@ -125,6 +126,11 @@ pub(super) struct List<T> {
 }
 
 impl<T> List<T> {
+    /// A list that has no pages.
+    fn whole<D>(found: Vec<D>, form: impl FnMut(D) -> T) -> Self {
+        Self { items: found.into_iter().map(form).collect(), next_cursor: None }
+    }
+
     fn of_slice<D>(found: Listed<D>, form: impl FnMut(D) -> T) -> Self {
         let next_cursor = found.next.map(|offset| format!("{offset:x}"));
         Self { items: found.items.into_iter().map(form).collect(), next_cursor }

@@ -4,13 +4,14 @@
 use axum::Json;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use futures_util::StreamExt as _;
 use serde_json::{Map, Value, json};
 use throughline_core::{Error, Result};
-use throughline_engine::app::{Completed, Completion, failure};
+use throughline_engine::app::{Completed, Completion};
 
 use crate::http::caller::{Caller, Chat, Read};
 use crate::http::extract::read_body;
@@ -31,6 +32,7 @@ pub(crate) fn router() -> Router<Service> {
         .route("/openai/v1/chat/completions", post(completions))
         .route("/openai/v1/embeddings", post(embeddings))
         .route("/openai/v1/models", get(models))
+        .route("/openai/v1/models/{id}", get(model))
 }
 
 /// A failure in the form that OpenAI's clients show.
@@ -50,19 +52,18 @@ impl From<Failure> for Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let (status, error) = self.0.into_parts();
-        let message = failure::tell(&error);
-        let kind = match status.as_u16() {
-            401 => "authentication_error",
-            403 => "permission_error",
-            429 => "rate_limit_error",
-            400..500 => "invalid_request_error",
-            _ => "server_error",
-        };
-        let code = error.kind().code();
-        let body =
-            json!({"error": {"message": message, "type": kind, "param": null, "code": code}});
-        (status, Json(body)).into_response()
+        self.0.answer(|status, error, message| {
+            let kind = match status.as_u16() {
+                401 => "authentication_error",
+                403 => "permission_error",
+                429 => "rate_limit_error",
+                400..500 => "invalid_request_error",
+                _ => "server_error",
+            };
+            let code = error.kind().code();
+            let error = json!({"message": message, "type": kind, "param": null, "code": code});
+            ("application/json", json!({"error": error}).to_string())
+        })
     }
 }
 
@@ -89,9 +90,9 @@ async fn embeddings(
     caller: Result<Caller<Chat>, Failure>,
     request: Request,
 ) -> Result<Response, Refused> {
-    caller?;
+    let caller = caller?;
     let body = object(request, &service).await?;
-    Ok(answer(service.app.pass_on("/embeddings", &body).await?))
+    Ok(answer(service.app.pass_on(&caller, "/embeddings", body).await?))
 }
 
 async fn models(
@@ -101,11 +102,25 @@ async fn models(
     caller?;
     let providers = service.app.engine.models.providers.iter();
     let models = providers.flat_map(|provider| {
-        provider.models().iter().map(|model| {
-            json!({"id": model.id, "object": "model", "created": 0, "owned_by": provider.name()})
-        })
+        provider.models().iter().map(|model| entry(provider.name(), &model.id))
     });
     Ok(Json(json!({"object": "list", "data": models.collect::<Vec<_>>()})))
+}
+
+async fn model(
+    State(service): State<Service>,
+    caller: Result<Caller<Read>, Failure>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refused> {
+    caller?;
+    let unknown = |error: Error| Error::not_found(error.message().to_owned());
+    let chosen = service.app.engine.models.find(&id).map_err(unknown)?;
+    Ok(Json(entry(chosen.provider, &chosen.info.id)))
+}
+
+/// A model, as OpenAI's clients know it.
+fn entry(provider: &str, id: &str) -> Value {
+    json!({"id": id, "object": "model", "created": 0, "owned_by": provider})
 }
 
 fn named<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>> {
@@ -123,7 +138,8 @@ async fn object(request: Request, service: &Service) -> Result<Map<String, Value
 /// The provider's answer as it comes, with what was sent to it.
 fn answer(answer: Completed) -> Response {
     let Completed { session, sent, status, headers, body } = answer;
-    let mut response = Response::new(Body::from_stream(body));
+    // Compression asks for more after the end.
+    let mut response = Response::new(Body::from_stream(body.fuse()));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     let shown = response.headers_mut();
     for (name, value) in headers {

@@ -1,20 +1,23 @@
-//! Presets: templates for contexts.
+//! Presets: complete characters that contexts are created from.
+
+use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use throughline_core::Result;
 use throughline_core::ids::PresetId;
 use throughline_core::persona::{
     NewPreset, Overrides, PresetChange, PresetUse, PresetView, Settings,
 };
+use throughline_core::{Error, Result};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::contexts::forms::FindingJson;
+use super::templates::filled;
 use super::{List, Paging, cooked, raw};
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
@@ -92,7 +95,7 @@ impl From<PresetUse> for PresetUseJson {
     }
 }
 
-/// A template for contexts.
+/// A complete character that contexts are created from.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
     "id": "preset-librarian", "name": "Librarian", "description": "Finds books",
@@ -165,15 +168,26 @@ pub(crate) struct NewPresetJson {
     #[serde(default)]
     #[schema(min_length = 1, max_length = 80, pattern = "^[a-z0-9-]+$")]
     id: Option<String>,
+    /// Required without `template_id`; otherwise the template's if not given.
+    #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
-    name: String,
+    name: Option<String>,
     #[serde(default)]
     #[schema(max_length = 2000)]
-    description: String,
-    #[schema(min_length = 1)]
-    system_prompt: String,
+    description: Option<String>,
+    /// Required without `template_id`.
     #[serde(default)]
-    default_personality: String,
+    #[schema(min_length = 1)]
+    system_prompt: Option<String>,
+    /// The template to fill in.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 80, pattern = "^[a-z0-9-]+$")]
+    template_id: Option<String>,
+    /// Values of the template's fields, by name.
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
+    #[serde(default)]
+    default_personality: Option<String>,
     #[serde(default)]
     default_settings: PresetSettingsJson,
     /// Stored, not interpreted; at most 16 KiB.
@@ -252,9 +266,45 @@ fn metadata(own: Option<Map<String, Value>>) -> Result<Option<String>> {
     own.map(|own| raw(&Value::Object(own))).transpose()
 }
 
+impl NewPresetJson {
+    fn preset(self) -> Result<NewPreset> {
+        let settings = Overrides::from(self.default_settings);
+        let id = self.id.map(PresetId::new).transpose()?;
+        let metadata = metadata(self.metadata)?;
+        if let Some(template) = filled(self.template_id.as_deref(), &self.fields, settings)? {
+            if self.system_prompt.is_some() || self.default_personality.is_some() {
+                return Err(Error::invalid(
+                    "template_id: the template sets system_prompt and default_personality: leave them out here and \
+                     change them afterwards",
+                ));
+            }
+            return Ok(NewPreset {
+                id,
+                name: self.name.unwrap_or(template.name),
+                description: self.description.unwrap_or(template.description),
+                system_prompt: template.system_prompt,
+                default_personality: template.personality,
+                settings: template.settings,
+                metadata,
+            });
+        }
+        let lacking =
+            |field: &str| Error::invalid(format!("{field}: is required without template_id"));
+        Ok(NewPreset {
+            id,
+            name: self.name.ok_or_else(|| lacking("name"))?,
+            description: self.description.unwrap_or_default(),
+            system_prompt: self.system_prompt.ok_or_else(|| lacking("system_prompt"))?,
+            default_personality: self.default_personality.unwrap_or_default(),
+            settings,
+            metadata,
+        })
+    }
+}
+
 /// Create a preset
 ///
-/// `findings` lists problems of its prompt.
+/// Give a name and a prompt, or a template and its fields. `findings` lists problems of its prompt.
 #[utoipa::path(
     post,
     path = "/v1/presets",
@@ -271,16 +321,7 @@ async fn create(
 ) -> Result<(StatusCode, Json<PresetJson>), Failure> {
     let idempotency = repeat.of(&body);
     let (scope, presets) = (caller.scope()?, service.app.engine.personas.presets());
-    let new = body.value;
-    let new = NewPreset {
-        id: new.id.map(PresetId::new).transpose()?,
-        name: new.name,
-        description: new.description,
-        system_prompt: new.system_prompt,
-        default_personality: new.default_personality,
-        settings: new.default_settings.into(),
-        metadata: metadata(new.metadata)?,
-    };
+    let new = body.value.preset()?;
     let made = presets.create(&scope, &new, idempotency).await?;
     let view = presets.get(&scope, &made.value.id).await?;
     Ok((StatusCode::CREATED, Json(view.into())))

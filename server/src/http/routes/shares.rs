@@ -1,4 +1,4 @@
-//! Sessions that several users of a tenant share.
+//! Sessions and contexts that several users of a tenant share.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use throughline_core::ids::UserId;
+use throughline_core::ids::{SessionId, UserId};
+use throughline_core::page::Page;
+use throughline_core::persona::Persona;
 use throughline_core::session::Share;
-use throughline_core::{Error, Result};
+use throughline_core::{Error, Result, Scope};
 use throughline_engine::app::Thread;
+use throughline_engine::identity::Identity;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -24,34 +27,41 @@ pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(show, share, unshare)).routes(routes!(shared))
 }
 
-/// The grant of a shared session.
+/// The grant of a shared session or context.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = json!({
-    "session": "share:0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c16", "owner": "ana", "members": ["bo"],
-    "writable": true, "created_at": "2026-03-02T09:14:00Z"
+    "session": "share:0193d2f0-5a3c-7b1e-9c55-0b1f6a1f0c16", "context": null, "owner": "ana",
+    "members": ["bo"], "writable": true, "created_at": "2026-03-02T09:14:00Z"
 }))]
 pub(crate) struct ShareJson {
-    /// The id of the session for its members.
+    /// The id of the session for its members; of a context, also its id as a context.
     session: String,
-    /// The owner of the session.
+    /// The name of the context, if it is one.
+    context: Option<String>,
+    /// The owner.
     owner: String,
     /// The users that it is shared with; if somebody else shares it, only the caller is named.
     members: Vec<String>,
-    /// Whether they may append.
+    /// Whether they may append, or chat with the context.
     writable: bool,
     #[schema(format = DateTime)]
     created_at: String,
 }
 
 impl ShareJson {
-    fn of(share: Share) -> Self {
-        Self {
+    async fn of(service: &Service, share: Share) -> Result<Self> {
+        let context = match Persona::of_session(&share.session) {
+            Some(id) => service.app.engine.store.persona(&share.owner, id).await?,
+            None => None,
+        };
+        Ok(Self {
             session: format!("share:{}", share.id),
+            context: context.map(|context| context.name),
             owner: share.owner.user.to_string(),
             members: share.members.iter().map(ToString::to_string).collect(),
             writable: share.writable,
             created_at: share.created_at.to_rfc3339(),
-        }
+        })
     }
 }
 
@@ -63,7 +73,7 @@ pub(crate) struct ShareWith {
     /// 1 to 100 users of the tenant; replaces earlier ones.
     #[schema(min_items = 1, max_items = 100)]
     members: Vec<String>,
-    /// Whether they may also append.
+    /// Whether they may also append, or chat with the context.
     #[serde(default)]
     writable: bool,
 }
@@ -83,9 +93,32 @@ async fn show(
     Named(id): Named<String>,
 ) -> Result<Json<ShareJson>, Failure> {
     let (scope, session) = Thread::own(&caller, &id)?;
-    let share = service.app.engine.shares.of(&scope, &session).await?;
-    let share = share.ok_or_else(|| Error::not_found("the session is not shared"))?;
-    Ok(Json(ShareJson::of(share)))
+    Ok(Json(grant_of(&service, &scope, &session).await?))
+}
+
+/// The grant of what the caller shares.
+pub(super) async fn grant_of(
+    service: &Service,
+    owner: &Scope,
+    session: &SessionId,
+) -> Result<ShareJson> {
+    let share = service.app.engine.shares.of(owner, session).await?;
+    let share = share.ok_or_else(|| Error::not_found("it is not shared"))?;
+    ShareJson::of(service, share).await
+}
+
+/// Shares what is the caller's.
+pub(super) async fn grant(
+    service: &Service,
+    caller: &Identity,
+    (owner, session): (&Scope, &SessionId),
+    with: ShareWith,
+) -> Result<ShareJson> {
+    let members = with.members.into_iter().map(UserId::new);
+    let members = members.collect::<Result<BTreeSet<UserId>>>()?;
+    let shares = &service.app.engine.shares;
+    let share = shares.share(caller.by(), owner, session, members, with.writable).await?;
+    ShareJson::of(service, share).await
 }
 
 /// Share a session
@@ -108,12 +141,7 @@ async fn share(
     body: Body<ShareWith>,
 ) -> Result<Json<ShareJson>, Failure> {
     let (scope, session) = Thread::own(&caller, &id)?;
-    let members = body.value.members.into_iter().map(UserId::new);
-    let members = members.collect::<Result<BTreeSet<UserId>>>()?;
-    let by = caller.by();
-    let share =
-        service.app.engine.shares.share(by, &scope, &session, members, body.value.writable).await?;
-    Ok(Json(ShareJson::of(share)))
+    Ok(Json(grant(&service, &caller, (&scope, &session), body.value).await?))
 }
 
 /// Stop sharing a session
@@ -151,8 +179,11 @@ async fn shared(
 ) -> Result<Json<List<ShareJson>>, Failure> {
     let scope = caller.scope()?;
     let page = service.app.engine.shares.with_user(&scope.tenant, &scope.user, &asked.page).await?;
-    Ok(Json(asked.list(page, |mut share| {
+    let mut grants = Vec::with_capacity(page.items.len());
+    for mut share in page.items {
         share.members.retain(|member| *member == scope.user);
-        ShareJson::of(share)
-    })))
+        grants.push(ShareJson::of(&service, share).await?);
+    }
+    let page = Page { items: grants, next_cursor: page.next_cursor };
+    Ok(Json(asked.list(page, |grant| grant)))
 }

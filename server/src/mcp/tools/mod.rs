@@ -11,7 +11,7 @@ mod persona;
 use super::tool::Tool;
 use throughline_engine::config::ToolSet;
 
-pub(super) use persona::{ContextForm, ConversationForm, PresetForm};
+pub(super) use persona::{ContextForm, ConversationForm, PresetForm, TemplateForm};
 
 /// The tools of these sets, always in the same order.
 pub(super) fn of_sets(sets: &[ToolSet]) -> Vec<Tool> {

@@ -1,5 +1,8 @@
 //! Turns that a model answers, and clients of OpenAI whose base URL is ours.
 
+mod contexts;
+mod faults;
+mod gemini;
 mod rounds;
 pub(crate) mod upstream;
 
@@ -334,6 +337,11 @@ async fn a_streamed_completion_passes_through_and_is_kept() {
     assert!(answer.json()["error"]["message"].as_str().unwrap().contains("messages"), "{answer:?}");
     let listed = service.get("/openai/v1/models").await.ok();
     assert!(listed["data"].as_array().unwrap().iter().any(|model| model["id"] == "gpt-4.1"));
+    let one = service.get("/openai/v1/models/gpt-4.1").await.ok();
+    assert_eq!((&one["id"], &one["owned_by"]), (&json!("gpt-4.1"), &json!("openai")));
+    let none = service.get("/openai/v1/models/gpt-nonsense").await;
+    assert_eq!(none.status, 404);
+    assert!(none.json()["error"]["message"].as_str().unwrap().contains("openai:gpt-4.1"));
 }
 
 #[tokio::test]

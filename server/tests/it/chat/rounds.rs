@@ -141,7 +141,7 @@ async fn unknown_specialists_and_what_they_cannot_do_are_refused() {
 
 #[tokio::test]
 async fn model_delegates_to_specialists_and_answers() {
-    let (_data, upstream, service) = with_specialists().await;
+    let (data, upstream, service) = with_specialists().await;
     flat(&service).await;
     let write = call(
         "1",
@@ -168,6 +168,13 @@ async fn model_delegates_to_specialists_and_answers() {
     // All three answers are counted, and what the specialist saw is told.
     assert_eq!(answer["usage"]["input_tokens"], 300);
     assert_eq!(answer["specialists"][0]["specialist"], "clerk");
+    let spent = data.json(&["usage", "--models", "--days", "1"]);
+    let row = |model: &str| {
+        let rows = spent.as_array().unwrap().iter();
+        let mut rows = rows.filter(|row| row["model"] == model && row["work"] == "chat");
+        rows.next().map(|row| row["requests"].as_u64().unwrap())
+    };
+    assert_eq!((row("openai:gpt-4.1"), row("openai:gpt-4.1-mini")), (Some(2), Some(1)), "{spent}");
     let roles: Vec<String> =
         held(&service, "flat").await.into_iter().map(|(role, _)| role).collect();
     assert_eq!(roles[2..], ["user", "assistant", "tool", "tool", "tool", "assistant"]);
@@ -266,4 +273,21 @@ async fn model_of_tenant_answers_where_none_is_named() {
     assert_eq!(upstream.last().body["model"], "gpt-4.1-nano");
     chat(&service, &json!({"user_turn": "Hi", "model": "gpt-4.1"})).await.ok();
     assert_eq!(upstream.last().body["model"], "gpt-4.1");
+}
+
+#[tokio::test]
+async fn doctor_names_models_that_do_not_exist() {
+    let (data, upstream) = (Throughline::new(), Upstream::start().await);
+    upstream.then(Next::Json(200, json!({"object": "list", "data": []})));
+    let specialist =
+        "[[specialists]]\nname = \"writer\"\nprompt = \"You write.\"\nmodel = \"openai:gpt-9\"\n";
+    data.file("throughline.toml", specialist);
+    let mut command = data.command(&["doctor"]);
+    command.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", &upstream.url);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        !output.status.success() && said.contains("there is no model `openai:gpt-9`"),
+        "{said}"
+    );
 }

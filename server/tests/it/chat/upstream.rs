@@ -1,4 +1,5 @@
-//! A server with OpenAI's API that answers as a test says, else with "Yes.", and tells what it was asked.
+//! A server with a provider's API that answers as a test says, else with "Yes." as OpenAI does, and tells what it was
+//! asked.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,10 @@ use serde_json::{Value, json};
 pub(crate) enum Next {
     /// A status and a body.
     Json(u16, Value),
+    /// A status and a body that need not be JSON.
+    Text(u16, &'static str),
+    /// Too many requests, with so many seconds to wait.
+    Busy(u32),
     /// A stream of these pieces, as they are.
     Stream(Vec<String>),
     /// A stream that breaks off after these pieces.
@@ -127,7 +132,8 @@ pub(crate) fn whole(texts: &[&str]) -> Vec<String> {
 }
 
 fn respond(shared: &Arc<Mutex<State>>, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> Response {
-    let key = headers.get("authorization").and_then(|key| key.to_str().ok()).unwrap_or_default();
+    let key = headers.get("authorization").or_else(|| headers.get("x-goog-api-key"));
+    let key = key.and_then(|key| key.to_str().ok()).unwrap_or_default();
     let mut state = shared.lock().unwrap();
     state.asked.push(Asked {
         path: uri.path().to_owned(),
@@ -144,6 +150,15 @@ fn respond(shared: &Arc<Mutex<State>>, uri: &Uri, headers: &HeaderMap, body: &By
             .into_response(),
         Some(Next::Json(status, body)) => {
             (StatusCode::from_u16(status).unwrap(), axum::Json(body)).into_response()
+        }
+        Some(Next::Text(status, body)) => {
+            let json = [("content-type", "application/json")];
+            (StatusCode::from_u16(status).unwrap(), json, body).into_response()
+        }
+        Some(Next::Busy(seconds)) => {
+            let body = json!({"error": {"message": "slow down", "type": "rate_limit_error", "code": null}});
+            let wait = [("retry-after", seconds.to_string())];
+            (StatusCode::TOO_MANY_REQUESTS, wait, axum::Json(body)).into_response()
         }
         Some(Next::Stream(pieces)) => event_stream(Body::from_stream(stream_of(pieces))),
         Some(Next::CutOff(pieces)) => {

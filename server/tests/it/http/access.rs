@@ -95,6 +95,14 @@ fn cases() -> Vec<Case> {
             "chat",
             Own,
         ),
+        with(
+            "chat_with_context",
+            Method::POST,
+            "/v1/contexts/{context}/chat",
+            json!({"message": "Where is the canary?"}),
+            "chat",
+            NotFound,
+        ),
         get("list_models", "/v1/models", "read", Own),
         get("get_window", "/v1/sessions/{session}/window", "read", NotFound),
         get("list_entities", "/v1/sessions/{session}/entities", "read", NotFound),
@@ -208,6 +216,40 @@ fn cases() -> Vec<Case> {
             "write",
             NotFound,
         ),
+        with(
+            "rate_answer",
+            Method::PUT,
+            "/v1/contexts/{context}/conversations/{answer}/rating",
+            json!({"helpful": true, "note": "Fine."}),
+            "write",
+            NotFound,
+        ),
+        delete(
+            "remove_rating",
+            "/v1/contexts/{context}/conversations/{answer}/rating",
+            "write",
+            NotFound,
+        ),
+        get("get_effectiveness", "/v1/contexts/effectiveness", "read", Own),
+        with(
+            "search_contexts",
+            Method::POST,
+            "/v1/contexts/search",
+            json!({"query": "canary"}),
+            "read",
+            Own,
+        ),
+        with(
+            "share_context",
+            Method::PUT,
+            "/v1/contexts/{context}/share",
+            json!({"members": ["bo"]}),
+            "write",
+            NotFound,
+        ),
+        get("get_context_share", "/v1/contexts/{context}/share", "read", NotFound),
+        delete("unshare_context", "/v1/contexts/{context}/share", "write", NotFound),
+        get("list_templates", "/v1/templates", "read", Own),
         get("export_context", "/v1/contexts/{context}/export", "read", NotFound),
         with("import_context", Method::POST, "/v1/contexts/import", import, "write", Own),
         get("list_context_backups", "/v1/contexts/{deleted}/backups", "read", NotFound),
@@ -257,6 +299,7 @@ struct Things {
     session: String,
     context: String,
     message: String,
+    answer: String,
     deleted: String,
     backup: String,
     fact: String,
@@ -271,6 +314,7 @@ impl Case {
             .replace("{session}", &things.session)
             .replace("{context}", &things.context)
             .replace("{message}", &things.message)
+            .replace("{answer}", &things.answer)
             .replace("{deleted}", &things.deleted)
             .replace("{backup}", &things.backup)
             .replace("{preset}", PRESET)
@@ -323,7 +367,7 @@ async fn fill(service: &Service, admin: &str) -> Things {
     let said = json!({"role": "user", "content": format!("The code is {CANARY}.")});
     let import = json!({"export": {
         "context": {"name": CANARY, "system_prompt": format!("You are {CANARY}."), "tags": [CANARY]},
-        "conversations": [said],
+        "conversations": [said, {"role": "assistant", "content": format!("Noted: {CANARY}")}],
     }});
     let mut contexts = Vec::new();
     for _ in 0..2 {
@@ -332,7 +376,13 @@ async fn fill(service: &Service, admin: &str) -> Things {
     }
     let (context, deleted) = (contexts.remove(0), contexts.remove(0));
     let path = format!("/v1/contexts/{context}/conversations");
-    let message = text(&Answer::of(ask(Method::GET, &path)).await.ok()["items"][0]["id"]);
+    let listed = Answer::of(ask(Method::GET, &path)).await.ok();
+    let (answer, message) = (text(&listed["items"][0]["id"]), text(&listed["items"][1]["id"]));
+    let rating = format!("{path}/{answer}/rating");
+    let rated = json!({"helpful": false, "note": CANARY});
+    Answer::of(ask(Method::PUT, &rating).json(&rated)).await.ok();
+    let share = format!("/v1/contexts/{context}/share");
+    Answer::of(ask(Method::PUT, &share).json(&json!({"members": ["bo"]}))).await.ok();
     Answer::of(ask(Method::DELETE, &format!("/v1/contexts/{deleted}"))).await.ok();
     let path = format!("/v1/contexts/{deleted}/backups");
     let backup = text(&Answer::of(ask(Method::GET, &path)).await.ok()["items"][0]["id"]);
@@ -343,6 +393,7 @@ async fn fill(service: &Service, admin: &str) -> Things {
         session,
         context,
         message,
+        answer,
         deleted,
         backup,
         fact: text(&fact["id"]),

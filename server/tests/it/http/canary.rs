@@ -111,6 +111,8 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
         json!({"name": CANARIES[1], "system_prompt": format!("You guard {}.", CANARIES[2])});
     let context =
         owner.post("/v1/contexts", &context).await.ok()["id"].as_str().unwrap().to_owned();
+    let share = format!("/v1/contexts/{context}/share");
+    Answer::of(owner.request(Method::PUT, &share).json(&json!({"members": ["cy"]}))).await.ok();
     let preset = format!("preset-{}", CANARIES[3]);
     let own = json!({"id": preset, "name": CANARIES[3], "system_prompt": "You are a guard."});
     owner.post("/v1/presets", &own).await.ok();
@@ -153,6 +155,9 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
         format!("/v1/contexts/{context}/conversations"),
         format!("/v1/contexts/{context}/export"),
         format!("/v1/contexts/{context}/backups"),
+        format!("/v1/contexts/{context}/share"),
+        "/v1/contexts/effectiveness".to_owned(),
+        "/v1/templates".to_owned(),
         "/v1/contexts/..%2f..%2fetc".to_owned(),
         "/v1/presets?include_inactive=true".to_owned(),
         "/v1/presets/preset-unknown".to_owned(),
@@ -181,6 +186,8 @@ pub(super) async fn nothing_crosses(data: &Throughline, run: &str, moves: &[&str
         let found =
             stranger.post("/v1/facts/search", &json!({"query": QUESTION, "limit": 24})).await;
         shows_none("search", &found);
+        let found = stranger.post("/v1/contexts/search", &json!({"query": CANARIES[2]})).await;
+        shows_none("search of contexts", &found);
         // Things of others are not there, whether they are or not: the answers are the same.
         for (theirs, nowhere) in [
             (format!("/v1/sessions/{secret}"), "/v1/sessions/nowhere".to_owned()),

@@ -41,7 +41,7 @@ async fn every_example_of_a_request_is_answered_as_documented() {
     let fact = json!({"text": "a", "subject": "Alfred", "attribute": "lead", "value": "a"});
     let fact = service.post("/v1/facts", &fact).await.ok();
     let export = json!({"export": {"context": {"name": "a", "system_prompt": "You are a."},
-        "conversations": [{"role": "user", "content": "a"}]}});
+        "conversations": [{"role": "assistant", "content": "a"}]}});
     let context = service.post("/v1/contexts/import", &export).await.ok();
     let context = context["id"].as_str().unwrap();
     let said = service.get(&format!("/v1/contexts/{context}/conversations")).await.ok();

@@ -1,11 +1,13 @@
 //! `context-chat` with a model that does not answer, or not as it should: an error that says so, nothing kept, and the
 //! next call works.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::client::{Caller, hears, says, text, told};
+use super::client::{Caller, EVERYTHING, hears, result, says, text, told};
 use super::sampling::Client;
-use crate::http::service::{Answer, Service};
+use crate::chat::upstream::{Next, Upstream};
+use crate::http::service::{Answer, Service, key};
 use crate::support::Throughline;
 
 const SESSION: bool = false;
@@ -191,7 +193,7 @@ async fn disconnected_http_client_stores_nothing() {
     let mut open = caller.within(&session, "tools/call", chat.clone()).send().await.unwrap();
     let asked = hears(&mut open, &["sampling/createMessage", "\n\n"]).await;
     drop(open);
-    let ended = caller.request(reqwest::Method::DELETE).header("mcp-session-id", &session);
+    let ended = caller.request(Method::DELETE).header("mcp-session-id", &session);
     assert_eq!(Answer::of(ended).await.status, 204);
     // Too late.
     let asked = asked.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
@@ -219,7 +221,7 @@ async fn a_service_that_stops_waits_for_no_client() {
     let made = caller.call("context-manage", &create()).await;
     let context = made["structuredContent"]["context"]["id"].as_str().unwrap();
     let session = caller.begin_with(&json!({"sampling": {}})).await;
-    let open = caller.request(reqwest::Method::GET).header("mcp-session-id", &session);
+    let open = caller.request(Method::GET).header("mcp-session-id", &session);
     let open = open.header("accept", "text/event-stream").send().await.unwrap();
     let wanted = json!({"notifications": {"resourcesListChanged": true}});
     let mut listening = caller.alone("subscriptions/listen", wanted).send().await.unwrap();
@@ -236,4 +238,85 @@ async fn a_service_that_stops_waits_for_no_client() {
     }
     assert!(service.wait(), "{}", service.log());
     assert!(!service.log().contains("aborted"), "{}", service.log());
+}
+
+/// The grant is taken back while the guest's own model answers; a grant that holds lets it chat, search and rate.
+#[tokio::test]
+async fn a_guest_of_a_shared_context_chats_until_the_grant_is_taken_back() {
+    let data = Throughline::new();
+    let [ana, bo] = ["ana", "bo"].map(|user| key(&data, "acme", &["--user", user], EVERYTHING));
+    let service = Service::start_with(&data, &["--set", r#"mcp.tool_sets=["persona"]"#]);
+    let (owner, guest) = (Caller::keyed(&service, &ana), Caller::keyed(&service, &bo));
+    let made = owner.call("context-manage", &create()).await;
+    let context = made["structuredContent"]["context"]["id"].as_str().unwrap();
+    let share = format!("/v1/contexts/{context}/share");
+    let ask = async |method, body: Value| {
+        let request = service.request(method, &share).bearer_auth(&ana);
+        Answer::of(request.json(&body)).await
+    };
+    let grant = json!({"members": ["bo"], "writable": true});
+    let shared = ask(Method::PUT, grant.clone()).await.ok()["session"].clone();
+    let arguments = json!({"contextId": shared, "message": "Where is the ferry?"});
+    let chat = |more: Value| {
+        let mut params = json!({"name": "context-chat", "arguments": arguments});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        guest.alone("tools/call", params)
+    };
+    let asked = async || result(&Answer::of(chat(json!({}))).await)["requestState"].clone();
+    let brings = async |state: &Value| {
+        let answer = json!({"answer": says("At berth seven.")});
+        let more = json!({"inputResponses": answer, "requestState": state});
+        told(&Answer::of(chat(more)).await)
+    };
+    let done = brings(&asked().await).await["result"]["structuredContent"].clone();
+    assert_eq!(
+        (&done["response"], &done["userMessage"]["name"]),
+        (&json!("At berth seven."), &json!("bo"))
+    );
+    let manage = async |arguments: Value| guest.call("conversation-manage", &arguments).await;
+    let listed = manage(json!({"action": "list", "contextId": shared})).await;
+    assert_eq!(listed["structuredContent"]["totalCount"], 2);
+    let rate = json!({"action": "rate", "contextId": shared, "helpful": true,
+        "conversationIds": [done["assistantResponse"]["id"]]});
+    super::client::is_done(&manage(rate).await);
+    for refused in ["tag", "delete", "clear"] {
+        let arguments = json!({"action": refused, "contextId": shared, "tags": ["a"],
+            "conversationIds": [done["assistantResponse"]["id"]]});
+        assert!(text(&manage(arguments).await).starts_with("forbidden: "), "{refused}");
+    }
+    let late = asked().await;
+    assert_eq!(ask(Method::DELETE, Value::Null).await.status, 204);
+    assert!(text(&brings(&late).await["result"]).starts_with("not_found: "));
+    let list = json!({"action": "list", "contextId": context});
+    let held = owner.call("conversation-manage", &list).await;
+    assert_eq!(held["structuredContent"]["totalCount"], 2, "{held}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configured_model_answers_a_client_without_one() {
+    let (data, upstream) = (Throughline::new(), Upstream::start().await);
+    let url = format!("providers.openai.base_url={}", upstream.url);
+    let flags = [
+        "--set",
+        &url,
+        "--set",
+        "chat.model=openai:gpt-4.1",
+        "--set",
+        "providers.openai.max_retries=0",
+    ];
+    for stands_alone in [SESSION, ALONE] {
+        let mut client = Client::start_with(&data, stands_alone, &json!({}), &flags);
+        tokio::task::block_in_place(|| {
+            let context = context(&mut client);
+            upstream.says("At berth seven.");
+            let chat = json!({"contextId": context, "message": "Where is the ferry?"});
+            let done = client.call("context-chat", chat.clone());
+            assert_eq!(done["response"], "At berth seven.");
+            assert!(upstream.last().body.to_string().contains("Where is the ferry?"));
+            upstream.then(Next::Json(500, json!("oops")));
+            let told = client.answer("context-chat", &chat);
+            assert!(refusal(&told).starts_with("unavailable: "), "{told}");
+            assert_eq!(client.kept(&context), 2);
+        });
+    }
 }

@@ -12,9 +12,9 @@ use super::{Server, execute};
 /// Every table that a scenario may have written to, children of others first.
 const TABLES: &str = "scope, session, message, fact, fact_source, rejection, entity, entity_source, \
     summary, summary_line, profile, file_ref, document, document_snapshot, persona, preset, preset_use, persona_backup, \
-    message_tag, idempotency, job, usage_day, lex_stats, lex_tail, \
+    message_tag, answer_rating, idempotency, job, usage_day, lex_stats, lex_tail, \
     lex_block, vector_state, embedding, vector_space, tenant, api_key, tenant_settings, share, \
-    share_member, audit, rate_bucket, refusal, erasure_ledger, erasure_applied";
+    share_member, audit, model_use, rate_bucket, refusal, erasure_ledger, erasure_applied";
 
 /// A store on the database, emptied: making another takes a second, with all its partitions.
 pub(crate) async fn fresh(server: &Server, options: PostgresOptions) -> PostgresStore {

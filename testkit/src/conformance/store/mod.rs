@@ -19,6 +19,7 @@ mod pages;
 mod personas;
 mod preconditions;
 mod profiles;
+mod reading;
 mod refusals;
 mod repeats;
 mod retractions;
@@ -65,6 +66,7 @@ pub(super) fn table() -> Vec<Scenario<dyn Store>> {
         erasure::TABLE,
         cuts::TABLE,
         told::TABLE,
+        reading::TABLE,
         concurrency::TABLE,
     ]
     .concat()

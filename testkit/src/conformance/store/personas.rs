@@ -1,10 +1,12 @@
-//! Personas, presets, backups and tags of messages.
+//! Personas, presets, backups, tags of messages and ratings of answers.
 
-use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId};
+use throughline_core::ids::{BackupId, MessageId, PersonaId, PresetId, UserId};
 use throughline_core::persona::{
-    Backup, BackupHead, BackupReason, Persona, PersonaSession, Preset, PresetUse, Settings,
+    Backup, BackupHead, BackupReason, Persona, PersonaSession, Preset, PresetUse, Rating,
+    RatingCount, Settings,
 };
 use throughline_core::ports::{Erasure, Precondition, RecordKey, Store, Write, WriteBatch};
+use throughline_core::session::{PreparedMessage, Role};
 use throughline_core::time::Timestamp;
 use throughline_core::{ErrorKind, Scope};
 
@@ -25,6 +27,9 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["personas":
     tags_are_of_the_messages_of_a_session,
     a_message_that_is_not_there_takes_no_tags,
     tags_go_in_with_their_message,
+    a_rating_takes_the_place_of_the_same_users,
+    only_answers_of_the_session_are_rated,
+    ratings_are_counted_by_preset_and_version,
     bytes_are_those_of_a_conversations_contents,
     sessions_of_personas_are_told_by_number,
     a_session_takes_its_persona_along,
@@ -51,6 +56,7 @@ fn persona(of: &str, created_at: Timestamp) -> Persona {
         memory: false,
         tags: vec!["a b".to_owned(), "work".to_owned()],
         preset: Some(preset_id("preset-calm-counselor")),
+        preset_version: Some(4),
         created_at,
         updated_at: at(2),
         last_interaction_at: at(3),
@@ -70,6 +76,7 @@ fn bare(of: &str, created_at: Timestamp) -> Persona {
         memory: true,
         tags: Vec::new(),
         preset: None,
+        preset_version: None,
         deleted_at: None,
         backed_up_at: None,
         ..persona(of, created_at)
@@ -135,14 +142,40 @@ async fn tags(store: &Port, scope: &Scope, of: &str) -> Vec<(MessageId, Vec<Stri
     store.message_tags(scope, &session(of)).await.unwrap()
 }
 
-/// Personas, presets, uses, backups and tags that a scope has.
-async fn held(store: &Port, scope: &Scope, of: &Persona) -> [usize; 5] {
+/// A message of an assistant.
+fn answer(text: &str) -> PreparedMessage {
+    PreparedMessage { role: Role::Assistant, ..message(text) }
+}
+
+fn rating(message: MessageId, user: &str, helpful: bool, rated_at: Timestamp) -> Rating {
+    Rating {
+        message,
+        user: UserId::new(user).unwrap(),
+        helpful,
+        note: None,
+        rated_at,
+        preset: None,
+        preset_version: None,
+    }
+}
+
+fn rate(of: &str, rating: &Rating) -> Write {
+    Write::RateAnswer { session: session(of), rating: Box::new(rating.clone()) }
+}
+
+async fn ratings(store: &Port, scope: &Scope, of: &str) -> Vec<Rating> {
+    store.ratings(scope, &session(of)).await.unwrap()
+}
+
+/// Personas, presets, uses, backups, tags and ratings that a scope has.
+async fn held(store: &Port, scope: &Scope, of: &Persona) -> [usize; 6] {
     [
         store.personas(scope).await.unwrap().len(),
         store.presets(scope).await.unwrap().len(),
         store.preset_uses(scope).await.unwrap().len(),
         store.persona_backups(scope, of.id).await.unwrap().len(),
         tags(store, scope, of.session.as_str()).await.len(),
+        ratings(store, scope, of.session.as_str()).await.len(),
     ]
 }
 
@@ -316,6 +349,106 @@ async fn tags_go_in_with_their_message(store: Port) {
     assert_eq!(tags(&store, &scope, "s1").await, [(id, vec!["a".to_owned()])]);
 }
 
+async fn a_rating_takes_the_place_of_the_same_users(store: Port) {
+    let scope = scope("a");
+    let said = put(&store, &scope, "s1", vec![answer("one"), answer("two")]).await;
+    let elsewhere = put_one(&store, &scope, "s2", answer("three")).await;
+    let before = head(&store, &scope, "s1").await;
+    let full = Rating {
+        note: Some("Clear é \"and\"\nshort".to_owned()),
+        preset: Some(preset_id("preset-own")),
+        preset_version: Some(7),
+        ..rating(said[1].id, "ana", true, at(5))
+    };
+    let first = rating(said[0].id, "bo", false, at(6));
+    let guests = rating(said[1].id, "bo", false, at(7));
+    let other = rating(elsewhere.id, "ana", true, at(8));
+    let all = [&guests, &full, &first].map(|one| rate("s1", one)).into_iter();
+    let all = all.chain([rate("s2", &other)]).fold(batch(&scope), WriteBatch::with);
+    store.apply(all).await.unwrap();
+    assert_eq!(ratings(&store, &scope, "s1").await, [first.clone(), full, guests.clone()]);
+    assert_eq!(ratings(&store, &scope, "s2").await, [other]);
+    assert_eq!(head(&store, &scope, "s1").await, before, "the session's version stays");
+    let changed = rating(said[1].id, "ana", false, at(9));
+    store.apply(batch(&scope).with(rate("s1", &changed))).await.unwrap();
+    assert_eq!(ratings(&store, &scope, "s1").await, [first.clone(), changed, guests.clone()]);
+    let user = UserId::new("ana").unwrap();
+    for _ in 0..2 {
+        let removed = Write::RemoveRating { message: said[1].id, user: user.clone() };
+        store.apply(batch(&scope).with(removed)).await.unwrap();
+        assert_eq!(ratings(&store, &scope, "s1").await, [first.clone(), guests.clone()]);
+    }
+    assert_eq!(ratings(&store, &scope, "none").await, []);
+}
+
+async fn only_answers_of_the_session_are_rated(store: Port) {
+    let (scope, yours) = (scope("a"), scope("b"));
+    let said = put(&store, &scope, "s1", vec![message("one"), answer("two")]).await;
+    put_one(&store, &scope, "s2", answer("three")).await;
+    put_one(&store, &yours, "s1", answer("of another")).await;
+    let good = rating(said[1].id, "ana", true, at(1));
+    for (scope, of, id) in [
+        (&scope, "s1", said[0].id),
+        (&scope, "s1", MessageId::from_uuid(id())),
+        (&scope, "s2", said[1].id),
+        (&scope, "none", said[1].id),
+        (&yours, "s1", said[1].id),
+    ] {
+        let bad = rating(id, "ana", true, at(1));
+        let error = store.apply(batch(scope).with(rate(of, &bad))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{of}");
+        assert_eq!(ratings(&store, scope, "s1").await, []);
+    }
+    // One that comes with its answer.
+    let new = answer("four");
+    let with = rating(new.id, "ana", true, at(2));
+    let both = batch(&scope)
+        .with(crate::build::append("s1", new))
+        .with(rate("s1", &with))
+        .with(rate("s1", &good));
+    store.apply(both).await.unwrap();
+    assert_eq!(ratings(&store, &scope, "s1").await, [good, with]);
+}
+
+async fn ratings_are_counted_by_preset_and_version(store: Port) {
+    let (scope, yours) = (scope("a"), scope("b"));
+    let answers = ["1", "2", "3", "4", "5"].map(answer).into();
+    let said = put(&store, &scope, "s1", answers).await;
+    let of = |n: usize, preset: Option<&str>, version: Option<u64>, helpful, time| Rating {
+        preset: preset.map(preset_id),
+        preset_version: version,
+        ..rating(said[n].id, "ana", helpful, at(time))
+    };
+    let all = [
+        of(0, Some("preset-b"), Some(2), true, 20),
+        of(1, Some("preset-b"), Some(2), false, 10),
+        of(2, Some("preset-b"), None, true, 30),
+        of(3, Some("preset-a"), Some(10), true, 40),
+        of(4, None, None, false, 50),
+    ];
+    let batches = all.iter().map(|one| rate("s1", one)).fold(batch(&scope), WriteBatch::with);
+    store.apply(batches).await.unwrap();
+    let count = |preset: Option<&str>, preset_version, [rated, helpful]: [u64; 2], first, last| {
+        let preset = preset.map(preset_id);
+        let (first_at, last_at) = (at(first), at(last));
+        RatingCount { preset, preset_version, rated, helpful, first_at, last_at }
+    };
+    let expected = [
+        count(None, None, [1, 0], 50, 50),
+        count(Some("preset-a"), Some(10), [1, 1], 40, 40),
+        count(Some("preset-b"), None, [1, 1], 30, 30),
+        count(Some("preset-b"), Some(2), [2, 1], 10, 20),
+    ];
+    assert_eq!(store.rating_counts(&scope, None, None).await.unwrap(), expected);
+    let within = store.rating_counts(&scope, Some(at(20)), Some(at(40))).await.unwrap();
+    let expected = [
+        count(Some("preset-b"), None, [1, 1], 30, 30),
+        count(Some("preset-b"), Some(2), [1, 1], 20, 20),
+    ];
+    assert_eq!(within, expected);
+    assert_eq!(store.rating_counts(&yours, None, None).await.unwrap(), []);
+}
+
 async fn bytes_are_those_of_a_conversations_contents(store: Port) {
     let (mine, yours) = (scope("a"), scope("b"));
     let bytes = async |scope: &Scope, of: &str| {
@@ -376,8 +509,8 @@ async fn a_session_takes_its_persona_along(store: Port) {
         .with(keep_backup(&backup(&other, 0, at(1), BackupReason::Daily), 1));
     store.apply(all).await.unwrap();
     erase(&store, &scope, Erasure::Session { id: session("s1"), through: 9 }).await;
-    assert_eq!(held(&store, &scope, &one).await, [1, 0, 0, 0, 0]);
-    assert_eq!(held(&store, &scope, &other).await, [1, 0, 0, 1, 0]);
+    assert_eq!(held(&store, &scope, &one).await, [1, 0, 0, 0, 0, 0]);
+    assert_eq!(held(&store, &scope, &other).await, [1, 0, 0, 1, 0, 0]);
     // One that goes on after what is erased keeps its persona.
     put_one(&store, &scope, "s2", message("early")).await;
     put_one(&store, &scope, "s2", message("late")).await;
@@ -388,8 +521,9 @@ async fn a_session_takes_its_persona_along(store: Port) {
 async fn a_message_takes_its_tags_and_backups_along(store: Port) {
     let scope = scope("a");
     let (one, other) = (persona("s1", at(1)), persona("s2", at(2)));
-    let said = put(&store, &scope, "s1", vec![message("one"), message("two")]).await;
+    let said = put(&store, &scope, "s1", vec![answer("one"), answer("two")]).await;
     let elsewhere = put_one(&store, &scope, "s2", message("three")).await;
+    let kept = rating(said[0].id, "ana", true, at(1));
     let before = backup(&one, said[0].seq, at(1), BackupReason::Daily);
     let both = backup(&one, said[1].seq, at(2), BackupReason::Daily);
     let of_other = backup(&other, elsewhere.seq, at(3), BackupReason::Daily);
@@ -400,14 +534,18 @@ async fn a_message_takes_its_tags_and_backups_along(store: Port) {
         .with(keep_backup(&both, 9))
         .with(keep_backup(&of_other, 9))
         .with(tag("s1", said[0].id, &["a"]))
-        .with(tag("s1", said[1].id, &["b"]));
+        .with(tag("s1", said[1].id, &["b"]))
+        .with(rate("s1", &kept))
+        .with(rate("s1", &rating(said[1].id, "ana", true, at(2))))
+        .with(rate("s1", &rating(said[1].id, "bo", false, at(3))));
     store.apply(all).await.unwrap();
     erase(&store, &scope, Erasure::Messages(vec![said[1].id])).await;
     let left = store.persona_backups(&scope, one.id).await.unwrap();
     assert_eq!(left, [before.head], "of two messages, one backup holds the first alone");
     assert_eq!(tags(&store, &scope, "s1").await, [(said[0].id, vec!["a".to_owned()])]);
+    assert_eq!(ratings(&store, &scope, "s1").await, [kept]);
     erase(&store, &scope, Erasure::Messages(vec![said[0].id])).await;
-    assert_eq!(held(&store, &scope, &one).await, [2, 0, 0, 0, 0], "the persona stays");
+    assert_eq!(held(&store, &scope, &one).await, [2, 0, 0, 0, 0, 0], "the persona stays");
     assert_eq!(store.persona_backups(&scope, other.id).await.unwrap(), [of_other.head]);
 }
 
@@ -415,7 +553,7 @@ async fn a_scope_takes_everything_along(store: Port) {
     let (mine, yours) = (scope("a"), scope("b"));
     let one = persona("s1", at(1));
     for scope in [&mine, &yours] {
-        let said = put_one(&store, scope, "s1", message("one")).await;
+        let said = put_one(&store, scope, "s1", answer("one")).await;
         let used = PresetUse { contexts: 1, ..PresetUse::default() };
         let own = backup(&one, said.seq, at(1), BackupReason::Daily);
         let all = batch(scope)
@@ -423,18 +561,19 @@ async fn a_scope_takes_everything_along(store: Port) {
             .with(keep_preset(&preset("preset-own", at(1))))
             .with(Write::CountPreset(preset_id("preset-own"), used))
             .with(keep_backup(&own, 1))
-            .with(tag("s1", said.id, &["a"]));
+            .with(tag("s1", said.id, &["a"]))
+            .with(rate("s1", &rating(said.id, "ana", true, at(1))));
         store.apply(all).await.unwrap();
-        assert_eq!(held(&store, scope, &one).await, [1; 5]);
+        assert_eq!(held(&store, scope, &one).await, [1; 6]);
     }
     store.apply(batch(&mine).with(Write::DropScope)).await.unwrap();
-    assert_eq!(held(&store, &mine, &one).await, [1; 5], "it holds something");
+    assert_eq!(held(&store, &mine, &one).await, [1; 6], "it holds something");
     erase(&store, &mine, Erasure::Scope { through: 9, documents: 9 }).await;
-    assert_eq!(held(&store, &mine, &one).await, [0; 5]);
+    assert_eq!(held(&store, &mine, &one).await, [0; 6]);
     store.apply(batch(&mine).with(Write::DropScope)).await.unwrap();
     let of_user = store.scopes_of(&mine.tenant, &mine.user).await.unwrap();
     assert!(of_user.is_empty(), "{of_user:?}");
-    assert_eq!(held(&store, &yours, &one).await, [1; 5]);
+    assert_eq!(held(&store, &yours, &one).await, [1; 6]);
 }
 
 async fn scopes_hold_equal_ids_side_by_side(store: Port) {
@@ -462,22 +601,23 @@ async fn scopes_hold_equal_ids_side_by_side(store: Port) {
     let stranger = scope("c");
     assert_eq!(store.persona(&stranger, shared.id).await.unwrap(), None);
     assert_eq!(store.persona_backup(&stranger, taken.head.id).await.unwrap(), None);
-    assert_eq!(held(&store, &stranger, &shared).await, [0; 5]);
+    assert_eq!(held(&store, &stranger, &shared).await, [0; 6]);
 }
 
 async fn a_batch_that_erases_adds_nothing_of_these(store: Port) {
     let scope = scope("a");
     let one = persona("s1", at(1));
-    let said = put_one(&store, &scope, "s1", message("one")).await;
+    let said = put_one(&store, &scope, "s1", answer("one")).await;
     for added in [
         keep(&one),
         keep_preset(&preset("preset-own", at(1))),
         keep_backup(&backup(&one, 0, at(1), BackupReason::Daily), 1),
         tag("s1", said.id, &["a"]),
+        rate("s1", &rating(said.id, "ana", true, at(1))),
     ] {
         let erasure = Erasure::Messages(vec![MessageId::from_uuid(id())]);
         let both = batch(&scope).with(Write::Erase { erasure, seed: id() }).with(added);
         assert_eq!(store.apply(both).await.unwrap_err().kind(), ErrorKind::InvalidInput);
     }
-    assert_eq!(held(&store, &scope, &one).await, [0; 5]);
+    assert_eq!(held(&store, &scope, &one).await, [0; 6]);
 }

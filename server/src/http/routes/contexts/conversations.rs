@@ -7,7 +7,7 @@ use throughline_core::ids::MessageId;
 use throughline_core::services::personas::{Conversation, ConversationFilter, Hit};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
-use throughline_engine::app::WhichConversations;
+use throughline_engine::app::{PersonaThread, WhichConversations};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params};
 use crate::http::routes::contexts::checked_tag;
+use crate::http::routes::contexts::ratings::RatingJson;
 use crate::http::routes::{List, Paging};
 use crate::http::service::Service;
 use crate::wire::RoleJson;
@@ -24,7 +25,11 @@ use crate::wire::problem::Failure;
 const DEFAULT_FOUND: usize = 10;
 
 pub(super) fn router() -> OpenApiRouter<Service> {
-    OpenApiRouter::new().routes(routes!(list, delete)).routes(routes!(search)).routes(routes!(tag))
+    OpenApiRouter::new()
+        .routes(routes!(list, delete))
+        .routes(routes!(search))
+        .routes(routes!(search_all))
+        .routes(routes!(tag))
 }
 
 /// A message of a context's conversation.
@@ -32,24 +37,30 @@ pub(super) fn router() -> OpenApiRouter<Service> {
 pub(crate) struct ConversationJson {
     id: String,
     role: RoleJson,
+    /// Who spoke, where it is not the owner: a user with whom the context is shared.
+    name: Option<String>,
     content: String,
     /// Tokens of its content.
     token_count: u32,
     #[schema(format = DateTime)]
     created_at: String,
     tags: Vec<String>,
+    /// The ratings of an answer; a user with whom the context is shared sees only their own.
+    ratings: Vec<RatingJson>,
 }
 
 impl From<Conversation> for ConversationJson {
     fn from(of: Conversation) -> Self {
-        let Conversation { message, tags } = of;
+        let Conversation { message, tags, ratings } = of;
         Self {
             id: message.id.to_string(),
             role: message.role.into(),
+            name: message.name,
             content: message.content,
             token_count: message.tokens,
             created_at: message.created_at.to_rfc3339(),
             tags,
+            ratings: ratings.into_iter().map(RatingJson::from).collect(),
         }
     }
 }
@@ -114,6 +125,9 @@ pub(crate) struct SearchConversationJson {
 /// A message found by a search.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ConversationHitJson {
+    /// The context.
+    context_id: String,
+    context_name: String,
     conversation: ConversationJson,
     /// Its best passage.
     passage: String,
@@ -123,8 +137,14 @@ pub(crate) struct ConversationHitJson {
 
 impl From<Hit> for ConversationHitJson {
     fn from(hit: Hit) -> Self {
-        let Hit { conversation, passage, score } = hit;
-        Self { conversation: conversation.into(), passage, score }
+        let Hit { persona, persona_name, conversation, passage, score } = hit;
+        Self {
+            context_id: persona.to_string(),
+            context_name: persona_name,
+            conversation: conversation.into(),
+            passage,
+            score,
+        }
     }
 }
 
@@ -146,7 +166,7 @@ pub(crate) struct TagsJson {
     path = "/v1/contexts/{id}/conversations",
     operation_id = "list_conversations",
     tag = "contexts",
-    params(("id" = String, Path, format = "uuid", description = "The context"), Which),
+    params(("id" = String, Path, description = "The context, or the id under which it is shared"), Which),
     responses((status = 200, body = List<ConversationJson>, description = "Messages"))
 )]
 async fn list(
@@ -155,13 +175,13 @@ async fn list(
     Named(id): Named<String>,
     Params(which): Params<Which>,
 ) -> Result<Json<List<ConversationJson>>, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
-    let id = personas.id_of(&scope, &id).await?;
+    let engine = &service.app.engine;
+    let thread = PersonaThread::to_read(engine, &caller, &id).await?;
     let slice = Paging { limit: which.limit, cursor: which.cursor }.slice()?;
     let filter =
         ConversationFilter { newest_first: !which.oldest_first, tag: checked_tag(which.tag)? };
-    let found = personas.conversation(&scope, id, &filter, slice).await?;
-    Ok(Json(List::of_slice(found, ConversationJson::from)))
+    let found = engine.personas.conversation(&thread.scope, thread.id, &filter, slice).await;
+    Ok(Json(List::of_slice(thread.for_caller(found)?, |one| thread.shown(one).into())))
 }
 
 /// Delete messages of a context
@@ -207,7 +227,7 @@ async fn delete(
     path = "/v1/contexts/{id}/conversations/search",
     operation_id = "search_conversations",
     tag = "contexts",
-    params(("id" = String, Path, format = "uuid", description = "The context")),
+    params(("id" = String, Path, description = "The context, or the id under which it is shared")),
     request_body = SearchConversationJson,
     responses((status = 200, body = List<ConversationHitJson>, description = "Messages, ordered by relevance"))
 )]
@@ -217,12 +237,35 @@ async fn search(
     Named(id): Named<String>,
     body: Body<SearchConversationJson>,
 ) -> Result<Json<List<ConversationHitJson>>, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
-    let id = personas.id_of(&scope, &id).await?;
+    let engine = &service.app.engine;
+    let thread = PersonaThread::to_read(engine, &caller, &id).await?;
     let limit = body.value.limit.unwrap_or(DEFAULT_FOUND);
-    let found = personas.search(&scope, id, &body.value.query, limit).await?;
-    let items = found.into_iter().map(ConversationHitJson::from).collect();
-    Ok(Json(List { items, next_cursor: None }))
+    let found = engine.personas.search(&thread.scope, thread.id, &body.value.query, limit).await;
+    Ok(Json(List::whole(thread.for_caller(found)?, |hit| {
+        Hit { conversation: thread.shown(hit.conversation), ..hit }.into()
+    })))
+}
+
+/// Search the conversations of all contexts
+///
+/// Keyword search, ordered by relevance, over all contexts of the user that are not deleted.
+#[utoipa::path(
+    post,
+    path = "/v1/contexts/search",
+    operation_id = "search_contexts",
+    tag = "contexts",
+    request_body = SearchConversationJson,
+    responses((status = 200, body = List<ConversationHitJson>, description = "Messages, ordered by relevance"))
+)]
+async fn search_all(
+    State(service): State<Service>,
+    caller: Caller<Read>,
+    body: Body<SearchConversationJson>,
+) -> Result<Json<List<ConversationHitJson>>, Failure> {
+    let limit = body.value.limit.unwrap_or(DEFAULT_FOUND);
+    let personas = &service.app.engine.personas;
+    let found = personas.search_all(&caller.scope()?, &body.value.query, limit).await?;
+    Ok(Json(List::whole(found, ConversationHitJson::from)))
 }
 
 /// Tag a message of a context

@@ -1,5 +1,7 @@
 //! The forms of contexts.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use throughline_core::persona::{Finding, Overrides, Persona, PersonaChange};
 use throughline_core::services::personas::TakenIn;
@@ -136,11 +138,11 @@ impl ContextJson {
     "name": "Counselor", "system_prompt": "You are a calm counselor.", "temperature": 0.6, "tags": ["work"]
 }))]
 pub(crate) struct NewContextJson {
-    /// Required without `preset_id`; otherwise the preset's if not given.
+    /// Required without `preset_id` and `template_id`; otherwise that of the preset or template if not given.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     pub(super) name: Option<String>,
-    /// The system prompt; required without `preset_id`.
+    /// The system prompt; required without `preset_id` and `template_id`.
     #[serde(default)]
     #[schema(min_length = 1)]
     pub(super) system_prompt: Option<String>,
@@ -151,6 +153,13 @@ pub(crate) struct NewContextJson {
     #[serde(default)]
     #[schema(min_length = 1, max_length = 80, pattern = "^[a-z0-9-]+$")]
     pub(super) preset_id: Option<String>,
+    /// The template to fill in.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 80, pattern = "^[a-z0-9-]+$")]
+    pub(super) template_id: Option<String>,
+    /// Values of the template's fields, by name.
+    #[serde(default)]
+    pub(super) fields: BTreeMap<String, String>,
     /// 0.0 to 1.0; default 0.7.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]

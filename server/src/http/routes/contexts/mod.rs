@@ -1,7 +1,10 @@
 //! Contexts with a fixed character (in code: personas): their lives.
 
+mod chat;
 pub(super) mod conversations;
 pub(super) mod forms;
+mod ratings;
+mod shares;
 pub(super) mod transfers;
 
 use axum::Json;
@@ -17,6 +20,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::sessions::ErasedJson;
+use super::templates::filled;
 use super::{List, Paging};
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
@@ -30,7 +34,10 @@ pub(crate) fn router() -> OpenApiRouter<Service> {
         .routes(routes!(show, change, delete))
         .routes(routes!(extend))
         .routes(routes!(restore))
+        .merge(chat::router())
         .merge(conversations::router())
+        .merge(ratings::router())
+        .merge(shares::router())
         .merge(transfers::router())
 }
 
@@ -95,7 +102,7 @@ pub(crate) struct ExtendJson {
 
 /// Create a context
 ///
-/// Give a name and a prompt, or a preset and the fields to override. Its conversation is a session. `findings` lists
+/// Give a name and a prompt, or a preset and what to override, or a template and its fields. Its conversation is a session. `findings` lists
 /// problems of its prompt.
 #[utoipa::path(
     post,
@@ -115,15 +122,32 @@ async fn create(
     let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
     let new = body.value;
     let settings = new.settings();
-    let made = match new.preset_id {
-        Some(_) if new.system_prompt.is_some() || new.personality.is_some() => {
+    let template = filled(new.template_id.as_deref(), &new.fields, settings)?;
+    let made = match (new.preset_id, template) {
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("give either preset_id or template_id, not both").into());
+        }
+        (Some(_), None) | (None, Some(_))
+            if new.system_prompt.is_some() || new.personality.is_some() =>
+        {
             return Err(Error::invalid(
-                "preset_id: the preset sets system_prompt and personality: leave them out here and \
+                "preset_id, template_id: they set system_prompt and personality: leave them out here and \
                  change them afterwards",
             )
             .into());
         }
-        Some(preset) => {
+        (None, Some(template)) => {
+            let new = NewPersona {
+                name: new.name.unwrap_or(template.name),
+                system_prompt: template.system_prompt,
+                personality: template.personality,
+                settings: template.settings,
+                memory: new.memory,
+                tags: new.tags,
+            };
+            personas.create(&scope, new, idempotency).await?
+        }
+        (Some(preset), None) => {
             let from = FromPreset {
                 preset: preset.parse()?,
                 name: new.name,
@@ -133,9 +157,10 @@ async fn create(
             };
             personas.create_from_preset(&scope, from, idempotency).await?
         }
-        None => {
-            let lacking =
-                |field: &str| Error::invalid(format!("{field}: is required without preset_id"));
+        (None, None) => {
+            let lacking = |field: &str| {
+                Error::invalid(format!("{field}: is required without preset_id or template_id"))
+            };
             let new = NewPersona {
                 name: new.name.ok_or_else(|| lacking("name"))?,
                 system_prompt: new.system_prompt.ok_or_else(|| lacking("system_prompt"))?,

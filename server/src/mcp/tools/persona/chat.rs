@@ -1,11 +1,13 @@
-//! `context-chat`: a turn of a persona, answered by the client's own model.
+//! `context-chat`: a turn of a persona, answered by the client's own model, or by the configured one where it has none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::Result;
-use throughline_core::access::{Actor, Permission};
+use throughline_core::access::Permission;
+use throughline_core::ids::UserId;
 use throughline_core::persona::{ChatRequest, Status};
 use throughline_core::services::personas::ChatResult;
+use throughline_engine::app::PersonaThread;
 use throughline_engine::config::ToolSet;
 
 use super::forms::ConversationForm;
@@ -21,7 +23,7 @@ pub(super) fn tool() -> Tool {
         ToolSet::Persona,
         "context-chat",
         "Send a message to a context and get its answer, with its personality and history. Your \
-         client's model answers.",
+         client's model answers, or the configured one.",
         Effect::Adds,
         chat,
     )
@@ -64,20 +66,22 @@ struct Metadata {
 }
 
 async fn chat(call: Call, asked: Args) -> Result<Outcome> {
-    let (scope, personas) = (call.scope()?, &call.server.app.engine.personas);
-    let id = personas.id_of(&scope, &asked.context_id).await?;
+    let app = &call.server.app;
+    let thread = PersonaThread::to_chat(&app.engine, &call.who, &asked.context_id).await?;
     let request = ChatRequest {
-        message: asked.message,
         maintain_personality: asked.maintain_personality.unwrap_or(true),
         token_budget: asked.token_budget,
+        ..ChatRequest::new(asked.message)
     };
-    let answered = match sampling::brought(&call, &scope, id, &request.message)? {
+    let answered = match sampling::brought(&call, thread.id, &request.message)? {
         Some(answered) => answered,
         None => {
             call.progress(0, 3, "reading").await;
-            let turn = call.server.bounded(personas.prepare(&scope, id, &request)).await;
+            let configured = sampling::configured(&call);
+            let turn = app.prepare_turn(&thread, request, configured.as_ref());
+            let turn = call.server.bounded(turn).await.map_err(in_camel_case)?;
             call.progress(1, 3, "asking the model").await;
-            match sampling::sample(&call, &scope, turn.map_err(in_camel_case)?).await? {
+            match sampling::sample(&call, turn, configured).await? {
                 Sampled::Answered(answered) => *answered,
                 Sampled::Asks(question) => return Ok(Outcome::Asks(question)),
             }
@@ -85,28 +89,34 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
     };
     call.progress(2, 3, "keeping the answer").await;
     let Answered { receipt, answer, mut warnings } = answered;
-    let (keeps, text) = (personas.clone(), answer.text.clone());
-    let kept = call.server.written(Some(scope.clone()), async move {
-        keeps.commit(&scope, &receipt, &text, Actor::Model).await
+    let (keeps, who, answered) = (app.clone(), call.who.clone(), answer.clone());
+    let named = asked.context_id.clone();
+    let kept = call.server.written(Some(thread.scope.clone()), async move {
+        keeps.keep_answer(&who, &asked.context_id, &receipt, &answered, None).await
     });
     let kept = kept.await.map_err(in_camel_case)?;
     if answer.stop_reason.as_deref() == Some(CUT) {
         warnings.push("the answer was cut at maxTokens".to_owned());
     }
     call.progress(3, 3, "done").await;
-    Outcome::done(answer.text.clone(), &form(kept, warnings, &call))
+    Outcome::done(answer.text.clone(), &form(kept, warnings, &call, (&named, &call.scope()?.user)))
 }
 
-fn form(kept: ChatResult, warnings: Vec<String>, call: &Call) -> Answer {
+fn form(
+    kept: ChatResult,
+    warnings: Vec<String>,
+    call: &Call,
+    (named, user): (&str, &UserId),
+) -> Answer {
     let engine = &call.server.app.engine;
     let now = engine.personas.now();
-    let id = kept.persona.id.to_string();
+    let form = |one| ConversationForm::of(one, named, (user, engine.masking));
     Answer {
         response: kept.answer.message.content.clone(),
         context_name: kept.persona.name.clone(),
         personality: engine.masking.shown(&kept.persona.personality).into_owned(),
-        user_message: ConversationForm::of(kept.question, &id),
-        assistant_response: ConversationForm::of(kept.answer, &id),
+        user_message: form(kept.question),
+        assistant_response: form(kept.answer),
         metadata: Metadata {
             tokens_used: kept.tokens_used,
             history_tokens: kept.history_tokens,

@@ -1,9 +1,13 @@
 //! `context-manage`: the life of a persona.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::access::Permission;
-use throughline_core::persona::{ExportFormat, NewPersona, Overrides, Persona, PersonaChange};
+use throughline_core::persona::{
+    ExportFormat, FilledTemplate, NewPersona, Overrides, Persona, PersonaChange,
+};
 use throughline_core::secret::{SecretPolicy, count_of_masked};
 use throughline_core::services::personas::{Checked, FromPreset, PersonaFilter, TakenIn};
 use throughline_core::{Error, Result};
@@ -11,7 +15,7 @@ use throughline_engine::app::DeletedPersona;
 use throughline_engine::config::ToolSet;
 
 use super::forms::{BackupForm, ContextForm, said};
-use super::{in_camel_case, needed, page};
+use super::{character, in_camel_case, needed, page};
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// Default number of personas per page.
@@ -59,7 +63,7 @@ struct Args {
     action: Action,
     context_id: Option<String>,
     name: Option<String>,
-    /// Required by create.
+    /// Required by create without templateId.
     system_prompt: Option<String>,
     personality: Option<String>,
     /// Default 0.7.
@@ -78,6 +82,11 @@ struct Args {
     preset_id: Option<String>,
     #[serde(default)]
     preset_overrides: PresetOverrides,
+    /// With create: a template to fill in; the resource context-templates lists them.
+    template_id: Option<String>,
+    /// Values of the template's fields.
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
     /// With update and delete: only this version.
     version: Option<u64>,
     /// With list: only those with this tag.
@@ -146,10 +155,14 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
     match asked.action {
         Action::Create => {
             let settings = asked.settings();
+            let given = (asked.name, asked.system_prompt, asked.personality);
+            let template = (asked.template_id.as_deref(), &asked.fields);
+            let FilledTemplate { name, system_prompt, personality, settings, .. } =
+                character(given, template, settings)?;
             let new = NewPersona {
-                name: needed(asked.name, "name", "create")?,
-                system_prompt: needed(asked.system_prompt, "systemPrompt", "create")?,
-                personality: asked.personality.unwrap_or_default(),
+                name,
+                system_prompt,
+                personality,
                 settings,
                 memory: asked.memory.unwrap_or(false),
                 tags: asked.tags.unwrap_or_default(),

@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::access::Permission;
 use throughline_core::ids::{MessageId, PersonaId};
-use throughline_core::services::personas::{ConversationFilter, Hit};
+use throughline_core::persona::NewRating;
+use throughline_core::services::personas::ConversationFilter;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
-use throughline_engine::app::WhichConversations;
+use throughline_engine::app::{PersonaThread, WhichConversations};
 use throughline_engine::config::ToolSet;
 
 use super::forms::ConversationForm;
@@ -21,8 +22,8 @@ pub(super) fn tool() -> Tool {
     Tool::new::<Args, Answer, _>(
         ToolSet::Persona,
         "conversation-manage",
-        "List, search, tag, delete or clear the conversation of a context. Deleted messages are \
-         erased.",
+        "List, search, tag, delete or clear the conversation of a context, or rate an answer for the user. \
+         Deleted messages are erased.",
         Effect::Removes,
         manage,
     )
@@ -35,6 +36,7 @@ enum Action {
     List,
     Search,
     Tag,
+    Rate,
     Delete,
     Clear,
 }
@@ -43,7 +45,8 @@ enum Action {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Args {
     action: Action,
-    context_id: String,
+    /// Required; search goes over all contexts without it.
+    context_id: Option<String>,
     /// Default 1.
     page: Option<usize>,
     /// Default 20; with search, most results.
@@ -54,12 +57,16 @@ struct Args {
     tag: Option<String>,
     /// With search.
     query: Option<String>,
-    /// With delete and tag.
+    /// With delete, tag and rate.
     conversation_ids: Option<Vec<String>>,
     /// With delete: ISO time; deletes older ones.
     older_than: Option<String>,
     /// With tag: replaces the current tags.
     tags: Option<Vec<String>>,
+    /// With rate: whether the answer helped the user.
+    helpful: Option<bool>,
+    /// With rate.
+    note: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -83,9 +90,26 @@ async fn manage(call: Call, asked: Args) -> Result<Outcome> {
 }
 
 async fn act(call: &Call, asked: Args) -> Result<Answer> {
-    let (scope, personas) = (call.scope()?, &call.server.app.engine.personas);
-    let id = personas.id_of(&scope, &asked.context_id).await?;
-    let named = id.to_string();
+    let (scope, engine) = (call.scope()?, &call.server.app.engine);
+    let personas = &engine.personas;
+    let form = |one, id: &str| ConversationForm::of(one, id, (&scope.user, engine.masking));
+    let Some(context) = asked.context_id.as_deref() else {
+        let Action::Search = asked.action else {
+            return Err(Error::invalid("contextId: required for this action"));
+        };
+        let query = needed(asked.query.as_deref(), "query", "search")?;
+        let most = asked.page_size.unwrap_or(PAGE_SIZE);
+        let found = personas.search_all(&scope, query, most).await?;
+        let found = found.into_iter().map(|hit| form(hit.conversation, &hit.persona.to_string()));
+        return Ok(searched(found.collect()));
+    };
+    let reads = matches!(asked.action, Action::List | Action::Search);
+    let thread = match (reads, asked.action) {
+        (true, _) => PersonaThread::to_read(engine, &call.who, context).await?,
+        (_, Action::Rate) => PersonaThread::to_chat(engine, &call.who, context).await?,
+        _ => PersonaThread::own(engine, &call.who, context).await?,
+    };
+    let id = thread.id;
     let ids = |action| {
         let ids = needed(asked.conversation_ids.as_ref(), "conversationIds", action)?;
         ids.iter().map(|id| id.parse()).collect::<Result<Vec<MessageId>>>()
@@ -97,9 +121,10 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 tag: asked.tag.clone(),
             };
             let slice = page(asked.page, asked.page_size, PAGE_SIZE)?;
-            let found = personas.conversation(&scope, id, &filter, slice).await?;
+            let found = personas.conversation(&thread.scope, id, &filter, slice).await;
+            let found = thread.for_caller(found)?;
             let message = format!("{} of {} messages", found.items.len(), found.total);
-            let form = |one| ConversationForm::of(one, &named);
+            let form = |one| form(thread.shown(one), context);
             Answer {
                 success: true,
                 total_count: Some(found.total),
@@ -111,14 +136,18 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         Action::Search => {
             let query = needed(asked.query.as_deref(), "query", "search")?;
             let most = asked.page_size.unwrap_or(PAGE_SIZE);
-            let found = personas.search(&scope, id, query, most).await?;
-            let form = |hit: Hit| ConversationForm::of(hit.conversation, &named);
-            Answer {
-                success: true,
-                message: format!("{} messages, the best first", found.len()),
-                conversations: Some(found.into_iter().map(form).collect()),
-                ..Answer::default()
-            }
+            let found = thread.for_caller(personas.search(&thread.scope, id, query, most).await)?;
+            let found = found.into_iter().map(|hit| form(thread.shown(hit.conversation), context));
+            searched(found.collect())
+        }
+        Action::Rate => {
+            let helpful = needed(asked.helpful, "helpful", "rate")?;
+            let [message] = ids("rate")?[..] else {
+                return Err(Error::invalid("conversationIds: rate one answer at a time"));
+            };
+            let new = NewRating { helpful, note: asked.note.clone() };
+            call.server.app.rate(&call.who, context, message, new).await?;
+            Answer { success: true, message: format!("Rated {message}"), ..Answer::default() }
         }
         Action::Tag => {
             let tags = needed(asked.tags.as_ref(), "tags", "tag")?;
@@ -140,6 +169,15 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         }
         Action::Clear => erased(call, id, WhichConversations::All).await?,
     })
+}
+
+fn searched(found: Vec<ConversationForm>) -> Answer {
+    Answer {
+        success: true,
+        message: format!("{} messages, the best first", found.len()),
+        conversations: Some(found),
+        ..Answer::default()
+    }
 }
 
 async fn erased(call: &Call, id: PersonaId, which: WhichConversations) -> Result<Answer> {

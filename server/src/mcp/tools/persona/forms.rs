@@ -3,7 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline_core::persona::{BackupHead, Finding, Overrides, Persona, PresetView, Settings};
+use throughline_core::ids::UserId;
+use throughline_core::persona::{
+    BackupHead, Effectiveness, Finding, Overrides, Persona, PresetView, Settings, Template,
+    TemplateField,
+};
 use throughline_core::secret::SecretPolicy;
 use throughline_core::services::personas::Conversation;
 use throughline_core::time::Timestamp;
@@ -102,6 +106,85 @@ struct UsageForm {
     truncations: u64,
 }
 
+/// A template.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TemplateForm {
+    id: &'static str,
+    name: &'static str,
+    description: &'static str,
+    fields: Vec<FieldForm>,
+    system_prompt: &'static str,
+    personality: &'static str,
+    temperature: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct FieldForm {
+    name: &'static str,
+    description: &'static str,
+    required: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<&'static str>,
+}
+
+impl From<Template> for TemplateForm {
+    fn from(template: Template) -> Self {
+        let field = |field: &TemplateField| FieldForm {
+            name: field.name,
+            description: field.description,
+            required: field.default.is_none(),
+            default: field.default,
+        };
+        Self {
+            id: template.id,
+            name: template.name,
+            description: template.description,
+            fields: template.fields.iter().map(field).collect(),
+            system_prompt: template.system_prompt,
+            personality: template.personality,
+            temperature: template.temperature,
+        }
+    }
+}
+
+/// How well a version of a preset does.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EffectivenessForm {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preset_id: Option<String>,
+    /// Missing if the contexts were changed since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u64>,
+    contexts: u64,
+    turns: u64,
+    rated: u64,
+    helpful: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    helpful_share: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_rated_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_rated_at: Option<String>,
+}
+
+impl From<Effectiveness> for EffectivenessForm {
+    fn from(of: Effectiveness) -> Self {
+        Self {
+            helpful_share: of.helpful_share(),
+            preset_id: of.preset.map(|id| id.to_string()),
+            version: of.preset_version,
+            contexts: of.contexts,
+            turns: of.turns,
+            rated: of.rated,
+            helpful: of.helpful,
+            first_rated_at: of.first_at.map(Timestamp::to_rfc3339),
+            last_rated_at: of.last_at.map(Timestamp::to_rfc3339),
+        }
+    }
+}
+
 /// A backup of a context.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -191,24 +274,43 @@ pub(crate) struct ConversationForm {
     id: String,
     context_id: String,
     role: &'static str,
+    /// Who spoke, where it is not the owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     content: String,
     token_count: u32,
     created_at: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,
+    /// The user's rating.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    helpful: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 impl ConversationForm {
-    pub(crate) fn of(conversation: Conversation, context: &str) -> Self {
-        let Conversation { message, tags } = conversation;
+    /// A message of a context, with the rating that `user` gave it.
+    pub(crate) fn of(
+        conversation: Conversation,
+        context: &str,
+        (user, secrets): (&UserId, SecretPolicy),
+    ) -> Self {
+        let Conversation { message, tags, ratings } = conversation;
+        let rating = ratings.into_iter().find(|rating| rating.user == *user);
         Self {
             id: message.id.to_string(),
             context_id: context.to_owned(),
             role: message.role.as_str(),
+            name: message.name,
             content: message.content,
             token_count: message.tokens,
             created_at: message.created_at.to_rfc3339(),
             tags,
+            helpful: rating.as_ref().map(|rating| rating.helpful),
+            note: rating
+                .and_then(|rating| rating.note)
+                .map(|note| secrets.shown(&note).into_owned()),
         }
     }
 }

@@ -7,12 +7,14 @@ mod conversations;
 mod forms;
 mod presets;
 
-use throughline_core::persona::Slice;
+use std::collections::BTreeMap;
+
+use throughline_core::persona::{FilledTemplate, Overrides, Slice, Template};
 use throughline_core::{Error, Result};
 
 use crate::mcp::tool::Tool;
 
-pub(in crate::mcp) use forms::{ContextForm, ConversationForm, PresetForm};
+pub(in crate::mcp) use forms::{ContextForm, ConversationForm, PresetForm, TemplateForm};
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![contexts::tool(), presets::tool(), chat::tool(), conversations::tool()]
@@ -21,6 +23,30 @@ pub(super) fn tools() -> Vec<Tool> {
 /// An argument that an action requires.
 fn needed<T>(argument: Option<T>, name: &str, action: &str) -> Result<T> {
     argument.ok_or_else(|| Error::invalid(format!("{name}: required for `{action}`")))
+}
+
+/// The character that `create` describes: name, prompt and personality as they are given, or a template with its fields.
+fn character(
+    (name, prompt, personality): (Option<String>, Option<String>, Option<String>),
+    (template, fields): (Option<&str>, &BTreeMap<String, String>),
+    said: Overrides,
+) -> Result<FilledTemplate> {
+    let Some(template) = template else {
+        return Ok(FilledTemplate {
+            name: needed(name, "name", "create")?,
+            description: String::new(),
+            system_prompt: needed(prompt, "systemPrompt", "create")?,
+            personality: personality.unwrap_or_default(),
+            settings: said,
+        });
+    };
+    if prompt.is_some() || personality.is_some() {
+        return Err(Error::invalid(
+            "templateId: the template sets prompt and personality: change them afterwards",
+        ));
+    }
+    let filled = Template::of(template)?.filled(fields, said)?;
+    Ok(FilledTemplate { name: name.unwrap_or(filled.name), ..filled })
 }
 
 /// A page by number.

@@ -1,4 +1,6 @@
-//! `personality-preset-manage`: templates of personas.
+//! `personality-preset-manage`: the complete characters that personas are made from.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,8 +12,8 @@ use throughline_core::persona::{NewPreset, PresetChange};
 use throughline_core::secret::SecretPolicy;
 use throughline_engine::config::ToolSet;
 
-use super::forms::{GivenSettings, PresetForm};
-use super::{in_camel_case, needed, page};
+use super::forms::{EffectivenessForm, GivenSettings, PresetForm};
+use super::{character, in_camel_case, needed, page};
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
 
 /// Default number of presets per page.
@@ -21,8 +23,8 @@ pub(super) fn tool() -> Tool {
     Tool::new::<Args, Answer, _>(
         ToolSet::Persona,
         "personality-preset-manage",
-        "Create, list, show, change and delete presets for contexts. Six are built in and cannot \
-         be changed.",
+        "Create, list, show, change and delete presets for contexts, and tell how helpful their answers were \
+         rated. Six are built in and cannot be changed.",
         Effect::Removes,
         manage,
     )
@@ -37,6 +39,7 @@ enum Action {
     Get,
     Update,
     Delete,
+    Effectiveness,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -47,6 +50,11 @@ struct Args {
     name: Option<String>,
     description: Option<String>,
     system_prompt: Option<String>,
+    /// With create: a template to fill in; the resource context-templates lists them.
+    template_id: Option<String>,
+    /// Values of the template's fields.
+    #[serde(default)]
+    fields: BTreeMap<String, String>,
     default_personality: Option<String>,
     /// Defaults: temperature 0.7, maxTokens 1000, maxHistoryTokens 15000, expiryDays 7.
     #[serde(default)]
@@ -74,11 +82,13 @@ struct Answer {
     presets: Option<Vec<PresetForm>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effectiveness: Option<Vec<EffectivenessForm>>,
     message: String,
 }
 
 async fn manage(call: Call, asked: Args) -> Result<Outcome> {
-    if !matches!(asked.action, Action::List | Action::Get) {
+    if !matches!(asked.action, Action::List | Action::Get | Action::Effectiveness) {
         call.may_write().await?;
     }
     Outcome::data(&act(&call, asked).await.map_err(in_camel_case)?)
@@ -103,16 +113,29 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
             });
         }
         Action::Create => {
+            let given = (asked.name, asked.system_prompt, asked.default_personality);
+            let template = (asked.template_id.as_deref(), &asked.fields);
+            let filled = character(given, template, asked.default_settings.into())?;
             let new = NewPreset {
                 id,
-                name: needed(asked.name, "name", "create")?,
-                description: asked.description.unwrap_or_default(),
-                system_prompt: needed(asked.system_prompt, "systemPrompt", "create")?,
-                default_personality: asked.default_personality.unwrap_or_default(),
-                settings: asked.default_settings.into(),
+                name: filled.name,
+                description: asked.description.unwrap_or(filled.description),
+                system_prompt: filled.system_prompt,
+                default_personality: filled.personality,
+                settings: filled.settings,
                 metadata,
             };
             (presets.create(&scope, &new, None).await?.value.id, "Created")
+        }
+        Action::Effectiveness => {
+            let personas = &call.server.app.engine.personas;
+            let found = personas.effectiveness(&scope, id.as_ref(), None, None).await?;
+            return Ok(Answer {
+                success: true,
+                message: format!("{} presets and versions", found.len()),
+                effectiveness: Some(found.into_iter().map(EffectivenessForm::from).collect()),
+                ..Answer::default()
+            });
         }
         Action::Get => (needed(id, "presetId", "get")?, "Found"),
         Action::Update => {

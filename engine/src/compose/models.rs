@@ -1,0 +1,131 @@
+//! Chat models by their names, and the one that reads facts in the background.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use throughline_core::chat::{ChatAnswer, ChatModelRequest, ModelInfo};
+use throughline_core::ports::{ChatModel, ChatProvider, ChatStream, FactReader};
+use throughline_core::{Error, Result};
+
+use super::ChatModels;
+use crate::adapters::{ModelFactReader, O200k};
+use crate::config::Config;
+
+/// A model of a provider.
+#[derive(Clone)]
+pub struct ChosenModel {
+    /// Its provider's name.
+    pub provider: &'static str,
+    /// What is known of it.
+    pub info: ModelInfo,
+    pub(crate) model: Arc<dyn ChatModel>,
+}
+
+impl ChosenModel {
+    /// Asks it once.
+    ///
+    /// # Errors
+    /// Those of [`ChatModel::complete`].
+    pub async fn complete(&self, request: &ChatModelRequest) -> Result<ChatAnswer> {
+        self.model.complete(request).await
+    }
+
+    pub(crate) async fn stream(&self, request: &ChatModelRequest) -> Result<ChatStream> {
+        self.model.stream(request).await
+    }
+
+    /// What an answer cost in US dollars, where price and tokens are known.
+    #[must_use]
+    pub fn cost(&self, answer: &ChatAnswer) -> Option<f64> {
+        Some(self.info.price?.of(answer.usage?))
+    }
+
+    /// Its name with its provider's, as `provider:id`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}:{}", self.provider, self.info.id)
+    }
+}
+
+/// A model that reads facts in messages, and how much of it.
+#[derive(Clone)]
+pub struct FactReading {
+    /// The model.
+    pub reader: Arc<dyn FactReader>,
+    /// Tokens that a tenant may spend on it in a day.
+    pub daily_tokens: u64,
+    /// How long a message waits for others to be read with it.
+    pub delay: Duration,
+}
+
+impl FactReading {
+    /// That of a configuration, if it has one.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a model that does not exist, with those that do.
+    pub fn open(config: &Config, models: &ChatModels) -> Result<Option<Self>> {
+        let settings = &config.extraction;
+        if settings.model.is_empty() {
+            return Ok(None);
+        }
+        let chosen = models.find(&settings.model).map_err(|error| {
+            Error::new(
+                error.kind(),
+                format!("configuration key `extraction.model`: {}", error.message()),
+            )
+        })?;
+        let name = chosen.name();
+        let reader = ModelFactReader::new(name, chosen.info, chosen.model, Arc::new(O200k));
+        Ok(Some(Self {
+            reader: Arc::new(reader),
+            daily_tokens: settings.daily_tokens(),
+            delay: settings.delay(),
+        }))
+    }
+}
+
+impl ChatModels {
+    /// A model by its name, as `provider:id` or as the id alone.
+    ///
+    /// # Errors
+    /// `InvalidInput` where no provider is configured, and for an unknown name, with those that exist.
+    pub fn find(&self, name: &str) -> Result<ChosenModel> {
+        let (provider, id) = match name.split_once(':') {
+            Some((provider, id)) if self.provider(provider).is_some() => (Some(provider), id),
+            _ => (None, name),
+        };
+        let of_provider =
+            |held: &&Arc<dyn ChatProvider>| provider.is_none_or(|provider| held.name() == provider);
+        for held in self.providers.iter().filter(of_provider) {
+            let info = held.models().iter().find(|model| model.id == id);
+            if let (Some(info), Some(model)) = (info, held.model(id)) {
+                return Ok(ChosenModel { provider: held.name(), info: info.clone(), model });
+            }
+        }
+        Err(Error::invalid(match self.providers.is_empty() {
+            true => self.no_provider(),
+            false => format!(
+                "there is no model `{name}`: use one of {}, or add it to `models` of its provider",
+                self.names()
+            ),
+        }))
+    }
+
+    /// That no provider is configured, and what to set.
+    pub(crate) fn no_provider(&self) -> String {
+        match self.missing.as_slice() {
+            [] => "this binary has no chat provider: build it with `--features openai,gemini`"
+                .to_owned(),
+            missing => format!("no chat provider is configured: {}", missing.join("; ")),
+        }
+    }
+
+    /// The names of all models, for a sentence.
+    #[must_use]
+    pub fn names(&self) -> String {
+        let names = self.providers.iter().flat_map(|provider| {
+            provider.models().iter().map(|model| format!("{}:{}", provider.name(), model.id))
+        });
+        names.collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,14 @@
+//! Tests over HTTP, against a server that does what each of them says.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers outside of test functions: a failure is the answer"
+)]
+
+mod cassettes;
+mod conformance;
+mod faults;
+mod secrets;
+mod streams;
+mod support;

@@ -1,0 +1,94 @@
+//! Files that are searched by the words that they share with a question.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use throughline_core::ports::{FileHit, FileSearch, SearchableFile};
+use throughline_core::{Error, Result};
+
+/// Most files of a store: few, so that a test can reach it.
+const MAX_FILES: usize = 20;
+
+/// Stores of files in memory.
+#[derive(Debug, Default)]
+pub struct MemoryFileSearch(Mutex<BTreeMap<String, FileStore>>);
+
+#[derive(Debug)]
+struct FileStore {
+    label: String,
+    files: Vec<SearchableFile>,
+}
+
+impl MemoryFileSearch {
+    fn stores<T>(&self, work: impl FnOnce(&mut BTreeMap<String, FileStore>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn no_store() -> Error {
+    Error::not_found("there is no such store of files")
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
+}
+
+#[async_trait]
+impl FileSearch for MemoryFileSearch {
+    fn max_files(&self) -> usize {
+        MAX_FILES
+    }
+
+    async fn create(&self, label: &str) -> Result<String> {
+        Ok(self.stores(|stores| {
+            let last =
+                stores.keys().next_back().and_then(|id| id.strip_prefix("store-")?.parse().ok());
+            let id = format!("store-{:08}", last.unwrap_or(0_u64) + 1);
+            stores.insert(id.clone(), FileStore { label: label.to_owned(), files: Vec::new() });
+            id
+        }))
+    }
+
+    async fn add(&self, store: &str, files: Vec<SearchableFile>) -> Result<()> {
+        self.stores(|stores| {
+            let store = stores.get_mut(store).ok_or_else(no_store)?;
+            if store.files.len() + files.len() > MAX_FILES {
+                return Err(Error::invalid(format!("a store has at most {MAX_FILES} files")));
+            }
+            store.files.extend(files);
+            Ok(())
+        })
+    }
+
+    async fn search(&self, store: &str, question: &str, limit: usize) -> Result<Vec<FileHit>> {
+        let asked = words(question);
+        self.stores(|stores| {
+            let store = stores.get(store).ok_or_else(no_store)?;
+            let hit = |file: &SearchableFile| {
+                let shared = words(&file.text).intersection(&asked).count();
+                let score = shared as f32 / asked.len().max(1) as f32;
+                FileHit { file: file.name.clone(), text: file.text.clone(), score }
+            };
+            let mut hits: Vec<FileHit> =
+                store.files.iter().map(hit).filter(|hit| hit.score > 0.0).collect();
+            hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.file.cmp(&b.file)));
+            hits.truncate(limit);
+            Ok(hits)
+        })
+    }
+
+    async fn delete(&self, store: &str) -> Result<()> {
+        self.stores(|stores| stores.remove(store));
+        Ok(())
+    }
+
+    async fn delete_labelled(&self, prefix: &str) -> Result<u64> {
+        Ok(self.stores(|stores| {
+            let before = stores.len();
+            stores.retain(|_, store| !store.label.starts_with(prefix));
+            (before - stores.len()) as u64
+        }))
+    }
+}
