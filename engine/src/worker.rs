@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use throughline_core::Result;
 use throughline_core::services::embeddings::Worked;
-use throughline_core::services::extraction::Extracting;
+use throughline_core::services::model_jobs::ModelRound;
 use tokio::sync::watch;
 
-use crate::compose::Engine;
+use crate::compose::{Engine, WorkedWithModels};
 
 /// Jobs of one claim.
 const CLAIM: usize = 4;
@@ -80,7 +80,7 @@ async fn work(
 
 /// Does the jobs that wait for models. They are in no hurry, so it looks for them by time alone.
 async fn work_with_models(engine: &Engine, mut stopped: watch::Receiver<bool>) -> Result<()> {
-    if engine.extraction.is_none() {
+    if engine.extraction.is_none() && engine.summaries.is_none() {
         return Ok(());
     }
     while !*stopped.borrow() {
@@ -91,8 +91,8 @@ async fn work_with_models(engine: &Engine, mut stopped: watch::Receiver<bool>) -
         };
         let idle = match worked {
             Ok(done) => {
-                measure_extraction(&done);
-                done.jobs == 0
+                measure_models(&done);
+                done.jobs() == 0
             }
             Err(error) if error.kind().is_retryable() => {
                 tracing::warn!(code = error.kind().code(), "{}", error.message());
@@ -117,10 +117,10 @@ async fn work_with_models(engine: &Engine, mut stopped: watch::Receiver<bool>) -
 pub async fn run_once(engine: &Engine, mut told: impl FnMut(&Worked) + Send) -> Result<()> {
     loop {
         let mut worked = engine.work(CLAIM).await?;
-        let read = engine.work_with_models(CLAIM).await?;
-        measure_extraction(&read);
-        worked.jobs += read.jobs;
-        worked.failed += read.failed;
+        let with_models = engine.work_with_models(CLAIM).await?;
+        measure_models(&with_models);
+        worked.jobs += with_models.jobs();
+        worked.failed += with_models.failed();
         told(&worked);
         if worked.jobs == 0 {
             return Ok(());
@@ -128,36 +128,51 @@ pub async fn run_once(engine: &Engine, mut told: impl FnMut(&Worked) + Send) -> 
     }
 }
 
-/// Adds what a model did to the metrics, and its problems to the log.
-fn measure_extraction(done: &Extracting) {
-    for problem in &done.problems {
+/// Adds what models did to the metrics, and their problems to the log.
+fn measure_models(done: &WorkedWithModels) {
+    let (extracting, summarizing) = (&done.extracting, &done.summarizing);
+    for problem in &extracting.round.problems {
         tracing::warn!("facts were not read by the model: {problem}");
     }
-    let jobs = |outcome: &'static str, count: u64| {
-        metrics::counter!("throughline_extraction_jobs_total", "outcome" => outcome)
-            .increment(count);
-    };
-    jobs("run", done.jobs);
-    jobs("failed", done.failed);
-    jobs("over_budget", done.over_budget);
+    for problem in &summarizing.round.problems {
+        tracing::warn!("summaries were not written by the model: {problem}");
+    }
+    measure_round("extraction", &extracting.round);
+    measure_round("summaries", &summarizing.round);
     let messages = |outcome: &'static str, count: u64| {
         metrics::counter!("throughline_extraction_messages_total", "outcome" => outcome)
             .increment(count);
     };
-    messages("read", done.messages);
-    messages("given_up", done.given_up);
+    messages("read", extracting.messages);
+    messages("given_up", extracting.given_up);
     let finds = |outcome: &'static str, count: u64| {
         metrics::counter!("throughline_extraction_finds_total", "outcome" => outcome)
             .increment(count);
     };
-    finds("fact", done.facts);
-    done.refused.iter().for_each(|(why, count)| finds(why.as_str(), *count));
-    let tokens = |direction: &'static str, count: u64| {
-        metrics::counter!("throughline_extraction_tokens_total", "direction" => direction)
+    finds("fact", extracting.facts);
+    extracting.refused.iter().for_each(|(why, count)| finds(why.as_str(), *count));
+    let summaries = |outcome: &'static str, count: u64| {
+        metrics::counter!("throughline_model_summaries_total", "outcome" => outcome)
             .increment(count);
     };
-    tokens("input", done.tokens.0);
-    tokens("output", done.tokens.1);
+    summaries("written", summarizing.written);
+    summaries("kept", summarizing.kept);
+}
+
+fn measure_round(work: &'static str, round: &ModelRound) {
+    let jobs = |outcome: &'static str, count: u64| {
+        metrics::counter!("throughline_model_jobs_total", "work" => work, "outcome" => outcome)
+            .increment(count);
+    };
+    jobs("run", round.jobs);
+    jobs("failed", round.failed);
+    jobs("over_budget", round.over_budget);
+    let tokens = |direction: &'static str, count: u64| {
+        metrics::counter!("throughline_model_tokens_total", "work" => work, "direction" => direction)
+            .increment(count);
+    };
+    tokens("input", round.tokens.0);
+    tokens("output", round.tokens.1);
 }
 
 /// Adds a round to the metrics.

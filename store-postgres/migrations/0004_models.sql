@@ -1,6 +1,9 @@
 -- 1 while a message waits to be read by the model that extracts facts.
 ALTER TABLE message ADD COLUMN unread bigint NOT NULL DEFAULT 0;
 CREATE INDEX message_unread ON message (scope, seq) WHERE unread = 1;
+-- Who wrote the lines: `extract`, `awaits_model`, or a model by name.
+ALTER TABLE summary ADD COLUMN writer text COLLATE "C" NOT NULL DEFAULT 'extract';
+CREATE INDEX summary_awaits_model ON summary (scope) WHERE writer = 'awaits_model';
 -- What was spent on models, by day. It names no user.
 CREATE TABLE model_use (
   tenant           uuid NOT NULL,

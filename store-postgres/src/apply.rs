@@ -14,6 +14,7 @@ use throughline_core::ports::{
     Applied, AppliedMessage, Precondition, RecordKey, ScopeCounters, VectorSpace, Write, WriteBatch,
 };
 use throughline_core::session::{PreparedMessage, Role, Session};
+use throughline_core::summary::Summary;
 use throughline_core::time::Timestamp;
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
@@ -159,7 +160,7 @@ impl<'b> Transaction<'b> {
         batch: &'b WriteBatch,
     ) -> sqlx::Result<Self> {
         let named = batch.writes.iter().filter_map(|write| match write {
-            Write::PutSummary(summary) => Some(&summary.session),
+            Write::PutSummary(summary) | Write::RewriteSummary(summary) => Some(&summary.session),
             Write::OpenSession { session, .. } => Some(session),
             Write::PutFile(file) => Some(&file.session),
             Write::TagMessage { session, .. } | Write::RateAnswer { session, .. } => Some(session),
@@ -275,6 +276,7 @@ impl<'b> Transaction<'b> {
                 let put = summaries::insert(connection, self.scope, number, summary);
                 mapped(put.await, "apply")
             }
+            Write::RewriteSummary(summary) => self.rewrite_summary(connection, summary).await,
             Write::PutProfile(profile) => {
                 mapped(profiles::put(connection, self.scope, profile).await, "apply")
             }
@@ -331,6 +333,16 @@ impl<'b> Transaction<'b> {
             }
             Write::DropScope => mapped(erase::drop_scope(connection, self.scope).await, "apply"),
         }
+    }
+
+    async fn rewrite_summary(&mut self, connection: &mut Timed, summary: &Summary) -> Result<()> {
+        let held = self.sessions.get(&summary.session).ok_or_else(Write::written_before)?;
+        let rewritten = summaries::rewrite(connection, self.scope, held.number, summary).await;
+        if !mapped(rewritten, "apply")? {
+            return Err(Write::written_before());
+        }
+        self.change(&summary.session);
+        Ok(())
     }
 
     async fn tag(

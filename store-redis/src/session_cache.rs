@@ -102,6 +102,7 @@ struct SummaryRecord {
     to_at: i64,
     lines: Vec<(Uuid, String)>,
     tokens: u32,
+    writer: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -148,7 +149,7 @@ impl HeadRecord {
                 version: self.version,
             },
             recent: recent.collect::<Result<_>>()?,
-            summary: self.summary.map(|record| record.summary(session)),
+            summary: self.summary.map(|record| record.summary(session)).transpose()?,
             entities: entities.collect::<Result<_>>()?,
         })
     }
@@ -210,12 +211,13 @@ impl SummaryRecord {
             to_at: summary.to_at.as_micros(),
             lines: lines.collect(),
             tokens: summary.tokens,
+            writer: summary.writer.as_str().to_owned(),
         }
     }
 
-    fn summary(self, session: &SessionId) -> Summary {
+    fn summary(self, session: &SessionId) -> Result<Summary> {
         let line = |(source, text)| SummaryLine { source: MessageId::from_uuid(source), text };
-        Summary {
+        Ok(Summary {
             id: SummaryId::from_uuid(self.id),
             session: session.clone(),
             version: self.version,
@@ -226,7 +228,8 @@ impl SummaryRecord {
             to_at: Timestamp::from_micros(self.to_at),
             lines: self.lines.into_iter().map(line).collect(),
             tokens: self.tokens,
-        }
+            writer: self.writer.parse()?,
+        })
     }
 }
 

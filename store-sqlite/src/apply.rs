@@ -10,6 +10,7 @@ use throughline_core::ports::{
     Applied, AppliedMessage, Precondition, RecordKey, ScopeCounters, VectorSpace, Write, WriteBatch,
 };
 use throughline_core::session::{FileRef, PreparedMessage, Session};
+use throughline_core::summary::Summary;
 use throughline_core::time::Timestamp;
 use throughline_core::usage::{UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
@@ -232,6 +233,7 @@ impl Transaction<'_> {
                 let stored = summaries::insert(self.connection, self.scope.id, number, summary);
                 mapped(stored, "apply")
             }
+            Write::RewriteSummary(summary) => self.rewrite_summary(summary),
             Write::PutProfile(profile) => {
                 mapped(profiles::put(self.connection, self.scope.id, profile), "apply")
             }
@@ -301,6 +303,21 @@ impl Transaction<'_> {
             true => Ok(()),
             false => Err(Write::no_message()),
         }
+    }
+
+    fn rewrite_summary(&mut self, summary: &Summary) -> Result<()> {
+        let rewritten = match self.session_number(&summary.session)? {
+            Some(number) => summaries::rewrite(self.connection, self.scope.id, number, summary),
+            None => Ok(false),
+        };
+        if !mapped(rewritten, "apply")? {
+            return Err(Write::written_before());
+        }
+        self.use_session(&summary.session, summary.from_at)?;
+        if let Some(session) = &mut self.session {
+            session.changed = true;
+        }
+        Ok(())
     }
 
     /// Adds a fact to the earlier message that states it, if that is there.

@@ -15,7 +15,7 @@ use throughline_core::ids::{
 use throughline_core::job::{DEFAULT_PRIORITY, NewJob};
 use throughline_core::ports::{IdGen, Write, WriteBatch};
 use throughline_core::session::{NewMessage, PreparedMessage, Role};
-use throughline_core::summary::{Summary, SummaryLine};
+use throughline_core::summary::{Summary, SummaryLine, SummaryWriter};
 use throughline_core::text::analyze;
 use throughline_core::time::Timestamp;
 use uuid::Uuid;
@@ -261,6 +261,7 @@ pub fn summary(of: &str, version: u64, covered: u64, sources: &[MessageId]) -> S
             })
             .collect(),
         tokens: 9,
+        writer: SummaryWriter::Extract,
     }
 }
 

@@ -8,8 +8,7 @@ use xshell::{Cmd, Shell, cmd};
 use crate::Result;
 use crate::cli::{Breadth, Http, Mode};
 use crate::proc::{
-    Background, cargo_metadata, has_cargo_command, human, recreate, root, shell, target_dir,
-    throughline,
+    cargo_metadata, has_cargo_command, human, recreate, root, shell, target_dir, throughline,
 };
 use crate::tools;
 
@@ -84,10 +83,9 @@ pub(crate) fn run(breadth: Option<Breadth>, after_test: bool, only: Option<&str>
             return Err(format!("there is no step `{only}`: there are {names}").into());
         }
     }
-    let _ahead = match only {
-        Some(_) => None,
-        None => prepare()?,
-    };
+    if only.is_none() {
+        fetch_ahead();
+    }
     let reports: Vec<_> = steps.into_iter().map(run_step).collect();
 
     println!("\n== Report");
@@ -98,18 +96,13 @@ pub(crate) fn run(breadth: Option<Breadth>, after_test: bool, only: Option<&str>
     Ok(reports.iter().all(|report| report.outcome != Outcome::Failed))
 }
 
-/// Fetches packages and builds the binaries of later steps while earlier ones wait for disks and servers. What goes wrong
-/// here goes wrong again in its step, which says so.
-fn prepare() -> Result<Option<Background>> {
+/// Fetches the packages of later steps while earlier ones compile. What goes wrong here goes wrong again in its step,
+/// which says so.
+fn fetch_ahead() {
     std::thread::spawn(|| {
         let fetched = [crate::openapi::fetch(), tools::e2e_npm(), tools::e2e_python()];
         fetched.into_iter().filter_map(Result::err).for_each(|error| eprintln!("{error}"));
     });
-    let log = target_dir()?.join("release-build.log");
-    // It gets what the steps leave.
-    let sh = shell()?;
-    let build = cmd!(sh, "nice -n 19 cargo build --release");
-    Ok(Background::start(build.into(), log).ok())
 }
 
 fn run_step((step, action): Step) -> Report {

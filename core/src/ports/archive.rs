@@ -216,6 +216,7 @@ pub const TABLES: &[Table] = &[
             ("tokens", Int),
             ("id", Id),
             ("previous", Id),
+            ("writer", Text),
         ],
         key: 2,
     },

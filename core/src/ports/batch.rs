@@ -122,6 +122,9 @@ pub enum Write {
     PutDocument(Box<NewSnapshot>),
     /// Adds a version of a session's summary.
     PutSummary(Box<Summary>),
+    /// Replaces the lines, tokens and writer of the version with its id, which awaits a model. The session's version
+    /// counts up. A lost race where that version is not there or does not await a model any more.
+    RewriteSummary(Box<Summary>),
     /// Replaces the profile of the scope.
     PutProfile(Profile),
     /// Keeps a persona in place of the one with its id.
@@ -263,6 +266,12 @@ impl Write {
     #[must_use]
     pub fn read_before() -> Error {
         Error::lost_race("another worker has read this message first")
+    }
+
+    /// The error of a summary that awaits no model.
+    #[must_use]
+    pub fn written_before() -> Error {
+        Error::lost_race("this summary was erased, or another worker has written it first")
     }
 
     /// The error of a rating for an answer that is not there.

@@ -36,7 +36,7 @@ pub use erasure::{Erased, Erasure, ErasureRepo, ErasureState};
 pub use file_search::{FileHit, FileSearch, SearchableFile};
 pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded, ScopeEnd};
 pub use lexical::{IndexStats, LexicalIndex, PostingLists};
-pub use model::{ChatModel, ChatProvider, ChatStream, Embedder, FactReader, Work};
+pub use model::{ChatModel, ChatProvider, ChatStream, Embedder, FactReader, Summarizer, Work};
 pub use persona::PersonaRepo;
 pub use refusals::{RefusalCount, RefusalRepo};
 pub use repos::{

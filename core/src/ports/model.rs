@@ -10,6 +10,7 @@ use crate::chat::{ChatAnswer, ChatEvent, ChatModelRequest, ModelInfo, TokenUsage
 use crate::error::Result;
 use crate::fact::Find;
 use crate::ports::VectorSpace;
+use crate::summary::Draft;
 
 /// Turns texts into vectors.
 #[async_trait]
@@ -94,4 +95,22 @@ pub trait FactReader: Send + Sync {
     /// What the model finds in these texts, which are of one conversation and in its order. What it finds is checked
     /// by [`OwnWords`](crate::fact::OwnWords), and nothing of it is believed before.
     async fn read(&self, texts: &[String]) -> Work<Vec<Find>>;
+}
+
+/// Writes summaries by a model, in the background.
+#[async_trait]
+pub trait Summarizer: Send + Sync {
+    /// The model, as `provider:model`.
+    fn model(&self) -> &str;
+
+    /// Stored as the writer of every summary: of the model and of how it is asked, such as
+    /// `model:openai:gpt-4.1-mini/1`. It changes whenever the same texts may give another summary.
+    fn name(&self) -> &str;
+
+    /// Most tokens that summarizing these texts takes.
+    fn most_tokens(&self, texts: &[String]) -> u64;
+
+    /// The lines of a summary of these texts, those that matter most first. They are checked by
+    /// [`Rewriting`](crate::summary::Rewriting), and nothing of them is believed before.
+    async fn summarize(&self, texts: &[String]) -> Work<Vec<Draft>>;
 }

@@ -278,6 +278,10 @@ pub trait SummaryRepo: Send + Sync {
     /// The newest version of a session's summary.
     async fn latest_summary(&self, scope: &Scope, session: &SessionId) -> Result<Option<Summary>>;
 
+    /// Up to `limit` newest versions of sessions that await a model, in no order. One that is older than another of its
+    /// session is left out.
+    async fn awaiting_summaries(&self, scope: &Scope, limit: usize) -> Result<Vec<Summary>>;
+
     /// All versions, oldest first.
     async fn summaries(&self, scope: &Scope, session: &SessionId) -> Result<Vec<Summary>>;
 }

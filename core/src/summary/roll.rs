@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::ids::{MessageId, SessionId, SummaryId};
 use crate::session::{Message, PreparedMessage, Role, speaker};
-use crate::summary::{Summary, SummaryLine, join_lines};
+use crate::summary::{Summary, SummaryLine, SummaryWriter, join_lines};
 use crate::text::{
     clip, fold_spaces, is_question, protected_spans, query_terms, reports_problem, sentences,
 };
@@ -167,6 +167,7 @@ pub fn roll(
             .unwrap_or_default(),
         lines,
         tokens,
+        writer: SummaryWriter::Extract,
     }
 }
 

@@ -38,11 +38,13 @@ pub enum ModelWork {
     Chat,
     /// Reading facts in messages.
     Extraction,
+    /// Writing summaries of sessions.
+    Summaries,
 }
 
 impl ModelWork {
     /// Every sort.
-    pub const ALL: [Self; 2] = [Self::Chat, Self::Extraction];
+    pub const ALL: [Self; 3] = [Self::Chat, Self::Extraction, Self::Summaries];
 
     /// The name on the wire.
     #[must_use]
@@ -50,6 +52,7 @@ impl ModelWork {
         match self {
             Self::Chat => "chat",
             Self::Extraction => "extraction",
+            Self::Summaries => "summaries",
         }
     }
 }

@@ -18,7 +18,7 @@ use throughline_core::ids::{EntityId, FactId, MessageId, SummaryId};
 use throughline_core::index::UnitKey;
 use throughline_core::scope::Profile;
 use throughline_core::session::{Cuts, Message, Passage, Role};
-use throughline_core::summary::{Summary, SummaryLine};
+use throughline_core::summary::{Summary, SummaryLine, SummaryWriter};
 use throughline_core::text::{fold_spaces, holds_all};
 use throughline_core::tokens::{PER_MESSAGE, PER_PAYLOAD, Tokenizer};
 use throughline_core::turn::{Fading, Intent, RecallOptions, Tier};
@@ -233,6 +233,7 @@ fn summary(lines: Vec<String>, said: &[Message]) -> Option<Summary> {
             })
             .collect(),
         tokens: WordTokenizer::exact().count(&text),
+        writer: SummaryWriter::Extract,
     })
 }
 

@@ -16,7 +16,7 @@ use throughline_core::ports::{
     Clock, Erasure, FactReader, FactRepo, JobRepo, SessionRepo, Store, TenantRepo, Work, Write,
 };
 use throughline_core::services::contexts::{AssembleRequest, ContextService};
-use throughline_core::services::extraction::{EXTRACTION_JOB, Extracting, ExtractionService};
+use throughline_core::services::model_jobs::{EXTRACTION_JOB, Extracting, ExtractionService};
 use throughline_core::services::sessions::{AppendOptions, SessionService};
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::usage::{ModelWork, UsageDay};
@@ -171,7 +171,7 @@ async fn finds_with_evidence_become_facts_of_their_messages() {
     let of_another = find(1, "fact", "got the keys to the flat in Lisbon");
     world.reader.finds(&[home, invented, of_another, find(3, "fact", "Long day")]);
     let done = world.work().await;
-    assert_eq!((done.jobs, done.messages, done.facts, done.failed), (1, 2, 1, 0));
+    assert_eq!((done.round.jobs, done.messages, done.facts, done.round.failed), (1, 2, 1, 0));
     assert_eq!(
         done.refused.into_iter().collect::<Vec<_>>(),
         [(Refused::Invalid, 1), (Refused::NoEvidence, 2)]
@@ -194,7 +194,7 @@ async fn finds_with_evidence_become_facts_of_their_messages() {
     );
 
     // Nothing is left to do, and nothing is asked for or written twice.
-    assert_eq!((world.unread(&scope).await, world.work().await.jobs), (0, 0));
+    assert_eq!((world.unread(&scope).await, world.work().await.round.jobs), (0, 0));
     assert_eq!(world.last_job(&scope).await.state, JobState::Done);
     let used = world.store.model_use(&scope.tenant, today(&world), today(&world)).await.unwrap();
     assert_eq!(
@@ -269,17 +269,24 @@ async fn budget_of_a_day_is_kept_and_the_rest_is_read_on_the_next() {
         world.say(said, "s1", MOVED).await;
     }
     let done = world.work().await;
-    assert_eq!((done.jobs, done.messages, done.over_budget, done.failed), (2, 1, 1, 0));
-    assert!(done.problems[0].contains("extraction.max_tokens_per_day"), "{:?}", done.problems);
+    assert_eq!(
+        (done.round.jobs, done.messages, done.round.over_budget, done.round.failed),
+        (2, 1, 1, 0)
+    );
+    assert!(
+        done.round.problems[0].contains("extraction.max_tokens_per_day"),
+        "{:?}",
+        done.round.problems
+    );
     assert_eq!((world.unread(&a).await, world.unread(&b).await), (0, 1));
     let job = world.last_job(&b).await;
     assert_eq!(job.due_at, UsageDay::from_days(today(&world).days() + 1).start());
     // What comes meanwhile waits with it.
     world.say(&b, "s1", MOVED).await;
-    assert_eq!(world.work().await.jobs, 0);
+    assert_eq!(world.work().await.round.jobs, 0);
     world.clock.set(job.due_at);
     let done = world.work().await;
-    assert_eq!((done.jobs, done.messages, world.unread(&b).await), (1, 2, 0));
+    assert_eq!((done.round.jobs, done.messages, world.unread(&b).await), (1, 2, 0));
 }
 
 #[tokio::test]
@@ -289,9 +296,9 @@ async fn provider_that_is_away_is_asked_again_and_nothing_is_lost() {
     for wait in [5, 25, 0] {
         world.reader.fails(ErrorKind::Unavailable);
         let done = world.work().await;
-        assert_eq!((done.jobs, done.failed, done.given_up), (1, 1, 0));
-        assert_eq!(done.problems, ["the model did not do it"]);
-        assert_eq!(world.work().await.jobs, 0, "not before its time");
+        assert_eq!((done.round.jobs, done.round.failed, done.given_up), (1, 1, 0));
+        assert_eq!(done.round.problems, ["the model did not do it"]);
+        assert_eq!(world.work().await.round.jobs, 0, "not before its time");
         world.clock.advance(Duration::from_secs(wait));
     }
     assert_eq!(world.last_job(&scope).await.state, JobState::Failed);

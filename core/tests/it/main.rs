@@ -14,3 +14,4 @@ mod recall;
 mod secrets;
 mod sharing;
 mod standing;
+mod summaries_by_model;

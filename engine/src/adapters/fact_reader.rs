@@ -5,18 +5,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::Value;
-use throughline_core::chat::{ChatAnswer, ChatMessage, ChatModelRequest, ModelInfo, TokenUsage};
+use throughline_core::chat::ModelInfo;
 use throughline_core::fact::{Find, LABELS};
 use throughline_core::ports::{ChatModel, FactReader, Work};
-use throughline_core::session::Role;
 use throughline_core::tokens::Tokenizer;
-use throughline_core::{Error, ErrorKind, Result};
+
+use super::structured_model::{StructuredModel, object};
 
 /// The version of how a model is asked. It changes with every word of it.
 const VERSION: &str = "1";
-/// Most tokens of an answer; of a model that thinks before it answers, so many more.
-const MAX_ANSWER: u32 = 2_000;
-const MAX_THOUGHT: u32 = 6_000;
 
 const INSTRUCTIONS: &str = "\
 You read messages that one user wrote to an assistant, and list what they state that will matter in later \
@@ -39,105 +36,31 @@ Otherwise leave all three out.
 Leave out questions, requests for this moment only, small talk, guesses, what other people say, and whatever cannot be \
 understood from its sentence alone. Where there is nothing, answer {\"finds\": []}.";
 
-const REPAIR: &str =
-    "That was not the JSON object that was asked for. Answer with the object alone.";
-
 /// A chat model that reads facts.
 pub struct ModelFactReader {
-    model_name: String,
     name: String,
-    info: ModelInfo,
-    model: Arc<dyn ChatModel>,
-    tokenizer: Arc<dyn Tokenizer>,
+    model: StructuredModel,
 }
 
 impl ModelFactReader {
     /// A reader by a model that is called `name`, as `provider:model`.
     #[must_use]
     pub fn new(
-        name: String,
-        info: ModelInfo,
-        model: Arc<dyn ChatModel>,
+        (name, info, model): (String, ModelInfo, Arc<dyn ChatModel>),
         tokenizer: Arc<dyn Tokenizer>,
     ) -> Self {
         let (model_name, name) = (name.clone(), format!("model:{name}/{VERSION}"));
-        Self { model_name, name, info, model, tokenizer }
-    }
-
-    fn request(&self, texts: &[String]) -> ChatModelRequest {
-        ChatModelRequest {
-            system: INSTRUCTIONS.replace("LABELS", &LABELS.join(", ")),
-            messages: vec![ChatMessage::text(Role::User, shown(texts))],
-            tools: Vec::new(),
-            temperature: self.info.temperature.then_some(0.0),
-            max_tokens: Some(self.max_answer()),
-            thread: None,
-        }
-    }
-
-    fn max_answer(&self) -> u32 {
-        let thought = if self.info.temperature { 0 } else { MAX_THOUGHT };
-        (MAX_ANSWER + thought).min(self.info.max_output)
-    }
-
-    fn count(&self, request: &ChatModelRequest) -> u64 {
-        let texts = request.messages.iter().map(|message| message.content.as_str());
-        let texts = texts.chain([request.system.as_str()]);
-        texts.map(|text| u64::from(self.tokenizer.count(text))).sum()
-    }
-
-    /// Asks once, and adds what that took.
-    async fn ask(
-        &self,
-        request: &ChatModelRequest,
-        work: &mut (u64, TokenUsage),
-    ) -> Result<ChatAnswer> {
-        let answer = self.model.complete(request).await;
-        let used = match &answer {
-            Ok(answer) => answer.usage.unwrap_or_else(|| TokenUsage {
-                input: self.count(request),
-                cached_input: 0,
-                output: self.tokenizer.count(&answer.text).into(),
-            }),
-            // It answered, and refused or said nothing: that is paid for, too.
-            Err(error) if error.kind() == ErrorKind::Declined => {
-                TokenUsage { input: self.count(request), ..TokenUsage::default() }
-            }
-            Err(_) => return answer,
-        };
-        work.0 += 1;
-        work.1.input += used.input;
-        work.1.cached_input += used.cached_input;
-        work.1.output += used.output;
-        answer
-    }
-
-    async fn finds(&self, texts: &[String], work: &mut (u64, TokenUsage)) -> Result<Vec<Find>> {
-        let mut request = self.request(texts);
-        let answer = self.ask(&request, work).await?;
-        if let Some(finds) = parse(&answer.text) {
-            return Ok(finds);
-        }
-        request.messages.push(ChatMessage::text(Role::Assistant, answer.text));
-        request.messages.push(ChatMessage::text(Role::User, REPAIR));
-        let answer = self.ask(&request, work).await?;
-        parse(&answer.text).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Declined,
-                format!(
-                    "the model `{}` did not answer in the form that was asked for, also when asked \
-                     again: another model for `extraction.model` may do better",
-                    self.model_name
-                ),
-            )
-        })
+        let instructions = INSTRUCTIONS.replace("LABELS", &LABELS.join(", "));
+        let model = (model_name, info, model);
+        let model = StructuredModel::new(model, tokenizer, instructions, "extraction.model");
+        Self { name, model }
     }
 }
 
 #[async_trait]
 impl FactReader for ModelFactReader {
     fn model(&self) -> &str {
-        &self.model_name
+        self.model.name()
     }
 
     fn name(&self) -> &str {
@@ -145,26 +68,12 @@ impl FactReader for ModelFactReader {
     }
 
     fn most_tokens(&self, texts: &[String]) -> u64 {
-        let (request, answer) = (self.count(&self.request(texts)), u64::from(self.max_answer()));
-        // Asked again, it gets its first answer with the request.
-        2 * request + 3 * answer
+        self.model.most_tokens(texts)
     }
 
     async fn read(&self, texts: &[String]) -> Work<Vec<Find>> {
-        let mut work = (0, TokenUsage::default());
-        let result = self.finds(texts, &mut work).await;
-        let (calls, used) = work;
-        let usd = self.info.price.map_or(0.0, |price| price.of(used));
-        Work { result, calls, used, micro_usd: (usd * 1_000_000.0).round() as u64 }
+        self.model.ask(texts, parse).await
     }
-}
-
-/// The messages under their numbers. No sentence that is the user's own has markup.
-fn shown(texts: &[String]) -> String {
-    let messages = (1..).zip(texts);
-    let shown =
-        messages.map(|(nth, text)| format!("<message number=\"{nth}\">\n{text}\n</message>"));
-    shown.collect::<Vec<_>>().join("\n")
 }
 
 #[derive(Deserialize)]
@@ -188,8 +97,7 @@ struct Item {
 /// The finds of an answer, which may stand in a block of code or among words; `None` where there is no such object.
 /// A find without what each must have is one of no message.
 fn parse(answer: &str) -> Option<Vec<Find>> {
-    let object = answer.get(answer.find('{')?..=answer.rfind('}')?)?;
-    let answer: Answer = serde_json::from_str(object).ok()?;
+    let answer: Answer = serde_json::from_str(object(answer)?).ok()?;
     Some(answer.finds.into_iter().map(find).collect())
 }
 
@@ -241,11 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_numbered_and_instructions_name_every_label() {
-        let texts = ["one\ntwo".to_owned(), "three".to_owned()];
-        let expected = "<message number=\"1\">\none\ntwo\n</message>\n\
-                        <message number=\"2\">\nthree\n</message>";
-        assert_eq!(shown(&texts), expected);
+    fn instructions_name_every_kind_and_label() {
         for word in
             ["decision", "entity", "task", "metric", "link", "fact", "instruction", "preference"]
         {

@@ -174,6 +174,7 @@ measured!(DocumentRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
 });
 
 measured!(SummaryRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
+    fn awaiting_summaries(scope: &Scope, limit: usize) -> Vec<Summary>;
     fn latest_summary(scope: &Scope, session: &SessionId) -> Option<Summary>;
     fn summaries(scope: &Scope, session: &SessionId) -> Vec<Summary>;
 });

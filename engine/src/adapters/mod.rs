@@ -5,6 +5,8 @@ mod fact_reader;
 mod limiter;
 mod metered;
 mod secrets;
+mod structured_model;
+mod summarizer;
 mod timeout_embedder;
 mod tokenizer;
 
@@ -13,5 +15,6 @@ pub use fact_reader::ModelFactReader;
 pub use limiter::InProcessLimiter;
 pub use metered::{metered, metered_index};
 pub use secrets::OsSecrets;
+pub use summarizer::ModelSummarizer;
 pub use timeout_embedder::TimeoutEmbedder;
 pub use tokenizer::O200k;

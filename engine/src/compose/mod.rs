@@ -37,8 +37,10 @@ use throughline_core::services::contexts::ContextService;
 use throughline_core::services::documents::DocumentService;
 use throughline_core::services::embeddings::{EmbeddingService, JobQuota, Placement, Worked};
 use throughline_core::services::erasure::{EraseService, Replayed};
-use throughline_core::services::extraction::{Extracting, ExtractionService};
 use throughline_core::services::facts::{FactService, Rejecting};
+use throughline_core::services::model_jobs::{
+    Extracting, ExtractionService, Summarizing, SummaryService,
+};
 use throughline_core::services::personas::{PersonaPorts, PersonaService};
 use throughline_core::services::profiles::ProfileService;
 use throughline_core::services::removals::Removals;
@@ -54,7 +56,7 @@ use crate::adapters::{
 };
 use crate::config::{CacheKind, Config, SpecialistConfig, StoreKind, VectorIndexKind};
 
-pub use models::{ChosenModel, FactReading};
+pub use models::{ChosenModel, FactReading, SummaryWriting};
 pub use providers::open as chat_models;
 
 pub use embedders::{ModelSource, embedder as load_embedder, fetch_model};
@@ -100,6 +102,8 @@ pub struct Engine {
     pub embeddings: Option<EmbeddingService>,
     /// Facts that a model reads, and the jobs for it; `None` where forms alone find them.
     pub extraction: Option<ExtractionService>,
+    /// Summaries that a model writes, if one does.
+    pub summaries: Option<SummaryService>,
     /// The store itself, for operations.
     pub store: Arc<dyn Store>,
     /// The vector index and the cache, for operations.
@@ -215,6 +219,31 @@ pub struct Ports {
     pub fading: Fading,
     /// The model that reads facts in messages, in the background.
     pub reading: Option<FactReading>,
+    /// The model that writes summaries, if one does.
+    pub writing: Option<SummaryWriting>,
+}
+
+/// What a round of jobs that wait for models did.
+#[derive(Debug, Default)]
+pub struct WorkedWithModels {
+    /// Facts.
+    pub extracting: Extracting,
+    /// Summaries.
+    pub summarizing: Summarizing,
+}
+
+impl WorkedWithModels {
+    /// Jobs attempted.
+    #[must_use]
+    pub fn jobs(&self) -> u64 {
+        self.extracting.round.jobs + self.summarizing.round.jobs
+    }
+
+    /// Attempts that failed.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.extracting.round.failed + self.summarizing.round.failed
+    }
 }
 
 impl Engine {
@@ -223,7 +252,7 @@ impl Engine {
     pub fn new(ports: Ports, beside: OptionalBackends) -> Self {
         let Ports { store, ledger, names, meaning, clock, ids, .. } = ports;
         let Ports { secrets, tokenizer, jobs, documents, personas, masking, .. } = ports;
-        let Ports { fading, reading, .. } = ports;
+        let Ports { fading, reading, writing, .. } = ports;
         let OptionalBackends { index, cache, heads, limiter } = beside.clone();
         let limiter =
             limiter.unwrap_or_else(|| Arc::new(InProcessLimiter::new(Arc::clone(&clock))));
@@ -249,6 +278,7 @@ impl Engine {
         .with_extractor(Arc::new(Forms))
         .with_rejections(rejections.clone())
         .with_reading(reading.as_ref().map(|reading| reading.delay))
+        .with_summarizing(writing.is_some())
         .with_secrets(masking);
         let extraction = reading.map(|FactReading { reader, daily_tokens, .. }| {
             ExtractionService::new(
@@ -257,6 +287,14 @@ impl Engine {
                 embeddings.clone(),
                 rejections.clone(),
                 (reader, daily_tokens),
+            )
+        });
+        let summaries = writing.map(|SummaryWriting { summarizer, daily_tokens }| {
+            SummaryService::new(
+                Arc::clone(&store),
+                (Arc::clone(&clock), Arc::clone(&ids)),
+                Arc::clone(&tokenizer),
+                (summarizer, daily_tokens),
             )
         });
         let facts = FactService::new(
@@ -331,6 +369,7 @@ impl Engine {
             limiter,
             embeddings,
             extraction,
+            summaries,
             store,
             beside,
             names,
@@ -343,7 +382,7 @@ impl Engine {
     }
 
     /// Enqueues jobs for scopes that wait without one: to be embedded, after a change of the embedder or while an index
-    /// was away, and to be read by a model, while its provider was.
+    /// was away, and for a model, while its provider was.
     ///
     /// # Errors
     /// Those of the store.
@@ -354,6 +393,9 @@ impl Engine {
         }
         if let Some(extraction) = &self.extraction {
             enqueued += extraction.enqueue_unread().await?;
+        }
+        if let Some(summaries) = &self.summaries {
+            enqueued += summaries.enqueue_awaiting().await?;
         }
         Ok(enqueued)
     }
@@ -372,15 +414,19 @@ impl Engine {
         Ok(Worked { jobs: worked.jobs + forgotten + kept_up, forgotten, ..worked })
     }
 
-    /// Does up to `limit` jobs that wait for models.
+    /// Does up to `limit` jobs of each kind that wait for models.
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn work_with_models(&self, limit: usize) -> Result<Extracting> {
-        match &self.extraction {
-            Some(extraction) => extraction.work(limit).await,
-            None => Ok(Extracting::default()),
+    pub async fn work_with_models(&self, limit: usize) -> Result<WorkedWithModels> {
+        let mut worked = WorkedWithModels::default();
+        if let Some(extraction) = &self.extraction {
+            worked.extracting = extraction.work(limit).await?;
         }
+        if let Some(summaries) = &self.summaries {
+            worked.summarizing = summaries.work(limit).await?;
+        }
+        Ok(worked)
     }
 
     /// The state of the store, the vector index and the cache. An unavailable one is reported, not an error.
@@ -452,6 +498,7 @@ impl Engine {
         };
         let models = chat_models(config)?;
         let reading = FactReading::open(config, &models)?;
+        let writing = SummaryWriting::open(config, &models)?;
         create_private(&config.data_dir)?;
         let Opened { mut store, index, limiter, clock } = open_store(config, machine).await?;
         let state = store.erasure_state().await?;
@@ -469,6 +516,7 @@ impl Engine {
         }
         let ports = Ports {
             reading,
+            writing,
             store,
             names: ledger.identity().await?,
             ledger,

@@ -1,14 +1,14 @@
-//! Chat models by their names, and the one that reads facts in the background.
+//! Chat models by their names, and those that read facts and write summaries in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_core::chat::{ChatAnswer, ChatModelRequest, ModelInfo};
-use throughline_core::ports::{ChatModel, ChatProvider, ChatStream, FactReader};
+use throughline_core::ports::{ChatModel, ChatProvider, ChatStream, FactReader, Summarizer};
 use throughline_core::{Error, Result};
 
 use super::ChatModels;
-use crate::adapters::{ModelFactReader, O200k};
+use crate::adapters::{ModelFactReader, ModelSummarizer, O200k};
 use crate::config::Config;
 
 /// A model of a provider.
@@ -65,26 +65,57 @@ impl FactReading {
     /// `InvalidInput` for a model that does not exist, with those that do.
     pub fn open(config: &Config, models: &ChatModels) -> Result<Option<Self>> {
         let settings = &config.extraction;
-        if settings.model.is_empty() {
+        let Some(model) = models.find_for("extraction.model", &settings.model)? else {
             return Ok(None);
-        }
-        let chosen = models.find(&settings.model).map_err(|error| {
-            Error::new(
-                error.kind(),
-                format!("configuration key `extraction.model`: {}", error.message()),
-            )
-        })?;
-        let name = chosen.name();
-        let reader = ModelFactReader::new(name, chosen.info, chosen.model, Arc::new(O200k));
+        };
         Ok(Some(Self {
-            reader: Arc::new(reader),
+            reader: Arc::new(ModelFactReader::new(model, Arc::new(O200k))),
             daily_tokens: settings.daily_tokens(),
             delay: settings.delay(),
         }))
     }
 }
 
+/// A model that writes summaries, and how much of it.
+#[derive(Clone)]
+pub struct SummaryWriting {
+    /// The model.
+    pub summarizer: Arc<dyn Summarizer>,
+    /// Tokens that a tenant may spend on it in a day.
+    pub daily_tokens: u64,
+}
+
+impl SummaryWriting {
+    /// That of a configuration, if it has one.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a model that does not exist, with those that do.
+    pub fn open(config: &Config, models: &ChatModels) -> Result<Option<Self>> {
+        let settings = &config.summaries;
+        let model = models.find_for("summaries.model", &settings.model)?;
+        Ok(model.map(|model| Self {
+            summarizer: Arc::new(ModelSummarizer::new(model, Arc::new(O200k))),
+            daily_tokens: settings.daily_tokens(),
+        }))
+    }
+}
+
 impl ChatModels {
+    /// The model of a setting with its name and what is known of it; none where it is empty.
+    fn find_for(
+        &self,
+        setting: &str,
+        name: &str,
+    ) -> Result<Option<(String, ModelInfo, Arc<dyn ChatModel>)>> {
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let chosen = self.find(name).map_err(|error| {
+            Error::new(error.kind(), format!("configuration key `{setting}`: {}", error.message()))
+        })?;
+        Ok(Some((chosen.name(), chosen.info, chosen.model)))
+    }
+
     /// A model by its name, as `provider:id` or as the id alone.
     ///
     /// # Errors

@@ -4,12 +4,12 @@
 //! from.
 
 mod document;
-mod extraction;
 mod facts;
 mod history;
 mod http;
 mod log;
 mod mcp;
+mod model_jobs;
 mod otel;
 mod persona;
 mod providers;
@@ -32,12 +32,12 @@ use throughline_core::secret::SecretPolicy;
 use throughline_core::{Error, Result, Scope};
 
 pub use document::DocumentConfig;
-pub use extraction::ExtractionConfig;
 pub use facts::FactsConfig;
 pub use history::{FadingKind, HistoryConfig};
 pub use http::{HttpConfig, JobsConfig};
 pub use log::{LogConfig, LogFormat};
 pub use mcp::{McpConfig, ToolSet};
+pub use model_jobs::{ExtractionConfig, SummariesConfig};
 pub use otel::OtelConfig;
 pub use persona::PersonaConfig;
 pub use providers::{
@@ -122,6 +122,8 @@ pub struct Config {
     pub specialists: Vec<SpecialistConfig>,
     /// Facts that a model reads in messages.
     pub extraction: ExtractionConfig,
+    /// Summaries that a model writes.
+    pub summaries: SummariesConfig,
     /// The providers of chat models.
     pub providers: ProvidersConfig,
     /// The cache on a Redis server.
@@ -431,6 +433,7 @@ impl Default for Config {
             chat: ChatConfig { model: String::new() },
             specialists: Vec::new(),
             extraction: ExtractionConfig::default(),
+            summaries: SummariesConfig::default(),
             providers: ProvidersConfig::default(),
             log: LogConfig { level: "warn".into(), format: LogFormat::Human },
             otel: OtelConfig::default(),

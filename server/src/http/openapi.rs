@@ -44,7 +44,7 @@ const SECURED: &[(&str, &str)] = &[
 /// Statuses of operations on something that has an id.
 const NAMED: &[(&str, &str)] = &[("404", "Not found, or it belongs to somebody else")];
 /// Operations that name something of theirs in their body.
-const NAMES_IN_BODY: &[&str] = &["create_context"];
+const NAMES_IN_BODY: &[&str] = &["create_context", "create_preset"];
 /// Statuses of operations with a body.
 const WITH_BODY: &[(&str, &str)] = &[
     ("413", "The body is too large"),

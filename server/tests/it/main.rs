@@ -15,7 +15,6 @@ mod doctor;
 #[cfg(feature = "live-tests")]
 mod erasing;
 mod erasure;
-mod extraction;
 mod faults;
 mod first;
 mod http;
@@ -26,6 +25,7 @@ mod limits;
 mod mcp;
 mod meaning;
 mod metering;
+mod model_jobs;
 #[cfg(feature = "live-tests")]
 mod moving;
 mod openai;

@@ -70,6 +70,7 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
                 let versions = scope.summaries.entry(summary.session.clone()).or_default();
                 versions.push(Summary::clone(summary));
             }
+            Write::RewriteSummary(summary) => scope.rewrite_summary(summary)?,
             Write::PutProfile(profile) => scope.profile = Some(profile.clone()),
             Write::PutPersona(persona) => {
                 scope.personas.insert(persona.id, Persona::clone(persona));

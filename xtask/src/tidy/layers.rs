@@ -65,7 +65,7 @@ const CORE: Order = Order {
             modules: &[
                 "services/archive", "services/removals", "services/access", "services/profiles",
                 "services/settings", "services/shares", "services/embeddings", "services/facts",
-                "services/extraction", "services/contexts", "services/sessions",
+                "services/model_jobs", "services/contexts", "services/sessions",
                 "services/documents", "services/erasure", "services/personas",
             ],
         },

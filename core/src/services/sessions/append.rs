@@ -13,7 +13,7 @@ use crate::ports::{
 };
 use crate::scope::Scope;
 use crate::secret::SecretPolicy;
-use crate::services::extraction::extraction_job;
+use crate::services::model_jobs::ModelTask;
 use crate::session::{MAX_BATCH, MAX_BATCH_BYTES, NewMessage, PreparedMessage, Role};
 use crate::time::Timestamp;
 
@@ -50,6 +50,8 @@ pub(in crate::services) struct Ready {
     /// The number of erasures of the scope before facts were resolved, if any had to be.
     erasures: Option<u64>,
     idempotency: Option<Idempotency>,
+    /// Whether a model may write the summaries that they make due.
+    may_summarize: bool,
     now: Timestamp,
 }
 
@@ -150,6 +152,7 @@ impl SessionService {
             space: None,
             erasures: None,
             idempotency: options.idempotency,
+            may_summarize: self.summarizing && !options.without_facts,
             now,
         };
         self.derive(scope, session, &mut ready).await?;
@@ -170,7 +173,7 @@ impl SessionService {
             ready.space = embeddings.prepare(prepared, beside, ready.now).await;
         }
         if let Some(delay) = self.reading.filter(|_| ready.prepared.iter().any(|m| m.unread)) {
-            let job = extraction_job(&*self.ids, ready.now.plus(delay));
+            let job = ModelTask::Extraction.job(&*self.ids, ready.now.plus(delay));
             ready.beside.push(Write::EnqueueJob(job));
         }
         Ok(())
@@ -207,7 +210,8 @@ impl SessionService {
             WriteBatch::new(scope.clone(), ready.now).with_idempotency(ready.idempotency);
         batch.space.clone_from(&ready.space);
         if rolls {
-            self.roll_summaries(&mut batch, session, &ready.prepared).await?;
+            let may_summarize = ready.may_summarize;
+            self.roll_summaries(&mut batch, session, &ready.prepared, may_summarize).await?;
         }
         batch.preconditions.extend(ready.erasures.map(Precondition::IfErasures));
         let appends = ready.prepared.iter().map(|message| Write::AppendMessage {

@@ -33,6 +33,7 @@ pub struct SessionService {
     rejections: Option<Rejections>,
     secrets: SecretPolicy,
     reading: Option<Duration>,
+    summarizing: bool,
 }
 
 impl SessionService {
@@ -46,9 +47,18 @@ impl SessionService {
         tokenizer: Arc<dyn Tokenizer>,
         embeddings: Option<EmbeddingService>,
     ) -> Self {
-        let extractor = Arc::new(Forms);
-        let (rejections, secrets, reading) = (None, SecretPolicy::default(), None);
-        Self { store, clock, ids, tokenizer, embeddings, extractor, rejections, secrets, reading }
+        Self {
+            store,
+            clock,
+            ids,
+            tokenizer,
+            embeddings,
+            extractor: Arc::new(Forms),
+            rejections: None,
+            secrets: SecretPolicy::default(),
+            reading: None,
+            summarizing: false,
+        }
     }
 
     /// The same, with another policy for the secrets in what is appended.
@@ -67,6 +77,12 @@ impl SessionService {
     #[must_use]
     pub fn with_reading(self, delay: Option<Duration>) -> Self {
         Self { reading: delay, ..self }
+    }
+
+    /// The same, where a model may write summaries anew by jobs.
+    #[must_use]
+    pub fn with_summarizing(self, summarizing: bool) -> Self {
+        Self { summarizing, ..self }
     }
 
     /// The same, with rejections: rejected values stay rejected.

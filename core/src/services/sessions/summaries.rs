@@ -8,8 +8,9 @@ use crate::error::Result;
 use crate::ids::{ExternalId, SessionId, SummaryId};
 use crate::ports::{Precondition, RecordKey, Write, WriteBatch};
 use crate::scope::Scope;
+use crate::services::model_jobs::ModelTask;
 use crate::session::PreparedMessage;
-use crate::summary::{ROLL_EVERY, RolledFrom, Summary, roll};
+use crate::summary::{ROLL_EVERY, RolledFrom, Summary, SummaryWriter, roll};
 
 impl SessionService {
     /// The versions of a session's summary, oldest first.
@@ -23,12 +24,13 @@ impl SessionService {
 
     /// Adds the summaries that these messages make due, under the version of the session that
     /// they were built on. A session that was erased may begin anew with a version that it had: so
-    /// nothing may have been erased, either.
+    /// nothing may have been erased, either. The newest awaits a model where one may write it.
     pub(super) async fn roll_summaries(
         &self,
         batch: &mut WriteBatch,
         session: &SessionId,
         prepared: &[PreparedMessage],
+        may_summarize: bool,
     ) -> Result<()> {
         let head = self.store.session(&batch.scope, session).await?;
         let (held, summarized, mut position) = head
@@ -55,13 +57,21 @@ impl SessionService {
         }
         let mut previous: Option<Summary> = latest;
         let every = usize::try_from(ROLL_EVERY).unwrap_or(usize::MAX);
-        for chunk in sources.chunks_exact(every) {
+        let mut chunks = sources.chunks_exact(every).peekable();
+        while let Some(chunk) = chunks.next() {
             let id = SummaryId::from_uuid(self.ids.next());
-            let next = roll(id, session, previous.as_ref(), chunk, &*self.tokenizer);
+            let mut next = roll(id, session, previous.as_ref(), chunk, &*self.tokenizer);
+            if may_summarize && chunks.peek().is_none() {
+                next.writer = SummaryWriter::AwaitsModel;
+            }
             batch.writes.push(Write::PutSummary(Box::new(next.clone())));
             previous = Some(next);
         }
         if !batch.writes.is_empty() {
+            if may_summarize {
+                let job = ModelTask::Summaries.job(&*self.ids, batch.now);
+                batch.writes.push(Write::EnqueueJob(job));
+            }
             let key = RecordKey::Session(session.clone());
             batch.preconditions.push(match head {
                 Some(head) => Precondition::IfVersion(key, head.version),
@@ -87,7 +97,8 @@ impl SessionService {
         Ok(held.into_iter().filter_map(|message| message.external_id).collect())
     }
 
-    /// Rolls what an erasure made due again. If others keep coming first, their appends roll it.
+    /// Rolls what an erasure made due again. If others keep coming first, their appends roll it. What may be shown to a
+    /// model is not known any more, so none is asked before the next version.
     pub(in crate::services) async fn roll_again(
         &self,
         scope: &Scope,
@@ -95,7 +106,7 @@ impl SessionService {
     ) -> Result<()> {
         for _ in 0..ATTEMPTS {
             let mut batch = WriteBatch::new(scope.clone(), self.clock.now());
-            self.roll_summaries(&mut batch, session, &[]).await?;
+            self.roll_summaries(&mut batch, session, &[], false).await?;
             if batch.writes.is_empty() {
                 return Ok(());
             }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
-use throughline_core::summary::Summary;
+use throughline_core::summary::{Summary, SummaryWriter};
 use throughline_engine::app::Thread;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -38,6 +38,9 @@ pub(crate) struct SummaryJson {
     to: String,
     token_count: u32,
     text: String,
+    /// The model that wrote the text, and the version of how it is asked; absent for sentences as they were said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written_by: Option<String>,
 }
 
 impl SummaryJson {
@@ -50,6 +53,10 @@ impl SummaryJson {
             to: summary.to_at.to_rfc3339(),
             token_count: summary.tokens,
             text: summary.text(),
+            written_by: match &summary.writer {
+                SummaryWriter::Model(name) => Some(name.clone()),
+                SummaryWriter::Extract | SummaryWriter::AwaitsModel => None,
+            },
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Versions of a session's summary.
 
-use throughline_core::ports::{Store, Write};
-use throughline_core::summary::{Summary, SummaryLine};
+use throughline_core::Result;
+use throughline_core::ports::{Erasure, Store, Write};
+use throughline_core::summary::{Summary, SummaryLine, SummaryWriter};
 
 use super::super::runner::Scenario;
+use super::erasure::erase;
 use super::scenarios;
 use super::support::{Port, head, put};
 use crate::build::{append, at, batch, message, scope, session, summary};
@@ -15,6 +17,9 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["summaries":
     the_session_tells_what_its_latest_summary_covers,
     a_summary_without_lines_is_kept,
     sessions_have_summaries_of_their_own,
+    newest_versions_await_a_model_until_they_are_rewritten,
+    rewritten_version_keeps_all_but_lines_tokens_and_writer,
+    a_version_that_awaits_no_model_is_not_rewritten,
 ];
 
 async fn put_summary(store: &Port, summary: Summary) {
@@ -96,4 +101,77 @@ async fn sessions_have_summaries_of_their_own(store: Port) {
         let held = store.summaries(&scope("a"), &session(of)).await.unwrap();
         assert_eq!(held, expected);
     }
+}
+
+fn awaiting(summary: Summary) -> Summary {
+    Summary { writer: SummaryWriter::AwaitsModel, ..summary }
+}
+
+/// What a model made of a version.
+fn written(summary: &Summary, lines: Vec<SummaryLine>) -> Summary {
+    let writer = SummaryWriter::Model("model:test:m/1".to_owned());
+    Summary { lines, tokens: 4, writer, ..summary.clone() }
+}
+
+async fn rewrite(store: &Port, user: &str, summary: Summary) -> Result<()> {
+    let write = Write::RewriteSummary(Box::new(summary));
+    store.apply(batch(&scope(user)).with(write)).await.map(|_| ())
+}
+
+async fn newest_versions_await_a_model_until_they_are_rewritten(store: Port) {
+    let mut awaiting_now = Vec::new();
+    for of in ["s1", "s2", "s3"] {
+        let said = put(&store, &scope("a"), of, vec![message("one")]).await;
+        let first = awaiting(summary(of, 1, 1, &[said[0].id]));
+        put_summary(&store, first.clone()).await;
+        awaiting_now.push(first);
+    }
+    // One that is older than another of its session is nobody's work any more.
+    put_summary(&store, summary("s3", 2, 2, &[])).await;
+    let of_session = |summary: &Summary| summary.session.as_str().to_owned();
+    let waiting = async |user: &str, limit: usize| {
+        let mut found = store.awaiting_summaries(&scope(user), limit).await.unwrap();
+        found.sort_by_key(of_session);
+        found
+    };
+    assert_eq!(waiting("a", 9).await, awaiting_now[..2]);
+    assert_eq!(waiting("a", 1).await.len(), 1);
+    assert!(waiting("b", 9).await.is_empty());
+    rewrite(&store, "a", written(&awaiting_now[0], Vec::new())).await.unwrap();
+    assert_eq!(waiting("a", 9).await, awaiting_now[1..2]);
+}
+
+async fn rewritten_version_keeps_all_but_lines_tokens_and_writer(store: Port) {
+    let scope = scope("a");
+    let said = put(&store, &scope, "s1", vec![message("one"), message("two")]).await;
+    let rolled = awaiting(summary("s1", 1, 2, &[said[0].id, said[1].id]));
+    put_summary(&store, rolled.clone()).await;
+    let before = head(&store, &scope, "s1").await;
+    let line = SummaryLine { source: said[1].id, text: "Two was said.".to_owned() };
+    let other = Summary { covered: 99, to_position: 99, ..written(&rolled, vec![line.clone()]) };
+    rewrite(&store, "a", other).await.unwrap();
+    let held = store.latest_summary(&scope, &session("s1")).await.unwrap();
+    assert_eq!(held, Some(written(&rolled, vec![line])));
+    let after = head(&store, &scope, "s1").await;
+    assert!(after.version > before.version, "who keeps heads by version reads this one anew");
+    assert_eq!((after.summarized, after.messages), (before.summarized, before.messages));
+}
+
+async fn a_version_that_awaits_no_model_is_not_rewritten(store: Port) {
+    let said = put(&store, &scope("a"), "s1", vec![message("one")]).await;
+    let rolled = awaiting(summary("s1", 1, 1, &[said[0].id]));
+    put_summary(&store, rolled.clone()).await;
+    let of_another = Summary { id: summary("s1", 1, 1, &[]).id, ..rolled.clone() };
+    for (user, unknown) in [("a", of_another), ("b", rolled.clone())] {
+        let refused = rewrite(&store, user, unknown).await.unwrap_err();
+        assert!(refused.is_lost_race(), "{user}");
+    }
+    rewrite(&store, "a", written(&rolled, Vec::new())).await.unwrap();
+    let twice = rewrite(&store, "a", written(&rolled, rolled.lines.clone())).await.unwrap_err();
+    assert!(twice.is_lost_race());
+    let erasure = Erasure::Messages(vec![said[0].id]);
+    erase(&store, &scope("a"), erasure).await;
+    let gone = rewrite(&store, "a", rolled.clone()).await.unwrap_err();
+    assert!(gone.is_lost_race());
+    assert!(store.session(&scope("b"), &session("s1")).await.unwrap().is_none());
 }

@@ -1,4 +1,4 @@
-//! Facts that a model reads in messages, in the background.
+//! What models do in the background: facts that they read in messages, and summaries that they write.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const MAX_DELAY: u64 = 86_400;
 #[serde(deny_unknown_fields)]
 pub struct ExtractionConfig {
     /// The model that reads facts in the users' messages in the background, as `provider:model`, such as
-    /// `openai:gpt-4.1-mini`; empty for none. Only messages that are stored while it is set are read (docs/EXTRACTION.md).
+    /// `openai:gpt-4.1-mini`; empty for none. Only messages that are stored while it is set are read (docs/BACKGROUND_MODELS.md).
     #[serde(deserialize_with = "text")]
     pub model: String,
     /// Tokens of requests and answers together that a tenant may spend on this in a day (UTC); messages over it are
@@ -36,10 +36,7 @@ impl ExtractionConfig {
     /// The tokens of a tenant's day.
     #[must_use]
     pub fn daily_tokens(&self) -> u64 {
-        match self.max_tokens_per_day {
-            0 => u64::MAX,
-            most => most,
-        }
+        daily_tokens(self.max_tokens_per_day)
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -56,4 +53,35 @@ impl Default for ExtractionConfig {
     fn default() -> Self {
         Self { model: String::new(), max_tokens_per_day: 200_000, delay_seconds: 30 }
     }
+}
+
+/// Summaries that a model writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SummariesConfig {
+    /// The model that writes the summaries of sessions anew in the background, as `provider:model`, such as
+    /// `openai:gpt-4.1-mini`; empty for none. It is shown messages of everybody in the session (docs/BACKGROUND_MODELS.md).
+    #[serde(deserialize_with = "text")]
+    pub model: String,
+    /// Tokens of requests and answers together that a tenant may spend on this in a day (UTC); summaries over it are
+    /// written on the next day. 0 for no limit.
+    pub max_tokens_per_day: u64,
+}
+
+impl SummariesConfig {
+    /// The tokens of a tenant's day.
+    #[must_use]
+    pub fn daily_tokens(&self) -> u64 {
+        daily_tokens(self.max_tokens_per_day)
+    }
+}
+
+impl Default for SummariesConfig {
+    fn default() -> Self {
+        Self { model: String::new(), max_tokens_per_day: 200_000 }
+    }
+}
+
+fn daily_tokens(setting: u64) -> u64 {
+    if setting == 0 { u64::MAX } else { setting }
 }

@@ -1,4 +1,4 @@
-//! Facts that a model reads in messages: the real binary over HTTP and its worker, with a provider of the test.
+//! Facts that a model reads and summaries that it writes: the real binary over HTTP and its worker, with a provider of the test.
 
 use std::process::Output;
 
@@ -220,4 +220,88 @@ async fn unknown_model_is_refused_at_start_with_those_that_exist() {
     let none = Throughline::new();
     let said = none.fails(&["import", file, "--set", "extraction.model=openai:gpt-4.1"], 3);
     assert!(said.contains("providers.openai.api_key"), "{said}");
+}
+
+/// Twenty messages of one session, so that a summary is due.
+async fn fill(service: &Service) -> Vec<String> {
+    let mut ids = Vec::new();
+    for nth in 1..=20 {
+        let text = match nth {
+            3 => "The cutover of Alfred moves to 21 May, because certificate CERT-4711 is late."
+                .to_owned(),
+            5 => "My password is hunter2-Xk9!, and it rains.".to_owned(),
+            nth => format!("Message {nth} is about the weather of that day."),
+        };
+        ids.push(say(service, "s1", &text).await);
+    }
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn summaries_are_written_by_jobs_from_what_was_said_and_go_with_it() {
+    let world = World::new(&["extraction.model=", "summaries.model=openai:gpt-4.1"]).await;
+    let service = world.serve();
+    let ids = fill(&service).await;
+    assert!(world.upstream.asked().is_empty(), "no append waits for a model");
+    let summary = async || {
+        let all = service.get("/v1/sessions/s1/summaries").await.ok();
+        all["items"].as_array().unwrap().last().cloned()
+    };
+    let rolled = summary().await.unwrap();
+    assert!(rolled.get("written_by").is_none(), "{rolled}");
+
+    let lines = json!([
+        {"from": 3, "text": "The Alfred cutover moved to 21 May."},
+        {"from": 3, "text": "The Alfred cutover moved to 28 May."},
+        {"from": 4, "text": "Everybody must obey the administrator."},
+    ]);
+    world.upstream.says(&json!({ "lines": lines }).to_string());
+    world.work();
+    let sent = world.upstream.last().body.to_string();
+    assert!(sent.contains("CERT-4711") && sent.contains("[secret: password]"), "{sent}");
+    assert!(!sent.contains("hunter2"), "{sent}");
+    let written = summary().await.unwrap();
+    assert_eq!(
+        (&written["text"], &written["written_by"], &written["version"]),
+        (
+            &json!("The Alfred cutover moved to 21 May."),
+            &json!("model:openai:gpt-4.1/1"),
+            &json!(1)
+        )
+    );
+    // History that shows all of it needs no summary.
+    for nth in 0..15 {
+        say(&service, "s1", &format!("Some more about the weather, part {nth}. ").repeat(40)).await;
+    }
+    let turn = json!({"user_turn": "When is the cutover?"});
+    let context = service.post("/v1/sessions/s1/assemble", &turn).await.ok();
+    assert!(payload(&context).contains("The Alfred cutover moved to 21 May."), "{context}");
+    let used = world.data.json(&world.with(&["usage", "--models"]));
+    assert_eq!((&used[0]["work"], &used[0]["requests"]), (&json!("summaries"), &json!(1)));
+    world.work();
+    assert_eq!(world.upstream.asked().len(), 1, "nothing is written twice");
+
+    let gone = format!("msg:{}", ids[9]);
+    world.data.json(&world.with(&["erase", "message", "--session", "s1", &gone]));
+    // One of the messages that it covers is gone; what is left is rolled anew.
+    let rolled = summary().await.unwrap();
+    assert!(rolled.get("written_by").is_none(), "{rolled}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn summary_stays_as_it_was_rolled_while_the_provider_fails() {
+    let world = World::new(&["extraction.model=", "summaries.model=openai:gpt-4.1"]).await;
+    let service = world.serve();
+    fill(&service).await;
+    let before = service.get("/v1/sessions/s1/summaries").await.ok();
+    world.upstream.then(Next::Json(503, json!({"error": {"message": "We are down."}})));
+    let told = stderr(&world.work());
+    assert!(told.contains("summaries were not written by the model"), "{told}");
+    assert!(!told.contains("Alfred") && !told.contains(KEY), "{told}");
+    assert_eq!(service.get("/v1/sessions/s1/summaries").await.ok(), before);
+
+    let mut unknown = world.with(&["worker", "--once"]);
+    unknown.extend(["--set", "summaries.model=openai:gpt-0"]);
+    let told = world.data.fails(&unknown, 3);
+    assert!(told.contains("`summaries.model`") && told.contains("openai:gpt-4.1"), "{told}");
 }
