@@ -12,6 +12,7 @@ use throughline_core::chat::TokenUsage;
 use throughline_core::fact::{Fact, FactKind, Find, Refused, Rejections};
 use throughline_core::job::{Job, JobState};
 use throughline_core::page::{MAX_PAGE, PageRequest};
+use throughline_core::persona::Persona;
 use throughline_core::ports::{
     Clock, Erasure, FactReader, FactRepo, JobRepo, SessionRepo, Store, TenantRepo, Work, Write,
 };
@@ -136,9 +137,13 @@ impl World {
         self.store.facts(scope, &whole()).await.unwrap().items
     }
 
-    async fn last_job(&self, scope: &Scope) -> Job {
+    async fn jobs(&self, scope: &Scope) -> Vec<Job> {
         let jobs = self.store.jobs(scope, &whole()).await.unwrap().items;
-        jobs.into_iter().rfind(|job| job.kind == EXTRACTION_JOB).unwrap()
+        jobs.into_iter().filter(|job| job.kind == EXTRACTION_JOB).collect()
+    }
+
+    async fn last_job(&self, scope: &Scope) -> Job {
+        self.jobs(scope).await.pop().unwrap()
     }
 
     async fn unread(&self, scope: &Scope) -> usize {
@@ -195,7 +200,7 @@ async fn finds_with_evidence_become_facts_of_their_messages() {
 
     // Nothing is left to do, and nothing is asked for or written twice.
     assert_eq!((world.unread(&scope).await, world.work().await.round.jobs), (0, 0));
-    assert_eq!(world.last_job(&scope).await.state, JobState::Done);
+    assert_eq!(world.jobs(&scope).await, [], "jobs that are done leave nothing behind");
     let used = world.store.model_use(&scope.tenant, today(&world), today(&world)).await.unwrap();
     assert_eq!(
         (used.len(), used[0].work, used[0].calls, used[0].tokens(), used[0].micro_usd),
@@ -388,4 +393,47 @@ async fn of_two_workers_the_first_writes() {
     assert_eq!(world.work().await.facts, 0);
     let facts = world.facts(&scope).await;
     assert_eq!((facts.len(), facts[0].weight, world.reader.shown().len()), (1, 1.0, 2));
+}
+
+#[tokio::test]
+async fn what_was_said_to_a_context_is_read_only_while_it_remembers() {
+    let made = crate::personas::World::new().persona("Guide").await;
+    for (memory, deleted, read) in [(true, false, 1), (false, false, 0), (true, true, 0)] {
+        let (world, scope) = (World::new(), scope("ana"));
+        let deleted_at = deleted.then(|| world.clock.now());
+        let persona = Persona { memory, deleted_at, ..made.clone() };
+        let put = Write::PutPersona(Box::new(persona.clone()));
+        world.store.apply(batch(&scope).with(put)).await.unwrap();
+        // It was unread while the context still remembered.
+        world.say(&scope, persona.session.as_str(), MOVED).await;
+        world.reader.finds(&[find(1, "fact", MOVED)]);
+        world.work().await;
+        assert_eq!(
+            (world.reader.shown().len(), world.facts(&scope).await.len()),
+            (read, read),
+            "{memory} {deleted}"
+        );
+        assert_eq!(world.unread(&scope).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn message_that_a_model_cannot_read_is_given_up_alone() {
+    let (world, scope) = (World::new(), scope("a"));
+    for text in ["The boat is in the harbour.", MOVED, "The flat has three rooms."] {
+        world.say(&scope, "s1", text).await;
+    }
+    for shown in [3, 1, 1] {
+        world.reader.fails(ErrorKind::InvalidInput);
+        let done = world.work().await;
+        assert_eq!((done.round.failed, world.reader.shown().last().unwrap().len()), (1, shown));
+        world.clock.advance(Duration::from_secs(60));
+    }
+    assert_eq!((world.unread(&scope).await, world.jobs(&scope).await.len()), (2, 1));
+    // The rest has its turn, and the failure that is over leaves nothing behind.
+    assert_eq!(world.extraction.enqueue_unread().await.unwrap(), 1);
+    world.reader.finds(&[find(1, "fact", MOVED)]);
+    let done = world.work().await;
+    assert_eq!((done.messages, done.facts, world.unread(&scope).await), (2, 1, 0));
+    assert_eq!(world.jobs(&scope).await, []);
 }

@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::access::Actor;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::fact::{Extracted, Find, NewFact, OwnWords, Refused, Rejections, index_unit};
 use crate::ids::{FactId, MessageId};
-use crate::job::{Job, MAX_ATTEMPTS};
+use crate::job::Job;
 use crate::ports::{Clock, FactReader, IdGen, Precondition, Store, Write, WriteBatch};
 use crate::scope::Scope;
 use crate::services::embeddings::EmbeddingService;
 use crate::session::Message;
 
-use super::{Ended, ModelJobs, ModelRound, ModelTask, REQUESTS};
+use super::{Ended, ModelJobs, ModelRound, ModelTask, REQUESTS, is_given_up};
 
 /// Messages of one request to the model, and the characters with which it has enough.
 const MESSAGES: usize = 20;
@@ -90,17 +90,24 @@ impl ExtractionService {
     /// Reads what is unread in the job's scope.
     async fn read_unread(&self, job: &Job, done: &mut Extracting) -> Result<Ended> {
         let scope = &job.scope;
+        let begun = self.jobs.clock.now();
+        // One that cannot be read is given up alone.
+        let at_most = if job.attempts > 1 { 1 } else { MESSAGES };
         for _ in 0..REQUESTS {
+            if self.jobs.has_worked_long(begun) {
+                return Ok(Ended::More);
+            }
             let Some(erasures) = self.jobs.store.erasures(scope).await? else {
                 return Ok(Ended::Done);
             };
-            let unread = self.jobs.store.unread_messages(scope, MESSAGES).await?;
+            let unread = self.jobs.store.unread_messages(scope, at_most).await?;
             let Some(first) = unread.first() else { return Ok(Ended::Done) };
             let session = first.session.clone();
+            let remembers = self.jobs.remembers(scope, &session).await?;
             let mut messages: Vec<(Message, Option<OwnWords>)> = Vec::new();
             let mut chars = 0;
             for message in unread.into_iter().filter(|message| message.session == session) {
-                let own = OwnWords::of(&message.content);
+                let own = OwnWords::of(&message.content).filter(|_| remembers);
                 chars += own.as_ref().map_or(0, |own| own.text().len());
                 if chars > CHARS && !messages.is_empty() {
                     break;
@@ -119,10 +126,7 @@ impl ExtractionService {
                 let model = self.reader.model();
                 self.jobs.count(&scope.tenant, model, &work, &mut done.round).await?;
                 match work.result {
-                    // Asked three times, it gave no answer that can be read: the next messages get their turn.
-                    Err(error)
-                        if error.kind() == ErrorKind::Declined && job.attempts >= MAX_ATTEMPTS =>
-                    {
+                    Err(error) if is_given_up(job, &error) => {
                         done.given_up += messages.len() as u64;
                         self.write(scope, &messages, &[], erasures, done).await?;
                         return Err(error);

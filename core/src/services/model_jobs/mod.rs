@@ -7,10 +7,11 @@ mod summaries;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::{ErrorKind, Result};
-use crate::ids::{JobId, TenantId};
-use crate::job::{DEFAULT_PRIORITY, Job, NewJob, Outcome};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ids::{JobId, SessionId, TenantId};
+use crate::job::{DEFAULT_PRIORITY, Job, JobState, MAX_ATTEMPTS, NewJob, Outcome};
 use crate::page::{MAX_PAGE, PageRequest};
+use crate::persona::Persona;
 use crate::ports::{Clock, IdGen, Store, TenantBatch, TenantWrite, Work, Write, WriteBatch};
 use crate::scope::Scope;
 use crate::time::Timestamp;
@@ -26,8 +27,10 @@ pub const SUMMARY_JOB: &str = "summarize";
 
 /// Requests of one attempt of a job; what is left then is another job.
 const REQUESTS: usize = 4;
-/// How long an attempt may take before another worker may try.
-const LEASE: Duration = Duration::from_secs(600);
+/// How long an attempt may take before another worker may try: two requests of the longest kind beyond the time after which
+/// it begins no other.
+const LEASE: Duration = Duration::from_secs(900);
+const LONG: Duration = Duration::from_secs(240);
 /// Below the default, and below that of embedding.
 const PRIORITY: i16 = DEFAULT_PRIORITY - 2;
 
@@ -76,7 +79,7 @@ impl ModelTask {
         };
         format!(
             "the tenant's {daily_tokens} tokens of today for {doing} are used up: the rest is {rest} tomorrow \
-             (UTC); to allow more, raise `{setting}`"
+             (UTC); to allow more from then on, raise `{setting}`"
         )
     }
 }
@@ -103,6 +106,14 @@ enum Ended {
     /// There is more.
     More,
     OverBudget,
+}
+
+/// Whether what was asked about is given up, so that the rest gets its turn: asked three times, the model refused, or gave
+/// no answer that can be read. What a change of the provider or of the settings can mend, waits.
+fn is_given_up(job: &Job, error: &Error) -> bool {
+    let can_be_mended = error.kind().is_retryable()
+        || matches!(error.kind(), ErrorKind::Unauthenticated | ErrorKind::NotFound);
+    job.attempts >= MAX_ATTEMPTS && !can_be_mended
 }
 
 /// The jobs of one task, over their ports. A tenant may spend `daily_tokens` on it in a day (UTC).
@@ -150,6 +161,18 @@ impl ModelJobs {
         Ok(true)
     }
 
+    /// Whether an attempt should leave what is left to another one, which has a whole lease.
+    fn has_worked_long(&self, begun: Timestamp) -> bool {
+        self.clock.now() >= begun.plus(LONG)
+    }
+
+    /// Whether what is said in a session may be shown to a model: not in a context whose memory is off by now.
+    async fn remembers(&self, scope: &Scope, session: &SessionId) -> Result<bool> {
+        let Some(persona) = Persona::of_session(session) else { return Ok(true) };
+        let persona = self.store.persona(scope, persona).await?;
+        Ok(persona.is_some_and(|persona| persona.memory && persona.is_active()))
+    }
+
     /// Whether the tenant may spend up to this much. The first request of a day is made in any case, or a small budget
     /// would do nothing, ever.
     async fn allows(&self, tenant: &TenantId, most_tokens: u64) -> Result<bool> {
@@ -187,6 +210,14 @@ impl ModelJobs {
         self.store.apply_tenant(batch).await
     }
 
+    async fn ended_before(&self, job: &Job) -> Result<Vec<JobId>> {
+        let jobs = self.store.jobs(&job.scope, &PageRequest::first(MAX_PAGE)?).await?;
+        let has_ended = |other: &&Job| !matches!(other.state, JobState::Queued | JobState::Running);
+        let of_kind =
+            jobs.items.iter().filter(|other| other.id != job.id && other.kind == job.kind);
+        Ok(of_kind.filter(has_ended).map(|other| other.id).collect())
+    }
+
     /// Ends an attempt, and leaves a job for what is left. A model that fails ends the attempt, not the worker: the job is
     /// tried again later.
     async fn finish(&self, job: &Job, ended: Result<Ended>, round: &mut ModelRound) -> Result<()> {
@@ -207,8 +238,15 @@ impl ModelJobs {
             }
         };
         let finished = matches!(outcome, Outcome::Done);
+        let is_tried_again = matches!(outcome, Outcome::Failed(_)) && job.attempts < MAX_ATTEMPTS;
         let mut batch = WriteBatch::new(job.scope.clone(), self.clock.now())
             .with(Write::FinishJob(job.id, outcome));
+        // Of a scope's jobs of this kind that have ended, the one is kept that says what is in the way, while it is.
+        if !is_tried_again {
+            let mut ended = self.ended_before(job).await?;
+            ended.extend(finished.then_some(job.id));
+            batch.writes.extend(ended.into_iter().map(Write::DropJob));
+        }
         if let Some(due_at) = next {
             batch = batch.with(Write::EnqueueJob(self.task.job(&*self.ids, due_at)));
         }

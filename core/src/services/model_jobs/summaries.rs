@@ -6,16 +6,16 @@
 
 use std::sync::Arc;
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ids::TenantId;
-use crate::job::{Job, MAX_ATTEMPTS};
+use crate::job::Job;
 use crate::ports::{Clock, IdGen, Store, Summarizer, Write, WriteBatch};
 use crate::scope::Scope;
 use crate::session::Message;
 use crate::summary::{Draft, ROLL_EVERY, Rewriting, Summary, SummaryWriter};
 use crate::tokens::Tokenizer;
 
-use super::{Ended, ModelJobs, ModelRound, ModelTask, REQUESTS};
+use super::{Ended, ModelJobs, ModelRound, ModelTask, REQUESTS, is_given_up};
 
 /// Most messages that are looked through for those of a version: where more have come since, a newer one awaits the
 /// model.
@@ -81,19 +81,24 @@ impl SummaryService {
     /// Writes what awaits the model in the job's scope.
     async fn write_awaiting(&self, job: &Job, done: &mut Summarizing) -> Result<Ended> {
         let scope = &job.scope;
+        let begun = self.jobs.clock.now();
         for _ in 0..REQUESTS {
+            if self.jobs.has_worked_long(begun) {
+                return Ok(Ended::More);
+            }
             let mut awaiting = self.jobs.store.awaiting_summaries(scope, 1).await?;
             let Some(summary) = awaiting.pop() else { return Ok(Ended::Done) };
             let rewriting = self.rewriting(scope, &summary).await?;
+            if !self.jobs.remembers(scope, &summary.session).await? {
+                self.put(scope, summary, (&rewriting, &[]), done).await?;
+                continue;
+            }
             let most = self.summarizer.most_tokens(rewriting.texts());
             if !self.jobs.allows(&scope.tenant, most).await? {
                 return Ok(Ended::OverBudget);
             }
             let drafts = match self.ask(&scope.tenant, &rewriting, done).await {
-                // Asked three times, it gave no answer that can be read: the next summary gets its turn.
-                Err(error)
-                    if error.kind() == ErrorKind::Declined && job.attempts >= MAX_ATTEMPTS =>
-                {
+                Err(error) if is_given_up(job, &error) => {
                     self.put(scope, summary, (&rewriting, &[]), done).await?;
                     return Err(error);
                 }
