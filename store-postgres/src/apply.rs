@@ -163,6 +163,7 @@ impl<'b> Transaction<'b> {
             Write::PutSummary(summary) | Write::RewriteSummary(summary) => Some(&summary.session),
             Write::OpenSession { session, .. } => Some(session),
             Write::PutFile(file) => Some(&file.session),
+            Write::PutFileList { session, .. } => Some(session),
             Write::TagMessage { session, .. } | Write::RateAnswer { session, .. } => Some(session),
             _ => None,
         });
@@ -240,6 +241,15 @@ impl<'b> Transaction<'b> {
             Write::PutFile(file) => {
                 let held = self.sessions.get(&file.session).ok_or_else(Write::no_session)?;
                 mapped(files::put(connection, self.scope, held.number, file).await, "apply")
+            }
+            Write::PutFileList { session, list, at } => {
+                let is_new = !self.sessions.contains_key(session);
+                let number = self.session(session, *at)?.number;
+                if is_new {
+                    self.change(session);
+                }
+                let put = files::put_list(connection, self.scope, number, list).await;
+                if mapped(put, "apply")? { Ok(()) } else { Err(Write::listed_before()) }
             }
             Write::PutDocument(new) => {
                 let scope = (self.scope, &mut self.row);

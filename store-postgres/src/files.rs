@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use throughline_core::ids::{FileRefId, MessageId, SessionId};
-use throughline_core::ports::FileRepo;
+use throughline_core::ports::{FileList, FileRepo};
 use throughline_core::session::FileRef;
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
 
 use crate::connection::mapped;
-use crate::records::{at, bounded, parsed};
+use crate::records::{at, bounded, number, parsed};
 use crate::sessions::session_number;
 use crate::store::PostgresStore;
 use crate::timed::Timed;
@@ -40,6 +40,32 @@ pub(crate) async fn put(
     .execute(connection)
     .await
     .map(|_| ())
+}
+
+/// Keeps a list where its revision is the next; tells whether it is.
+pub(crate) async fn put_list(
+    connection: &mut Timed,
+    scope: Uuid,
+    session_number: u32,
+    list: &FileList,
+) -> sqlx::Result<bool> {
+    let put = sqlx::query(
+        "INSERT INTO file_list (scope, session_number, revision, list)
+         SELECT $1, $2, $3, $4 WHERE $3 = 1 + coalesce(
+           (SELECT revision FROM file_list WHERE scope = $1 AND session_number = $2), 0)
+         ON CONFLICT (scope, session_number) DO UPDATE SET revision = $3, list = $4",
+    )
+    .bind(scope)
+    .bind(i64::from(session_number))
+    .bind(bounded(list.revision))
+    .bind(&list.bytes)
+    .execute(connection)
+    .await?;
+    Ok(put.rows_affected() > 0)
+}
+
+fn read_list(row: &PgRow) -> sqlx::Result<FileList> {
+    Ok(FileList { revision: number(row.try_get(0)?)?, bytes: row.try_get(1)? })
 }
 
 fn read_file(row: &PgRow, session: &SessionId) -> sqlx::Result<FileRef> {
@@ -77,5 +103,18 @@ impl FileRepo for PostgresStore {
         .await;
         let files = |rows: Vec<PgRow>| rows.iter().map(|row| read_file(row, session)).collect();
         mapped(rows.and_then(files), "files")
+    }
+
+    async fn file_list(&self, scope: &Scope, session: &SessionId) -> Result<Option<FileList>> {
+        let mut read = self.read(scope).await?;
+        let row = sqlx::query(concat!(
+            "SELECT revision, list FROM file_list WHERE scope = $1 AND session_number = ",
+            session_number!()
+        ))
+        .bind(read.key)
+        .bind(session.as_str())
+        .fetch_optional(read.connection())
+        .await;
+        mapped(row.and_then(|row| row.as_ref().map(read_list).transpose()), "file_list")
     }
 }

@@ -18,6 +18,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("actors", include_str!("../migrations/0003_actors.sql")),
     ("models", include_str!("../migrations/0004_models.sql")),
     ("ratings", include_str!("../migrations/0005_ratings.sql")),
+    ("file_lists", include_str!("../migrations/0006_file_lists.sql")),
 ];
 
 /// How long who waits for a build waits before it looks again.

@@ -7,7 +7,8 @@ use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 use throughline_core::job::{NewJob, Outcome, after_attempt, not_running};
 use throughline_core::persona::Rating;
 use throughline_core::ports::{
-    Applied, AppliedMessage, Precondition, RecordKey, ScopeCounters, VectorSpace, Write, WriteBatch,
+    Applied, AppliedMessage, FileList, Precondition, RecordKey, ScopeCounters, VectorSpace, Write,
+    WriteBatch,
 };
 use throughline_core::session::{FileRef, PreparedMessage, Session};
 use throughline_core::summary::Summary;
@@ -202,6 +203,7 @@ impl Transaction<'_> {
                 Ok(())
             }
             Write::PutFile(file) => self.put_file(file),
+            Write::PutFileList { session, list, at } => self.put_file_list(session, list, *at),
             Write::PutDocument(new) => {
                 documents::put(self.connection, &mut self.scope, self.space, new)
             }
@@ -292,6 +294,17 @@ impl Transaction<'_> {
     fn put_file(&self, file: &FileRef) -> Result<()> {
         let number = self.session_number(&file.session)?.ok_or_else(Write::no_session)?;
         mapped(files::put(self.connection, self.scope.id, number, file), "apply")
+    }
+
+    fn put_file_list(&mut self, id: &SessionId, list: &FileList, at: Timestamp) -> Result<()> {
+        let before = self.scope.counters.sessions;
+        self.use_session(id, at)?;
+        let is_new = self.scope.counters.sessions > before;
+        let Some(session) = &mut self.session else { return Ok(()) };
+        session.changed |= is_new;
+        let number = session.head.number;
+        let put = files::put_list(self.connection, self.scope.id, number, list);
+        if mapped(put, "apply")? { Ok(()) } else { Err(Write::listed_before()) }
     }
 
     fn tag(&self, session: &SessionId, message: MessageId, tags: &[String]) -> Result<()> {

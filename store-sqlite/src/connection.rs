@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_actors.sql"),
     include_str!("../migrations/0004_models.sql"),
     include_str!("../migrations/0005_ratings.sql"),
+    include_str!("../migrations/0006_file_lists.sql"),
 ];
 
 /// Marks a file as ours ("thru"), so that no other program's database is migrated by mistake.

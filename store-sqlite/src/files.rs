@@ -1,9 +1,9 @@
 //! Files that sessions refer to.
 
 use async_trait::async_trait;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use throughline_core::ids::{FileRefId, SessionId};
-use throughline_core::ports::FileRepo;
+use throughline_core::ports::{FileList, FileRepo};
 use throughline_core::session::FileRef;
 use throughline_core::{Result, Scope};
 
@@ -37,6 +37,41 @@ pub(crate) fn put(
             file.metadata
         ])
         .map(|_| ())
+}
+
+/// Keeps a list where its revision is the next; tells whether it is.
+pub(crate) fn put_list(
+    connection: &Connection,
+    scope_id: i64,
+    session_number: u32,
+    list: &FileList,
+) -> rusqlite::Result<bool> {
+    let held = read_list(connection, scope_id, session_number)?.map_or(0, |held| held.revision);
+    if list.revision != held + 1 {
+        return Ok(false);
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO file_list (scope_id, session_number, revision, list)
+             VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET revision = ?3, list = ?4",
+        )?
+        .execute(params![scope_id, session_number, list.revision, list.bytes])
+        .map(|_| true)
+}
+
+fn read_list(
+    connection: &Connection,
+    scope_id: i64,
+    session_number: u32,
+) -> rusqlite::Result<Option<FileList>> {
+    connection
+        .prepare_cached(
+            "SELECT revision, list FROM file_list WHERE scope_id = ?1 AND session_number = ?2",
+        )?
+        .query_row(params![scope_id, session_number], |row| {
+            Ok(FileList { revision: row.get(0)?, bytes: row.get(1)? })
+        })
+        .optional()
 }
 
 fn read_file(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<FileRef> {
@@ -79,5 +114,18 @@ impl FileRepo for SqliteStore {
             })
             .await?;
         Ok(found.unwrap_or_default())
+    }
+
+    async fn file_list(&self, scope: &Scope, session: &SessionId) -> Result<Option<FileList>> {
+        let session = session.clone();
+        let found = self
+            .read_scope(scope, move |connection, scope_id| {
+                match sessions::number(connection, scope_id, &session)? {
+                    Some(number) => read_list(connection, scope_id, number),
+                    None => Ok(None),
+                }
+            })
+            .await?;
+        Ok(found.flatten())
     }
 }

@@ -237,6 +237,11 @@ pub const TABLES: &[Table] = &[
         key: 0,
     },
     Table {
+        name: "file_list",
+        columns: &[("session_number", Int), ("revision", Int), ("list", Bytes)],
+        key: 1,
+    },
+    Table {
         name: "file_ref",
         columns: &[
             ("id", Id),

@@ -12,7 +12,7 @@ use crate::ids::{
 };
 use crate::job::{NewJob, Outcome};
 use crate::persona::{Backup, Persona, Preset, PresetUse, Rating};
-use crate::ports::{Erased, Erasure, VectorSpace};
+use crate::ports::{Erased, Erasure, FileList, MAX_FILE_LIST_BYTES, VectorSpace};
 use crate::scope::{Profile, Scope};
 use crate::session::{FileRef, PreparedMessage};
 use crate::summary::Summary;
@@ -115,6 +115,16 @@ pub enum Write {
     /// Adds a reference of a session, which must exist (else `NotFound`), to a file; one with its id is
     /// replaced. The session's version stays.
     PutFile(Box<FileRef>),
+    /// Keeps which files a session has inline, in place of what was kept; the session is opened if it is not there, and its
+    /// version stays. Its revision must be the next one after that which is held, else it is a lost race.
+    PutFileList {
+        /// The session.
+        session: SessionId,
+        /// The list.
+        list: FileList,
+        /// Its `created_at` where the session is opened.
+        at: Timestamp,
+    },
     /// Adds a snapshot of a memory's document, which becomes the latest: its passages take the place of
     /// those of the one before, in the lexical index and, where the store is their index, among vectors. Its
     /// number is the scope's next. Of more than [`NewSnapshot::keep`] snapshots the oldest go. A context id
@@ -268,6 +278,12 @@ impl Write {
         Error::lost_race("another worker has read this message first")
     }
 
+    /// The error of a list of files whose revision is not the next.
+    #[must_use]
+    pub fn listed_before() -> Error {
+        Error::lost_race("another call on this session has changed its list of files: try again")
+    }
+
     /// The error of a summary that awaits no model.
     #[must_use]
     pub fn written_before() -> Error {
@@ -331,6 +347,13 @@ impl WriteBatch {
     /// the batch's space.
     pub fn check(&self) -> Result<()> {
         self.check_erasure()?;
+        let is_too_long = |write: &Write| matches!(write, Write::PutFileList { list, .. } if list.bytes.len() > MAX_FILE_LIST_BYTES);
+        if self.writes.iter().any(is_too_long) {
+            return Err(Error::invalid(
+                "too many files for one session: its list would have more than 1 MiB; name fewer or \
+                 narrower folders",
+            ));
+        }
         let Some(space) = &self.space else { return Ok(()) };
         let units = self.writes.iter().flat_map(|write| match write {
             Write::AppendMessage { message, .. } => {
@@ -353,6 +376,7 @@ impl WriteBatch {
                     | Write::PutSummary(_)
                     | Write::OpenSession { .. }
                     | Write::PutFile(_)
+                    | Write::PutFileList { .. }
                     | Write::PutDocument(_)
                     | Write::PutFact(_)
                     | Write::StateFact(_)

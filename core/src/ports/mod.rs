@@ -40,9 +40,9 @@ pub use model::{ChatModel, ChatProvider, ChatStream, Embedder, FactReader, Summa
 pub use persona::PersonaRepo;
 pub use refusals::{RefusalCount, RefusalRepo};
 pub use repos::{
-    DocumentRepo, EntityRepo, FactRepo, FileRepo, HeadLimits, JobRepo, Ledger, LedgerLimits,
-    OutboxRepo, OutboxText, ProfileRepo, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo,
-    SummaryRepo, UsageRepo,
+    DocumentRepo, EntityRepo, FactRepo, FileList, FileRepo, HeadLimits, JobRepo, Ledger,
+    LedgerLimits, MAX_FILE_LIST_BYTES, OutboxRepo, OutboxText, ProfileRepo, SOURCES_READ,
+    ScopeTotals, SessionHead, SessionRepo, SummaryRepo, UsageRepo,
 };
 pub use session_cache::SessionCache;
 pub use store::{Health, Store};

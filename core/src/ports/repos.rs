@@ -211,12 +211,27 @@ pub trait EntityRepo: Send + Sync {
     ) -> Result<Vec<Entity>>;
 }
 
+/// Which files a session has inline, as the policy encodes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileList {
+    /// 1 for the first that is kept of a session, then one more each.
+    pub revision: u64,
+    /// At most [`MAX_FILE_LIST_BYTES`].
+    pub bytes: Vec<u8>,
+}
+
+/// Longest list of files of a session.
+pub const MAX_FILE_LIST_BYTES: usize = 1 << 20;
+
 /// Files that sessions refer to.
 #[async_trait]
 pub trait FileRepo: Send + Sync {
     /// The references of a session, the newest first, ties by the higher id.
     async fn files(&self, scope: &Scope, session: &SessionId, limit: usize)
     -> Result<Vec<FileRef>>;
+
+    /// Which files a session has inline, as was last kept. It goes with the session.
+    async fn file_list(&self, scope: &Scope, session: &SessionId) -> Result<Option<FileList>>;
 }
 
 /// The documents of memories. What was erased is not there, nor what fell out of the history.

@@ -21,11 +21,11 @@ use throughline_core::persona::{
     Backup, BackupHead, Persona, PersonaSession, Preset, PresetUse, Rating, RatingCount,
 };
 use throughline_core::ports::{
-    Applied, DocumentRepo, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileRepo, HeadLimits,
-    Health, JobRepo, Ledger, LedgerLimits, LexicalIndex, OutboxRepo, OutboxText, PersonaRepo,
-    PostingLists, ProfileRepo, RefusalCount, RefusalRepo, ScopeTotals, SessionHead, SessionRepo,
-    Store, SummaryRepo, TenantBatch, TenantRepo, UsageRepo, VectorHit, VectorIndex, VectorItem,
-    VectorSpace, WriteBatch,
+    Applied, DocumentRepo, EntityRepo, ErasureRepo, ErasureState, FactRepo, FileList, FileRepo,
+    HeadLimits, Health, JobRepo, Ledger, LedgerLimits, LexicalIndex, OutboxRepo, OutboxText,
+    PersonaRepo, PostingLists, ProfileRepo, RefusalCount, RefusalRepo, ScopeTotals, SessionHead,
+    SessionRepo, Store, SummaryRepo, TenantBatch, TenantRepo, UsageRepo, VectorHit, VectorIndex,
+    VectorItem, VectorSpace, WriteBatch,
 };
 use throughline_core::scope::Profile;
 use throughline_core::session::{FileRef, Message, Session, Share};
@@ -156,6 +156,7 @@ measured!(EntityRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
 });
 
 measured!(FileRepo of MeteredStore in STORE_SECONDS, STORE_ERRORS {
+    fn file_list(scope: &Scope, session: &SessionId) -> Option<FileList>;
     fn files(scope: &Scope, session: &SessionId, limit: usize) -> Vec<FileRef>;
 });
 

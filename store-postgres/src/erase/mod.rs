@@ -27,10 +27,10 @@ pub use ledger::PostgresLedger;
 
 /// Tables whose rows a scope erased whole loses. Counters and jobs stay until the scope itself goes.
 const OF_SCOPE: &[&str] = &[
-    "fact_source", "fact", "rejection", "entity_source", "entity", "file_ref", "idempotency",
-    "summary_line", "summary", "message_tag", "answer_rating", "message", "session", "persona",
-    "persona_backup", "preset", "preset_use", "document_snapshot", "document", "profile",
-    "usage_day", "lex_tail", "lex_block", "lex_stats", "embedding",
+    "fact_source", "fact", "rejection", "entity_source", "entity", "file_ref", "file_list",
+    "idempotency", "summary_line", "summary", "message_tag", "answer_rating", "message", "session",
+    "persona", "persona_backup", "preset", "preset_use", "document_snapshot", "document",
+    "profile", "usage_day", "lex_tail", "lex_block", "lex_stats", "embedding",
 ];
 /// What a scope that is to go must not have any row of.
 const HOLDS: &[&str] = &[

@@ -133,10 +133,15 @@ pub(super) async fn empty_sessions(
     let (numbers, ids): (Vec<i64>, Vec<String>) = gone.into_iter().unzip();
     let files = sqlx::query("DELETE FROM file_ref WHERE scope = $1 AND session_number = ANY($2)")
         .bind(scope)
-        .bind(numbers)
+        .bind(&numbers)
         .execute(&mut *connection)
         .await?;
     erased.files += files.rows_affected();
+    sqlx::query("DELETE FROM file_list WHERE scope = $1 AND session_number = ANY($2)")
+        .bind(scope)
+        .bind(&numbers)
+        .execute(&mut *connection)
+        .await?;
     personas::forget_sessions(connection, scope, &ids).await?;
     let ids = named(ids)?;
     erased.sessions = ids.len() as u64;

@@ -26,10 +26,10 @@ use crate::{documents, lexical, personas, sessions, vectors};
 /// Tables whose rows a scope erased whole loses, beside those that are reached through others. Counters
 /// and jobs stay until the scope itself goes.
 const OF_SCOPE: &[&str] = &[
-    "fact_source", "fact", "rejection", "file_ref", "idempotency", "summary_line", "summary",
-    "message_tag", "answer_rating", "message", "session", "persona", "persona_backup", "preset",
-    "preset_use", "profile", "document_snapshot", "document", "usage_day", "lex_tail", "lex_block",
-    "lex_stats",
+    "fact_source", "fact", "rejection", "file_ref", "file_list", "idempotency", "summary_line",
+    "summary", "message_tag", "answer_rating", "message", "session", "persona", "persona_backup",
+    "preset", "preset_use", "profile", "document_snapshot", "document", "usage_day", "lex_tail",
+    "lex_block", "lex_stats",
 ];
 /// What a scope that is to go must not have any row of.
 const HOLDS: &[&str] = &[

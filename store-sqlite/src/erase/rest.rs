@@ -120,6 +120,12 @@ pub(super) fn empty_sessions(
                FROM session WHERE scope_id = ?1 AND messages = 0 AND (?2 IS NULL OR id = ?2))",
         )?
         .execute(params![scope_id, which.map(SessionId::as_str)])? as u64;
+    connection
+        .prepare_cached(
+            "DELETE FROM file_list WHERE scope_id = ?1 AND session_number IN (SELECT number
+               FROM session WHERE scope_id = ?1 AND messages = 0 AND (?2 IS NULL OR id = ?2))",
+        )?
+        .execute(params![scope_id, which.map(SessionId::as_str)])?;
     let ids: Vec<String> = connection
         .prepare_cached(
             "DELETE FROM session WHERE scope_id = ?1 AND messages = 0 AND (?2 IS NULL OR id = ?2)

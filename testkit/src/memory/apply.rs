@@ -54,6 +54,10 @@ pub(super) fn apply(state: &mut State, batch: &WriteBatch) -> Result<Applied> {
                 scope.thread(session, *created_at)?;
             }
             Write::PutFile(file) => scope.put_file(file)?,
+            Write::PutFileList { session, list, at } => {
+                scope.thread(session, *at)?;
+                scope.put_file_list(session, list)?;
+            }
             Write::PutDocument(new) => replaced.extend(scope.put_document(new)?),
             Write::PutFact(fact) => {
                 scope.put_fact(fact)?;

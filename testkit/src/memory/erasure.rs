@@ -73,6 +73,7 @@ impl ScopeState {
             self.rejected.clear();
             self.answers.clear();
             self.files.clear();
+            self.file_lists.clear();
             self.personas.clear();
             self.presets.clear();
             self.preset_uses.clear();
@@ -90,6 +91,7 @@ impl ScopeState {
                 erased.touched.push(thread.head.id.clone());
                 let before = self.files.len();
                 self.files.retain(|_, file| file.session != thread.head.id);
+                self.file_lists.remove(&thread.head.id);
                 erased.files += (before - self.files.len()) as u64;
             }
             !goes

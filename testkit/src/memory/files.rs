@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use throughline_core::ids::SessionId;
-use throughline_core::ports::{FileRepo, Write};
+use throughline_core::ports::{FileList, FileRepo, Write};
 use throughline_core::session::FileRef;
 use throughline_core::{Result, Scope};
 
@@ -14,6 +14,15 @@ impl ScopeState {
             return Err(Write::no_session());
         }
         self.files.insert(file.id, file.clone());
+        Ok(())
+    }
+
+    pub(super) fn put_file_list(&mut self, session: &SessionId, list: &FileList) -> Result<()> {
+        let held = self.file_lists.get(session).map_or(0, |held| held.revision);
+        if list.revision != held + 1 {
+            return Err(Write::listed_before());
+        }
+        self.file_lists.insert(session.clone(), list.clone());
         Ok(())
     }
 }
@@ -33,5 +42,9 @@ impl FileRepo for MemoryStore {
             found.truncate(limit);
             found
         }))
+    }
+
+    async fn file_list(&self, scope: &Scope, session: &SessionId) -> Result<Option<FileList>> {
+        Ok(self.read(scope, |held| held.file_lists.get(session).cloned()))
     }
 }

@@ -36,7 +36,7 @@ use throughline_core::ids::{
 use throughline_core::index::{IndexUnit, Namespace, UnitKey};
 use throughline_core::job::Job;
 use throughline_core::persona::{Backup, Persona, Preset, PresetUse, Rating};
-use throughline_core::ports::{Applied, Health, ScopeCounters, Store, WriteBatch};
+use throughline_core::ports::{Applied, FileList, Health, ScopeCounters, Store, WriteBatch};
 use throughline_core::scope::Profile;
 use throughline_core::session::FileRef;
 use throughline_core::summary::Summary;
@@ -91,6 +91,7 @@ struct ScopeState {
     index: BTreeMap<(Namespace, UnitKey), IndexUnit>,
     rejected: BTreeSet<RejectionKey>,
     files: BTreeMap<FileRefId, FileRef>,
+    file_lists: BTreeMap<SessionId, FileList>,
     personas: BTreeMap<PersonaId, Persona>,
     presets: BTreeMap<PresetId, Preset>,
     preset_uses: BTreeMap<PresetId, PresetUse>,

@@ -11,7 +11,7 @@ use super::{Server, execute};
 
 /// Every table that a scenario may have written to, children of others first.
 const TABLES: &str = "scope, session, message, fact, fact_source, rejection, entity, entity_source, \
-    summary, summary_line, profile, file_ref, document, document_snapshot, persona, preset, preset_use, persona_backup, \
+    summary, summary_line, profile, file_ref, file_list, document, document_snapshot, persona, preset, preset_use, persona_backup, \
     message_tag, answer_rating, idempotency, job, usage_day, lex_stats, lex_tail, \
     lex_block, vector_state, embedding, vector_space, tenant, api_key, tenant_settings, share, \
     share_member, audit, model_use, rate_bucket, refusal, erasure_ledger, erasure_applied";

@@ -2,11 +2,12 @@
 
 use throughline_core::ErrorKind;
 use throughline_core::ids::{FileRefId, MessageId};
-use throughline_core::ports::{Store, Write, WriteBatch};
+use throughline_core::ports::{Erasure, FileList, MAX_FILE_LIST_BYTES, Store, Write, WriteBatch};
 use throughline_core::session::{FileKind, FileRef};
 use throughline_core::time::Timestamp;
 
 use super::super::runner::Scenario;
+use super::erasure::erase;
 use super::scenarios;
 use super::support::{Port, Snapshot, head, put_one};
 use crate::build::{append, at, batch, id, message, scope, session};
@@ -21,6 +22,9 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["files":
     a_session_that_is_not_there_takes_no_file,
     files_are_of_their_session_and_scope,
     a_file_leaves_the_session_as_it_is,
+    a_list_of_files_is_kept_by_session_and_opens_it,
+    a_list_of_files_is_replaced_by_the_next_revision_alone,
+    a_list_of_files_goes_with_its_session,
 ];
 
 fn open(of: &str, created_at: Timestamp) -> Write {
@@ -162,4 +166,66 @@ async fn a_file_leaves_the_session_as_it_is(store: Port) {
     let before = Snapshot::of(&store, &scope).await;
     store.apply(batch(&scope).with(add(&file("s1", "notes", at(9))))).await.unwrap();
     assert_eq!(Snapshot::of(&store, &scope).await, before);
+}
+
+fn list(of: &str, revision: u64, bytes: &[u8]) -> Write {
+    let list = FileList { revision, bytes: bytes.to_vec() };
+    Write::PutFileList { session: session(of), list, at: at(7) }
+}
+
+async fn held_list(store: &Port, user: &str, of: &str) -> Option<(u64, Vec<u8>)> {
+    let held = store.file_list(&scope(user), &session(of)).await.unwrap();
+    held.map(|held| (held.revision, held.bytes))
+}
+
+async fn a_list_of_files_is_kept_by_session_and_opens_it(store: Port) {
+    put_one(&store, &scope("a"), "s1", message("one")).await;
+    let before = head(&store, &scope("a"), "s1").await;
+    let all = batch(&scope("a")).with(list("s1", 1, &[0, 255, 0])).with(list("s2", 1, &[]));
+    store.apply(all).await.unwrap();
+    assert_eq!(held_list(&store, "a", "s1").await, Some((1, vec![0, 255, 0])));
+    assert_eq!(held_list(&store, "a", "s2").await, Some((1, Vec::new())));
+    for (user, of) in [("a", "s3"), ("b", "s1")] {
+        assert_eq!(held_list(&store, user, of).await, None, "{user} {of}");
+    }
+    assert_eq!(head(&store, &scope("a"), "s1").await, before);
+    let opened = head(&store, &scope("a"), "s2").await;
+    assert_eq!((opened.version, opened.messages, opened.created_at), (1, 0, at(7)));
+}
+
+async fn a_list_of_files_is_replaced_by_the_next_revision_alone(store: Port) {
+    let put = async |revision| {
+        let bytes = [u8::try_from(revision).unwrap()];
+        let put = store.apply(batch(&scope("a")).with(list("s1", revision, &bytes))).await;
+        put.map_err(|error| error.is_lost_race())
+    };
+    assert!(put(2).await.unwrap_err());
+    assert_eq!(held_list(&store, "a", "s1").await, None);
+    for revision in [1, 2] {
+        put(revision).await.unwrap();
+    }
+    for revision in [0, 1, 2, 4] {
+        assert!(put(revision).await.unwrap_err(), "{revision}");
+    }
+    let too_long = vec![0; MAX_FILE_LIST_BYTES + 1];
+    let refused = store.apply(batch(&scope("a")).with(list("s1", 3, &too_long))).await;
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(held_list(&store, "a", "s1").await, Some((2, vec![2])));
+}
+
+async fn a_list_of_files_goes_with_its_session(store: Port) {
+    let said = put_one(&store, &scope("a"), "s1", message("one")).await;
+    for of in ["s1", "s2"] {
+        store.apply(batch(&scope("a")).with(list(of, 1, b"list"))).await.unwrap();
+    }
+    let whole = Erasure::Session { id: session("s1"), through: said.seq };
+    erase(&store, &scope("a"), whole).await;
+    assert_eq!(held_list(&store, "a", "s1").await, None);
+    assert!(held_list(&store, "a", "s2").await.is_some());
+    store.apply(batch(&scope("a")).with(list("s1", 1, b"anew"))).await.unwrap();
+    let all = Erasure::Scope { through: u64::MAX, documents: u64::MAX };
+    erase(&store, &scope("a"), all).await;
+    for of in ["s1", "s2"] {
+        assert_eq!(held_list(&store, "a", of).await, None, "{of}");
+    }
 }

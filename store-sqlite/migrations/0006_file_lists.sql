@@ -1,0 +1,8 @@
+-- Which files a session has inline, as the policy encodes it.
+CREATE TABLE file_list (
+  scope_id       INTEGER NOT NULL,
+  session_number INTEGER NOT NULL,
+  revision       INTEGER NOT NULL,
+  list           BLOB NOT NULL,
+  PRIMARY KEY (scope_id, session_number)
+) STRICT, WITHOUT ROWID;
