@@ -15,6 +15,7 @@ pub mod entity;
 pub mod erase;
 pub mod error;
 pub mod fact;
+pub mod files;
 pub mod ids;
 pub mod index;
 pub mod job;

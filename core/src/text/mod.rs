@@ -20,12 +20,13 @@ pub use analyze::{
 };
 pub use clip::clip;
 pub use compress::{Squeeze, squeeze};
-pub use fences::{guarded, guarded_speech, guarded_whole, without_fenced};
+pub use fences::{guarded, guarded_file, guarded_speech, guarded_whole, without_fenced};
 pub use passages::{PassageSizes, passages};
 pub use postings::{
     FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, Thinned, decode_postings,
     encode_postings, extend_postings, remove_postings,
 };
+pub(crate) use postings::{put_number, take_number};
 pub use protect::{holds_all, protected_spans, reports_problem};
 pub use sentences::{is_question, sentence_ranges, sentences};
 

@@ -13,9 +13,9 @@ pub fn encode_postings(postings: &[Posting], block: &mut Vec<u8>) {
     let mut before = 0;
     for posting in postings {
         let key = posting.key.to_bits();
-        put(block, key.wrapping_sub(before));
-        put(block, posting.count.into());
-        put(block, posting.length.into());
+        put_number(block, key.wrapping_sub(before));
+        put_number(block, posting.count.into());
+        put_number(block, posting.length.into());
         before = key;
     }
 }
@@ -28,9 +28,9 @@ pub fn decode_postings(block: &[u8], postings: &mut Vec<Posting>) -> Result<(), 
     let mut rest = block;
     let mut key = 0_u64;
     while !rest.is_empty() {
-        key = key.wrapping_add(take(&mut rest)?);
-        let count = u16::try_from(take(&mut rest)?).map_err(|_| PostingsError)?;
-        let length = u16::try_from(take(&mut rest)?).map_err(|_| PostingsError)?;
+        key = key.wrapping_add(take_number(&mut rest)?);
+        let count = u16::try_from(take_number(&mut rest)?).map_err(|_| PostingsError)?;
+        let length = u16::try_from(take_number(&mut rest)?).map_err(|_| PostingsError)?;
         postings.push(Posting { key: UnitKey::from_bits(key), count, length });
     }
     Ok(())
@@ -137,7 +137,8 @@ pub fn remove_postings(
     Ok(thinned)
 }
 
-fn put(block: &mut Vec<u8>, mut value: u64) {
+/// Appends a number in LEB128: one byte below 128, ten at most.
+pub(crate) fn put_number(block: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         block.push(value as u8 | 0x80);
         value >>= 7;
@@ -145,7 +146,11 @@ fn put(block: &mut Vec<u8>, mut value: u64) {
     block.push(value as u8);
 }
 
-fn take(rest: &mut &[u8]) -> Result<u64, PostingsError> {
+/// Takes a number that [`put_number`] wrote off the front.
+///
+/// # Errors
+/// [`PostingsError`] where the bytes end within a number.
+pub(crate) fn take_number(rest: &mut &[u8]) -> Result<u64, PostingsError> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let (byte, tail) = rest.split_first().ok_or(PostingsError)?;

@@ -55,7 +55,7 @@ const CORE: Order = Order {
             name: "values",
             modules: &[
                 "scope", "access", "job", "usage", "entity", "fact", "session", "summary",
-                "document", "turn", "settings", "chat", "persona",
+                "document", "turn", "settings", "chat", "persona", "files",
             ],
         },
         Layer { name: "ports", modules: &["ports"] },
