@@ -5,8 +5,8 @@ use std::sync::Arc;
 use throughline_core::ports::Clock;
 use throughline_testkit::conformance::{Replicas, Time};
 use throughline_testkit::memory::{
-    HashEmbedder, MemoryCache, MemoryFileSearch, MemoryLedger, MemoryRateLimiter, MemoryStore,
-    ScriptedModel,
+    HashEmbedder, MemoryCache, MemoryFileSearch, MemoryFiles, MemoryLedger, MemoryRateLimiter,
+    MemoryStore, ScriptedModel,
 };
 use throughline_testkit::{FakeClock, conformance};
 
@@ -60,4 +60,9 @@ async fn the_memory_ledger_conforms() {
 #[tokio::test]
 async fn the_memory_file_search_conforms() {
     conformance::file_search(async || MemoryFileSearch::default(), &[]).await;
+}
+
+#[tokio::test]
+async fn the_memory_files_conform() {
+    conformance::file_source(async || MemoryFiles::default(), &[]).await;
 }

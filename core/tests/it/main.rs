@@ -6,6 +6,7 @@ mod assembly_properties;
 mod documents;
 mod erase;
 mod extraction;
+mod files;
 mod flows;
 mod interleaved;
 mod meaning;

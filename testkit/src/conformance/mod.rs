@@ -10,6 +10,7 @@ mod chat_model;
 mod embedded;
 mod embedder;
 mod file_search;
+mod file_source;
 mod ledger;
 mod rate_limiter;
 mod replicas;
@@ -24,6 +25,7 @@ use throughline_core::ports::{
 };
 
 pub use chat_model::DirectedModel;
+pub use file_source::DirectedFiles;
 pub use replicas::{Replicas, Time};
 
 /// A scenario that an adapter does not pass, and why that is right.
@@ -79,6 +81,15 @@ pub async fn vector_index<I: VectorIndex + 'static>(make: impl AsyncFn() -> I, s
 pub async fn file_search<F: FileSearch + 'static>(make: impl AsyncFn() -> F, skips: &[Skip]) {
     let make = async || Arc::new(make().await) as Arc<dyn FileSearch>;
     runner::run("FileSearch", file_search::TABLE, make, skips).await;
+}
+
+/// Runs the table of the `FileSource` port. `make` gives one without files for each scenario, which then says what is there.
+///
+/// # Panics
+/// With the names of all scenarios that failed, or of skips that no scenario has.
+pub async fn file_source<F: DirectedFiles + 'static>(make: impl AsyncFn() -> F, skips: &[Skip]) {
+    let make = async || Arc::new(make().await) as Arc<dyn DirectedFiles>;
+    runner::run("FileSource", file_source::TABLE, make, skips).await;
 }
 
 /// Runs the table of the `Embedder` port. `make` gives an embedder for each scenario, which may be

@@ -8,6 +8,7 @@ mod entities;
 mod erasure;
 mod facts;
 mod file_search;
+mod file_source;
 mod files;
 mod interrupt;
 mod jobs;
@@ -46,6 +47,7 @@ use tokio::sync::Notify;
 
 pub use cache::{MemoryCache, MemoryRateLimiter};
 pub use file_search::MemoryFileSearch;
+pub use file_source::MemoryFiles;
 pub use ledger::MemoryLedger;
 pub use model::{Answering, HashEmbedder, ScriptedModel};
 use vector::Vectors;
