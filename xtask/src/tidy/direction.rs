@@ -27,7 +27,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         tree.packages().iter().flat_map(|package| manifest(tree, package)).collect();
     let serde = "uses serde: in core, only core/src/persona/ may, for the export format";
     findings.extend(named(tree, "core/src/", FORMS, &["serde"], serde));
-    let adapters = &["throughline_store_", "throughline_provider_"];
+    let adapters = &["throughline_files", "throughline_store_", "throughline_provider_"];
     let adapter = "names an adapter: only engine/src/compose/ may";
     for dir in ["engine/src/", "server/src/", "eval/src/"] {
         findings.extend(named(tree, dir, COMPOSITION, adapters, adapter));

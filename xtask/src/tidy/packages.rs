@@ -24,7 +24,7 @@ pub(crate) struct Dependency {
 }
 
 impl Package {
-    /// Whether it implements ports: a store or a provider.
+    /// Whether it implements ports: a store, a provider or the files on disk.
     pub(crate) fn is_adapter(&self) -> bool {
         is_adapter(&self.name)
     }
@@ -40,8 +40,10 @@ pub(crate) const SHARED: &str = "throughline-provider-http";
 
 /// Whether a crate of this name implements ports.
 pub(crate) fn is_adapter(name: &str) -> bool {
-    name != SHARED
-        && (name.starts_with("throughline-store-") || name.starts_with("throughline-provider-"))
+    name == "throughline-files"
+        || (name != SHARED
+            && (name.starts_with("throughline-store-")
+                || name.starts_with("throughline-provider-")))
 }
 
 /// Reads the answer of `cargo metadata --no-deps`.
@@ -105,5 +107,6 @@ mod tests {
         assert_eq!(read[0].manifest(), "store-x/Cargo.toml");
         assert!(read[0].is_adapter() && !read[0].published);
         assert!(!read[0].dependencies[0].dev && read[0].dependencies[1].dev);
+        assert!(is_adapter("throughline-files") && !is_adapter(SHARED));
     }
 }

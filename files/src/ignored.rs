@@ -1,0 +1,81 @@
+//! Which files a folder says to ignore.
+//!
+//! The patterns are those of the `ignore` crate. Its walk is not used: it opens whatever is named `.gitignore`, also a pipe,
+//! on which it waits, or a link to a device, which never ends.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::open::open_regular;
+
+/// Most bytes of a file of patterns; a larger one is not used.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The rules of a folder and of those above it, up to the root.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    above: Option<Rc<Rules>>,
+    gitignore: Gitignore,
+    ignore: Gitignore,
+    /// The folder is a repository, where `.gitignore` files above it end.
+    is_repository: bool,
+}
+
+impl Rules {
+    pub(crate) fn of(folder: &Path, above: Option<Rc<Self>>) -> Rc<Self> {
+        let rules = Self {
+            gitignore: patterns(folder, ".gitignore"),
+            ignore: patterns(folder, ".ignore"),
+            is_repository: folder.join(".git").symlink_metadata().is_ok(),
+            above,
+        };
+        match rules {
+            // Nothing to say: those above say it all.
+            Self { gitignore, ignore, is_repository: false, above: Some(above) }
+                if gitignore.is_empty() && ignore.is_empty() =>
+            {
+                above
+            }
+            rules => Rc::new(rules),
+        }
+    }
+
+    /// Whether a file or folder is ignored. The nearest rule counts, `.ignore` before `.gitignore`.
+    pub(crate) fn ignores(&self, path: &Path, is_folder: bool) -> bool {
+        let mut level = Some(self);
+        while let Some(rules) = level {
+            match rules.ignore.matched(path, is_folder) {
+                Match::None => level = rules.above.as_deref(),
+                found => return found.is_ignore(),
+            }
+        }
+        let mut level = Some(self);
+        while let Some(rules) = level {
+            match rules.gitignore.matched(path, is_folder) {
+                Match::None if rules.is_repository => return false,
+                Match::None => level = rules.above.as_deref(),
+                found => return found.is_ignore(),
+            }
+        }
+        false
+    }
+}
+
+/// The patterns of a file; none where it is not there or not a small text file.
+fn patterns(folder: &Path, name: &str) -> Gitignore {
+    let read = || {
+        let opened = open_regular(&folder.join(name)).ok()?;
+        let bytes = opened.read(MAX_BYTES).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let Some(text) = read() else { return Gitignore::empty() };
+    let mut builder = GitignoreBuilder::new(folder);
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        // A pattern that is not valid is no reason to leave the others out.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
