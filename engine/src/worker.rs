@@ -168,7 +168,7 @@ fn measure_round(work: &'static str, round: &ModelRound) {
     jobs("failed", round.failed);
     jobs("over_budget", round.over_budget);
     let tokens = |direction: &'static str, count: u64| {
-        metrics::counter!("throughline_model_tokens_total", "work" => work, "direction" => direction)
+        metrics::counter!("throughline_model_job_tokens_total", "work" => work, "direction" => direction)
             .increment(count);
     };
     tokens("input", round.tokens.0);

@@ -2,6 +2,7 @@
 
 mod embedders;
 mod erasure_ledger;
+mod files;
 mod models;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -56,6 +57,7 @@ use crate::adapters::{
 };
 use crate::config::{CacheKind, Config, SpecialistConfig, StoreKind, VectorIndexKind};
 
+pub use files::file_source;
 pub use models::{ChosenModel, FactReading, SummaryWriting};
 pub use providers::open as chat_models;
 

@@ -5,6 +5,7 @@
 
 mod document;
 mod facts;
+mod files;
 mod history;
 mod http;
 mod log;
@@ -33,6 +34,7 @@ use throughline_core::{Error, Result, Scope};
 
 pub use document::DocumentConfig;
 pub use facts::FactsConfig;
+pub use files::{FilesConfig, StableInlineList};
 pub use history::{FadingKind, HistoryConfig};
 pub use http::{HttpConfig, JobsConfig};
 pub use log::{LogConfig, LogFormat};
@@ -120,6 +122,8 @@ pub struct Config {
     /// Named roles that answer turns in chats, as tables with `name`, `description`, `prompt`, `model` (empty for that of the
     /// turn) and `tier` (`light`, `standard` or `full`: how much of the session it is shown).
     pub specialists: Vec<SpecialistConfig>,
+    /// Files of conversations.
+    pub files: FilesConfig,
     /// Facts that a model reads in messages.
     pub extraction: ExtractionConfig,
     /// Summaries that a model writes.
@@ -432,6 +436,7 @@ impl Default for Config {
             },
             chat: ChatConfig { model: String::new() },
             specialists: Vec::new(),
+            files: FilesConfig::default(),
             extraction: ExtractionConfig::default(),
             summaries: SummariesConfig::default(),
             providers: ProvidersConfig::default(),

@@ -11,6 +11,7 @@ mod erase;
 mod eval;
 mod export;
 mod facts;
+mod files;
 mod import;
 mod install;
 mod keys;
@@ -76,6 +77,9 @@ enum Command {
     /// List and search contexts, and show how helpful their answers were rated
     #[command(subcommand)]
     Contexts(contexts::Command),
+    /// Show which files a conversation has, and what is sent of them
+    #[command(subcommand)]
+    Files(files::Command),
     /// List the models that can answer, and the keys that are missing
     Models,
     /// Measure quality on labelled conversations, with `throughline-eval`
@@ -130,6 +134,7 @@ impl Command {
                 | Self::Assemble(_)
                 | Self::Chat(_)
                 | Self::Contexts(_)
+                | Self::Files(_)
                 | Self::Profile(_)
                 | Self::Facts(_)
                 | Self::Remember(_)
@@ -218,6 +223,7 @@ async fn dispatch(command: Command, config: &Config, output: &Output) -> Result<
         Command::Assemble(args) => assemble::run(&args, config, output).await,
         Command::Chat(args) => chat::run(&args, config, output).await,
         Command::Contexts(command) => contexts::run(&command, config, output).await,
+        Command::Files(command) => files::run(&command, config, output).await,
         Command::Models => chat::models(config, output),
         Command::Profile(command) => profile::run(&command, config, output).await,
         Command::Facts(args) => facts::run(&args, config, output).await,

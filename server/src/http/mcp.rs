@@ -15,6 +15,7 @@ use crate::wire::problem::Failure;
 pub(super) fn router(service: &Service) -> Result<Router<Service>> {
     let around = mcp::Around {
         local: None,
+        files: None,
         admission: service.admission.clone(),
         leaving: service.stopping(),
     };

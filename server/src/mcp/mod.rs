@@ -37,6 +37,8 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use throughline_core::access::Permission;
+use throughline_core::files::Mode;
+use throughline_core::ports::FileSource;
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use throughline_engine::admission::AdmissionControl;
 use throughline_engine::app::{App, failure};
@@ -106,6 +108,8 @@ pub(crate) struct Inner {
     records: Records,
     /// Who calls, where the transport does not tell: the user of the process.
     local: Option<Identity>,
+    /// The files of this machine, for its own user alone.
+    files: Option<LocalFiles>,
     /// See [`Around`].
     admission: AdmissionControl,
     /// See [`Around`].
@@ -114,10 +118,21 @@ pub(crate) struct Inner {
     slice: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// Files of this machine, and what the lists of sessions do.
+#[derive(Clone)]
+pub(crate) struct LocalFiles {
+    /// Where they are read from.
+    pub source: Arc<dyn FileSource>,
+    /// What lists do.
+    pub mode: Mode,
+}
+
 /// The environment of a server.
 pub(crate) struct Around {
     /// The user of the process, where the transport does not tell who calls.
     pub local: Option<Scope>,
+    /// The files of this machine, where the user of the process calls.
+    pub files: Option<LocalFiles>,
     /// How many calls are at work.
     pub admission: AdmissionControl,
     /// Cancels waiting for a client, because it disconnected or the service stops.
@@ -139,7 +154,7 @@ impl Server {
     /// # Errors
     /// `Internal` where states cannot be signed.
     pub(crate) fn new(app: App, config: &McpConfig, around: Around) -> Result<Self> {
-        let Around { local, admission, leaving } = around;
+        let Around { local, files, admission, leaving } = around;
         let key = blake3::derive_key("throughline mcp request state", &app.engine.names.key);
         let unsigned = |_| Error::internal("the states of calls cannot be signed");
         let local = local.map(Identity::local);
@@ -149,12 +164,13 @@ impl Server {
         let shared = Arc::new(Inner {
             app,
             sets: config.tool_sets.clone(),
-            tools: tools::of_sets(&config.tool_sets),
+            tools: tools::of_sets(&config.tool_sets, files.is_some()),
             sealed: Sealed::new(&key).map_err(unsigned)?,
             patience,
             changes: Changes::new(),
             records,
             local,
+            files,
             admission,
             leaving,
             slice: Arc::default(),

@@ -5,12 +5,12 @@ use rmcp::{ServerHandler, ServiceExt};
 use throughline_core::{Error, ErrorKind, Result};
 use throughline_engine::admission::AdmissionControl;
 use throughline_engine::app::App;
-use throughline_engine::compose::Engine;
-use throughline_engine::config::Config;
+use throughline_engine::compose::{Engine, file_source};
+use throughline_engine::config::{Config, ToolSet};
 use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 
-use super::{Around, Server};
+use super::{Around, LocalFiles, Server};
 
 /// Serves the configured user over standard input and output, until the client hangs up. No worker runs: a little
 /// due work is done after calls, and what the client watches is looked at.
@@ -21,6 +21,7 @@ pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
     let leaving = CancellationToken::new();
     let around = Around {
         local: Some(config.scope()?),
+        files: local_files(config)?,
         admission: AdmissionControl::boundless(),
         leaving: leaving.clone(),
     };
@@ -34,6 +35,15 @@ pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
     let ended = serve(server.clone(), leaving).await;
     server.finish().await;
     ended
+}
+
+/// The files of this machine, where tools use them.
+fn local_files(config: &Config) -> Result<Option<LocalFiles>> {
+    if !config.mcp.tool_sets.contains(&ToolSet::Files) {
+        return Ok(None);
+    }
+    let mode = config.files.stable_inline_list.into();
+    Ok(Some(LocalFiles { source: file_source(&config.files, &[])?, mode }))
 }
 
 /// Serves one client, until it hangs up. Calls that are open are ended then, and those that wait for the client given up.

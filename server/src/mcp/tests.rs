@@ -13,7 +13,7 @@ const MOST_TOKENS: u32 = 2_000;
 #[test]
 fn the_default_set_costs_few_tokens() {
     let sets = McpConfig::default().tool_sets;
-    let tools: Vec<_> = of_sets(&sets).into_iter().map(|tool| tool.definition).collect();
+    let tools: Vec<_> = of_sets(&sets, true).into_iter().map(|tool| tool.definition).collect();
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
     assert_eq!(names, ["remember", "recall", "list", "update", "forget"]);
     let tokens = O200k.count(&json!({"tools": tools}).to_string());
@@ -31,7 +31,7 @@ fn every_tool_says_what_it_takes_gives_and_does() {
         ToolSet::Admin,
     ];
     let mut names = std::collections::BTreeSet::new();
-    for tool in of_sets(&all) {
+    for tool in of_sets(&all, true) {
         let told = tool.definition;
         assert!(names.insert(told.name.clone()), "{} is there twice", told.name);
         assert_eq!(told.input_schema["type"], "object", "{}", told.name);
@@ -50,7 +50,7 @@ fn every_tool_says_what_it_takes_gives_and_does() {
 #[test]
 fn a_set_is_chosen_whole_and_in_order() {
     let names = |sets: &[ToolSet]| -> Vec<String> {
-        of_sets(sets).iter().map(|tool| tool.definition.name.to_string()).collect()
+        of_sets(sets, true).iter().map(|tool| tool.definition.name.to_string()).collect()
     };
     let both = names(&[ToolSet::Persona, ToolSet::Files]);
     assert_eq!(both, names(&[ToolSet::Files, ToolSet::Persona]));

@@ -2,9 +2,11 @@
 //! what leaves the program does here.
 
 mod context;
+mod files;
 mod forms;
 pub(crate) mod problem;
 pub(crate) mod request;
 
 pub(crate) use context::{AssembledContextJson, PayloadFormat, TOOL_MARK_TOKENS};
+pub(crate) use files::FilePlanJson;
 pub(crate) use forms::{ActorJson, FactKindJson, IntentJson, RoleJson, TierJson, indexed};

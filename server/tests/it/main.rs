@@ -16,6 +16,7 @@ mod doctor;
 mod erasing;
 mod erasure;
 mod faults;
+mod files;
 mod first;
 mod http;
 mod interchange;

@@ -73,8 +73,8 @@ async fn fill(store: &PostgresStore, scope: &Scope) {
     first.writes.push(Write::PutProfile(profile));
     first.writes.push(Write::PutDocument(Box::new(document("v", "m", "c", "# Facts\nporto"))));
     first.writes.push(Write::PutSummary(Box::new(summary("s", 1, 1, &[first_said]))));
-    let (session, list) = (session("s"), FileList { revision: 1, bytes: vec![1] });
-    first.writes.push(Write::PutFileList { session, list, at: at(0) });
+    let list = FileList { revision: 1, bytes: vec![1] };
+    first.writes.push(Write::PutFileList { session: session("s"), list, at: at(0) });
     store.apply(first).await.unwrap();
     // Enough units that the tail is folded into blocks, and one that is not.
     for count in [511, 1] {

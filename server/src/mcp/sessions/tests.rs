@@ -283,7 +283,8 @@ impl Served {
         let engine = Engine::open_by(&config, Arc::clone(clock) as _).await.unwrap();
         let leaving = CancellationToken::new();
         let local = Some(Scope::new("acme", "ana", None).unwrap());
-        let around = Around { local, admission: AdmissionControl::boundless(), leaving };
+        let around =
+            Around { local, files: None, admission: AdmissionControl::boundless(), leaving };
         let server = Server::new(App::new(engine).await.unwrap(), &config.mcp, around).unwrap();
         let identity = server.local.clone().unwrap();
         let options = Options {

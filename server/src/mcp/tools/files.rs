@@ -2,21 +2,31 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throughline_core::Result;
 use throughline_core::ids::MessageId;
 use throughline_core::secret::SecretPolicy;
 use throughline_core::session::{FileKind, FileRef, NewFileRef};
-use throughline_engine::app::Thread;
+use throughline_core::{Error, Result};
+use throughline_engine::app::{FilesOfCall, Thread};
 use throughline_engine::config::ToolSet;
 
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
+use crate::wire::FilePlanJson;
 
 /// Most files in a list.
 const MOST: usize = 100;
 
-pub(super) fn tools() -> Vec<Tool> {
+pub(super) fn tools(has_files: bool) -> Vec<Tool> {
     let set = ToolSet::Files;
-    vec![
+    let plan = Tool::new::<PlanArgs, FilePlanJson, _>(
+        set,
+        "plan_files",
+        "What a call with these files and folders would send, send again, search and skip, with tokens and reasons. \
+         Nothing is sent.",
+        Effect::Reads,
+        plan,
+    );
+    let on_this_machine = has_files.then_some(plan);
+    let mut tools = vec![
         Tool::new::<ReferArgs, Referred, _>(
             set,
             "refer_to_file",
@@ -31,7 +41,9 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Reads,
             list,
         ),
-    ]
+    ];
+    tools.extend(on_this_machine);
+    tools
 }
 
 /// The location of a file.
@@ -114,6 +126,36 @@ impl File {
             reference: file.reference.map(shown),
         }
     }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PlanArgs {
+    session: String,
+    /// Files and folders of the conversation: absolute, or relative to the folder of this server.
+    context: Vec<String>,
+    /// Files and folders that are sent in any case.
+    #[serde(default)]
+    priority_context: Vec<String>,
+    /// Files and folders that are searched in this call only.
+    #[serde(default)]
+    attachments: Vec<String>,
+    /// Tokens that the files may take.
+    budget: Option<u64>,
+}
+
+async fn plan(call: Call, asked: PlanArgs) -> Result<Outcome> {
+    let files = call.server.files.as_ref();
+    let files = files.ok_or_else(|| Error::internal("there are no files on this machine"))?;
+    let of_call = FilesOfCall {
+        context: asked.context,
+        priority: asked.priority_context,
+        attachments: asked.attachments,
+        budget: asked.budget,
+    };
+    let from = (&*files.source, files.mode);
+    let planned = call.server.app.plan_files(&call.who, &asked.session, from, &of_call).await?;
+    Outcome::data(&FilePlanJson::from(&planned.plan))
 }
 
 async fn list(call: Call, asked: ListArgs) -> Result<Outcome> {

@@ -13,15 +13,15 @@ use throughline_engine::config::ToolSet;
 
 pub(super) use persona::{ContextForm, ConversationForm, PresetForm, TemplateForm};
 
-/// The tools of these sets, always in the same order.
-pub(super) fn of_sets(sets: &[ToolSet]) -> Vec<Tool> {
+/// The tools of these sets, always in the same order; those for files of this machine only where it has any for who calls.
+pub(super) fn of_sets(sets: &[ToolSet], has_files: bool) -> Vec<Tool> {
     let all = [
         memory::tools(),
         contexts::tools(),
         messages::tools(),
         document::tools(),
         persona::tools(),
-        files::tools(),
+        files::tools(has_files),
         admin::tools(),
     ];
     all.into_iter().flatten().filter(|tool| sets.contains(&tool.set)).collect()

@@ -1,0 +1,125 @@
+//! `throughline files`.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use throughline_core::files::{Outcome, Plan};
+use throughline_core::{Error, Result};
+use throughline_engine::app::FilesOfCall;
+use throughline_engine::compose::file_source;
+use throughline_engine::config::Config;
+use throughline_engine::identity::Identity;
+use throughline_engine::terminal::{Output, grouped, table};
+
+use crate::wire::FilePlanJson;
+
+use super::open::open;
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    /// Show which files a call of a session would send, send again, search and skip
+    Plan(PlanArgs),
+    /// Forget which files a session has, so that the next call sends them all
+    Reset(ResetArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct PlanArgs {
+    /// Files and folders
+    #[arg(required_unless_present_any = ["priority", "attachments"])]
+    paths: Vec<PathBuf>,
+    /// The session; it need not exist yet
+    #[arg(long)]
+    session: String,
+    /// Files and folders to send in any case; may be given several times
+    #[arg(long, value_name = "PATH")]
+    priority: Vec<PathBuf>,
+    /// Files and folders to search in this call only; may be given several times
+    #[arg(long = "attach", value_name = "PATH")]
+    attachments: Vec<PathBuf>,
+    /// Tokens that the files may take [default: 100,000]
+    #[arg(long, value_name = "TOKENS")]
+    budget: Option<u64>,
+    /// Keep the list, as a call that sends these files does
+    #[arg(long)]
+    commit: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ResetArgs {
+    /// The session
+    #[arg(long)]
+    session: String,
+}
+
+#[derive(Serialize)]
+struct Reset {
+    session: String,
+}
+
+pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> Result<()> {
+    let caller = Identity::local(config.scope()?);
+    match command {
+        Command::Plan(args) => {
+            let call = FilesOfCall {
+                context: texts(&args.paths)?,
+                priority: texts(&args.priority)?,
+                attachments: texts(&args.attachments)?,
+                budget: args.budget,
+            };
+            let named = [&call.context, &call.priority, &call.attachments].into_iter().flatten();
+            let files = file_source(&config.files, &named.map(PathBuf::from).collect::<Vec<_>>())?;
+            let mode = config.files.stable_inline_list.into();
+            let app = open(config).await?;
+            let planned = app.plan_files(&caller, &args.session, (&*files, mode), &call).await?;
+            if args.commit {
+                app.keep_files(&planned).await?;
+            }
+            output.result(&FilePlanJson::from(&planned.plan), || human(&planned.plan, args.commit))
+        }
+        Command::Reset(args) => {
+            open(config).await?.reset_files(&caller, &args.session).await?;
+            let reset = Reset { session: args.session.clone() };
+            output.result(&reset, || {
+                format!("The next call of `{}` sends all files that fit.", args.session)
+            })
+        }
+    }
+}
+
+/// Paths as the files below the roots are named: those that are relative start at the folder of the command.
+fn texts(paths: &[PathBuf]) -> Result<Vec<String>> {
+    paths.iter().map(|path| text(path)).collect()
+}
+
+fn text(path: &Path) -> Result<String> {
+    let whole = std::path::absolute(path)
+        .map_err(|error| Error::invalid(format!("{}: {error}", path.display())))?;
+    match whole.into_os_string().into_string() {
+        Ok(text) => Ok(text),
+        Err(_) => Err(Error::invalid(format!(
+            "{}: the path is not UTF-8 text: name the folder that it is in",
+            path.display()
+        ))),
+    }
+}
+
+fn human(plan: &Plan, is_kept: bool) -> String {
+    let rows = plan.files.iter().map(|file| {
+        let tokens = grouped(file.tokens.into());
+        vec![file.outcome.to_string(), tokens, file.path.clone(), file.reason.to_string()]
+    });
+    let counts = Outcome::ALL.into_iter().filter_map(|outcome| {
+        let count = plan.files.iter().filter(|file| file.outcome == outcome).count();
+        (count > 0).then(|| format!("{count} {outcome}"))
+    });
+    let kept =
+        if is_kept { "The list is kept." } else { "Nothing is kept; `--commit` keeps the list." };
+    format!(
+        "{}\n{}\n{} tokens are sent, {} are not sent again. {kept}",
+        table(&["outcome", "tokens", "file", "why"], rows),
+        counts.collect::<Vec<_>>().join(", "),
+        grouped(plan.tokens.sent),
+        grouped(plan.tokens.saved),
+    )
+}
