@@ -20,8 +20,8 @@ use serde::Serialize;
 use serde_json::Value;
 use throughline_core::ports::{FileHit, FileSearch, SearchableFile};
 use throughline_core::{Error, ErrorKind, Result};
-use throughline_provider_http::Call;
 use throughline_provider_http::json::{count, items, text};
+use throughline_provider_http::{Call, TimeLimit};
 
 use crate::provider::OpenAi;
 
@@ -180,8 +180,10 @@ impl HostedFiles {
             }
             Ok::<Value, Error>(batch)
         };
-        let late =
-            |_| self.server.transport.origin("attach_files", None).timed_out(self.index_timeout);
+        let late = |_| {
+            let limit = TimeLimit { after: self.index_timeout, setting: None };
+            self.server.transport.origin("attach_files", None).timed_out(limit)
+        };
         let batch = tokio::time::timeout(self.index_timeout, looking).await.map_err(late)??;
         let done = count(&batch["file_counts"]["completed"]);
         if text(&batch["status"]) != "completed" || done < expected {

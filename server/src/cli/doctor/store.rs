@@ -72,7 +72,7 @@ fn healthy(checks: &mut Checks, name: &'static str, kind: ErrorKind, health: &He
 
 /// Loads what embeds, and embeds something.
 async fn embedder(checks: &mut Checks, config: &Config) {
-    let embedder = match compose::load_embedder(config).await {
+    let embedder = match compose::load_embedder(config) {
         Ok(Some(embedder)) => embedder,
         Ok(None) => return checks.ok("embedder", "none: recall uses keyword search only"),
         Err(error) => return checks.failed("embedder", &error),
