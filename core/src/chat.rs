@@ -1,5 +1,9 @@
 //! What a chat model is sent, and what it answers. No provider's wire format: adapters translate.
 
+use std::error::Error as StdError;
+use std::fmt;
+
+use crate::error::Error;
 use crate::session::Role;
 
 /// A message of the payload.
@@ -118,6 +122,35 @@ pub enum ChatEvent {
     Done(ChatAnswer),
 }
 
+/// The source of a `Declined` error: the model gave no answer, and these tokens are billed all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Tokens of the request, and of what the model thought or wrote.
+    pub usage: TokenUsage,
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TokenUsage { input, output, .. } = self.usage;
+        write!(f, "no answer after {input} tokens of input and {output} of output")
+    }
+}
+
+impl StdError for Unanswered {}
+
+/// The tokens that a call without an answer took, where the provider reported them.
+#[must_use]
+pub fn usage_of(error: &Error) -> Option<TokenUsage> {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(Unanswered { usage }) = cause.downcast_ref() {
+            return Some(*usage);
+        }
+        source = cause.source();
+    }
+    None
+}
+
 /// What is known of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
@@ -129,8 +162,11 @@ pub struct ModelInfo {
     pub max_output: u32,
     /// Whether it may be given tools.
     pub tools: bool,
-    /// Whether it takes a temperature; reasoning models refuse one.
+    /// Whether it takes a temperature; some models refuse one.
     pub temperature: bool,
+    /// Whether it thinks before it writes: then it sends nothing for a while, and its thoughts count as tokens of the
+    /// answer.
+    pub thinks: bool,
     /// What it costs, where that is known.
     pub price: Option<ModelPrice>,
 }
@@ -160,6 +196,16 @@ impl ModelPrice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn finds_usage_in_the_sources_of_an_error() {
+        let usage = TokenUsage { input: 9, cached_input: 4, output: 2 };
+        let declined = || Error::invalid("no answer");
+        let told = declined().with_source(Unanswered { usage });
+        assert_eq!(usage_of(&told), Some(usage));
+        assert_eq!(usage_of(&declined().with_source(told)), Some(usage));
+        assert_eq!(usage_of(&declined()), None);
+    }
 
     #[test]
     fn prices_cached_tokens_apart() {

@@ -9,35 +9,34 @@ use throughline_provider_http::BuiltInModel;
 /// 1 December 2026, Google answers requests to 2.5 Pro with 3.8 Flash, and those to 2.5 Flash with 3.5 Flash-Lite, at
 /// their prices. Configuration replaces any of these.
 pub(crate) const BUILT_IN: &[BuiltInModel] = &[
-    model("gemini-4-carbon", NO_TEMPERATURE, [4.0, 0.2, 20.0]),
-    model("gemini-4-argon", NO_TEMPERATURE, [4.0, 0.2, 20.0]),
-    model("gemini-4-neon", NO_TEMPERATURE, [3.0, 0.15, 15.0]),
-    model("gemini-4-hydrogen", NO_TEMPERATURE, [1.5, 0.075, 7.5]),
-    model("gemini-3.8-flash", NO_TEMPERATURE, [1.5, 0.15, 7.5]),
-    model("gemini-3.6-flash", NO_TEMPERATURE, [1.5, 0.15, 7.5]),
-    model("gemini-3.5-flash-lite", NO_TEMPERATURE, [0.3, 0.03, 2.5]),
-    model("gemini-3.1-pro-preview", TAKES_TEMPERATURE, [2.0, 0.2, 12.0]),
-    model("gemini-3.1-flash-lite", TAKES_TEMPERATURE, [0.25, 0.025, 1.5]),
-    model("gemini-2.5-pro", TAKES_TEMPERATURE, [1.25, 0.125, 10.0]),
-    model("gemini-2.5-flash", TAKES_TEMPERATURE, [0.3, 0.03, 2.5]),
-    model("gemini-2.5-flash-lite", TAKES_TEMPERATURE, [0.1, 0.01, 0.4]),
+    model("gemini-4-carbon", THINKS, [4.0, 0.2, 20.0]),
+    model("gemini-4-argon", THINKS, [4.0, 0.2, 20.0]),
+    model("gemini-4-neon", THINKS, [3.0, 0.15, 15.0]),
+    model("gemini-4-hydrogen", THINKS, [1.5, 0.075, 7.5]),
+    model("gemini-3.8-flash", THINKS, [1.5, 0.15, 7.5]),
+    model("gemini-3.6-flash", THINKS, [1.5, 0.15, 7.5]),
+    model("gemini-3.5-flash-lite", LITE, [0.3, 0.03, 2.5]),
+    model("gemini-3.1-pro-preview", OLDER_THINKS, [2.0, 0.2, 12.0]),
+    model("gemini-3.1-flash-lite", OLDER_LITE, [0.25, 0.025, 1.5]),
+    model("gemini-2.5-pro", OLDER_THINKS, [1.25, 0.125, 10.0]),
+    model("gemini-2.5-flash", OLDER_THINKS, [0.3, 0.03, 2.5]),
+    model("gemini-2.5-flash-lite", OLDER_LITE, [0.1, 0.01, 0.4]),
 ];
 
 /// Window and longest answer, which all of them share. With Gemini 4 the answer is part of the window, before it is
 /// beside it.
 const LIMITS: (u32, u32) = (1_048_576, 65_536);
 
-const TAKES_TEMPERATURE: bool = true;
+/// Whether it takes a temperature, and whether it thinks. The small ones do not think unless they are told to.
+type Kind = (bool, bool);
 /// Since 3.6 Flash, sampling parameters are deprecated, and ignored by Gemini 4.
-const NO_TEMPERATURE: bool = false;
+const THINKS: Kind = (false, true);
+const LITE: Kind = (false, false);
+const OLDER_THINKS: Kind = (true, true);
+const OLDER_LITE: Kind = (true, false);
 
-const fn model(id: &'static str, temperature: bool, price: [f64; 3]) -> BuiltInModel {
-    BuiltInModel { id, limits: LIMITS, temperature, price }
-}
-
-/// Whether a model thinks before it writes, and sends nothing meanwhile. The small ones do not unless they are told to.
-pub(crate) fn thinks(id: &str) -> bool {
-    id.starts_with("gemini-") && !id.contains("-lite")
+const fn model(id: &'static str, (temperature, thinks): Kind, price: [f64; 3]) -> BuiltInModel {
+    BuiltInModel { id, limits: LIMITS, temperature, thinks, price }
 }
 
 /// Whether a model refuses a call of a tool in its history that is not signed.
@@ -62,15 +61,26 @@ mod tests {
     }
 
     #[test]
-    fn tells_models_apart_by_their_names() {
-        for (id, does_think, signed) in [
-            ("gemini-4-neon", true, true),
-            ("gemini-3.5-flash-lite", false, true),
-            ("gemini-2.5-pro", true, false),
-            ("gemini-2.5-flash-lite", false, false),
-            ("gemma-4", false, false),
+    fn knows_which_models_think() {
+        let models = catalogue(Vec::new(), BUILT_IN);
+        let thinks = |id: &str| models.iter().find(|model| model.id == id).unwrap().thinks;
+        for id in ["gemini-4-neon", "gemini-2.5-pro", "gemini-2.5-flash"] {
+            assert!(thinks(id), "{id}");
+        }
+        for id in ["gemini-3.5-flash-lite", "gemini-2.5-flash-lite"] {
+            assert!(!thinks(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn models_since_gemini_3_require_signatures() {
+        for (id, signed) in [
+            ("gemini-4-neon", true),
+            ("gemini-3.5-flash-lite", true),
+            ("gemini-2.5-pro", false),
+            ("gemma-4", false),
         ] {
-            assert_eq!((thinks(id), requires_signatures(id)), (does_think, signed), "{id}");
+            assert_eq!(requires_signatures(id), signed, "{id}");
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn read(status: Option<u16>, body: &Value) -> ServerError {
     }
 }
 
-/// What stands in `error.details`.
+/// The fields of `error.details` that are used.
 #[derive(Debug, Default)]
 struct Details<'a> {
     /// Such as `API_KEY_INVALID`.
@@ -32,7 +32,7 @@ struct Details<'a> {
     /// The field of the request that is wrong.
     field: &'a str,
     retry_after: Option<Duration>,
-    /// Whether a quota of a day is used up, which no wait of ours outlasts.
+    /// Whether a quota per day is used up: a retry within minutes does not help.
     of_a_day: bool,
 }
 
@@ -154,6 +154,15 @@ mod tests {
             assert_eq!(read(Some(404), &json!(text)).problem, Problem::WrongAddress);
             assert_eq!(read(None, &json!(text)).problem, Problem::Failed);
         }
+    }
+
+    #[test]
+    fn reads_errors_in_openais_form() {
+        let wrong = json!({"error": {"message": "API key not valid.", "type": "invalid_request_error",
+                                     "param": null, "code": "invalid_api_key"}});
+        assert_eq!(read(Some(400), &wrong).problem, Problem::Key);
+        let wrong = json!({"error": {"message": "Unknown field", "code": null}});
+        assert_eq!(read(Some(400), &wrong).problem, Problem::Refused);
     }
 
     #[test]

@@ -15,5 +15,5 @@ mod settings;
 
 pub use embedder::GeminiEmbedder;
 pub use provider::Gemini;
-pub use settings::Settings;
+pub use settings::{OPENAI_COMPATIBLE, Settings};
 pub use throughline_provider_http::{BreakerSettings, ConnectionSettings, EmbedderSettings};

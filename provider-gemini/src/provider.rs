@@ -83,7 +83,8 @@ impl ChatProvider for Gemini {
     }
 
     async fn check(&self) -> Result<()> {
-        self.transport.check("/models?pageSize=1").await
+        // Whoever speaks this API has the list.
+        self.transport.check("/models?pageSize=1", None).await
     }
 }
 

@@ -18,6 +18,20 @@ pub(crate) static GEMINI: ApiProfile = ApiProfile {
     read_error: read,
 };
 
+/// The endpoint with OpenAI's API that Google serves beside its own, under the same key and the same settings. Its errors
+/// have the same form.
+pub static OPENAI_COMPATIBLE: ApiProfile = ApiProfile {
+    base_url: "https://generativelanguage.googleapis.com/v1beta/openai",
+    key_header: "authorization",
+    key_prefix: "Bearer ",
+    service: GEMINI.service,
+    host: GEMINI.host,
+    usual_end: GEMINI.usual_end,
+    settings: GEMINI.settings,
+    key_variable: GEMINI.key_variable,
+    read_error: read,
+};
+
 /// Which server is asked, and for which models.
 #[derive(Debug, Clone)]
 pub struct Settings {

@@ -1,7 +1,7 @@
-//! What every API comes to: an answer, or why there is none.
+//! What every API's answer is read into, and why there may be none.
 
 use throughline_core::Result;
-use throughline_core::chat::{ChatAnswer, TokenUsage, ToolCall};
+use throughline_core::chat::{ChatAnswer, TokenUsage, ToolCall, Unanswered};
 
 use crate::errors::Origin;
 
@@ -35,10 +35,14 @@ pub struct Draft {
 
 impl Draft {
     /// # Errors
-    /// `Declined` where there is neither text nor a call, with the reason.
+    /// `Declined` where there is neither text nor a call, with the reason, and the usage as its source.
     pub(crate) fn finish(mut self, origin: &Origin) -> Result<ChatAnswer> {
         if self.calls.is_empty() && self.text.trim().is_empty() {
-            return Err(origin.declined(self.reason()));
+            let declined = origin.declined(self.reason());
+            return Err(match self.usage {
+                Some(usage) => declined.with_source(Unanswered { usage }),
+                None => declined,
+            });
         }
         if !self.calls.is_empty() && self.stop.as_deref().is_none_or(|stop| stop == END_TURN) {
             self.stop = Some(TOOL_USE.to_owned());
@@ -82,7 +86,22 @@ fn name_calls(calls: &mut [ToolCall]) {
 
 #[cfg(test)]
 mod tests {
+    use throughline_core::ErrorKind;
+    use throughline_core::chat::usage_of;
+
     use super::*;
+    use crate::errors::origin;
+
+    #[test]
+    fn an_error_has_the_usage_of_its_answer() {
+        let usage = Some(TokenUsage { input: 9, cached_input: 0, output: 99 });
+        let stop = Some(MAX_TOKENS.to_owned());
+        let thought = Draft { stop, usage, ..Draft::default() };
+        let error = thought.finish(&origin(None)).unwrap_err();
+        assert_eq!((error.kind(), usage_of(&error)), (ErrorKind::Declined, usage));
+        let error = Draft::default().finish(&origin(None)).unwrap_err();
+        assert_eq!((error.kind(), usage_of(&error)), (ErrorKind::Declined, None));
+    }
 
     #[test]
     fn gives_every_call_a_unique_id() {

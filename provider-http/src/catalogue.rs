@@ -11,6 +11,8 @@ pub struct BuiltInModel {
     pub limits: (u32, u32),
     /// Whether it takes a temperature.
     pub temperature: bool,
+    /// Whether it thinks before it writes.
+    pub thinks: bool,
     /// US dollars for a million tokens of requests, of cached requests, and of answers.
     pub price: [f64; 3],
 }
@@ -24,6 +26,7 @@ impl BuiltInModel {
             max_output: self.limits.1,
             tools: true,
             temperature: self.temperature,
+            thinks: self.thinks,
             price: Some(ModelPrice { input, cached_input, output }),
         }
     }
@@ -51,10 +54,12 @@ pub fn listed(models: &[ModelInfo]) -> String {
 mod tests {
     use super::*;
 
-    const BUILT_IN: &[BuiltInModel] = &[
-        BuiltInModel { id: "large", limits: (100, 10), temperature: true, price: [2.0, 0.5, 8.0] },
-        BuiltInModel { id: "small", limits: (50, 5), temperature: false, price: [1.0, 0.1, 4.0] },
-    ];
+    const BUILT_IN: &[BuiltInModel] =
+        &[model("large", (100, 10), [2.0, 0.5, 8.0]), model("small", (50, 5), [1.0, 0.1, 4.0])];
+
+    const fn model(id: &'static str, limits: (u32, u32), price: [f64; 3]) -> BuiltInModel {
+        BuiltInModel { id, limits, temperature: true, thinks: false, price }
+    }
 
     #[test]
     fn configured_models_replace_built_in_ones() {

@@ -22,8 +22,10 @@ pub use embedder::{
     BatchLimits, EmbedderSettings, EmbeddingApi, KnownEmbedding, RemoteEmbedder, vector,
 };
 pub use errors::{Origin, Problem, RequestedModel, ServerError};
-pub use events::{Step, StreamReader, stream_answer, whole_answer};
+pub use events::{Step, StreamReader, read_event, stream_answer, whole_answer};
 pub use profile::ApiProfile;
 pub use request::{answered_call, max_tokens, parameters, temperature};
 pub use settings::{BreakerSettings, ConnectionSettings, Endpoint};
-pub use transport::{Answer, Body, Call, JSON, STREAM, Transport, collect, is_path, wait_of};
+pub use transport::{
+    Answer, Body, Call, JSON, STREAM, TimeLimit, Transport, collect, is_path, wait_of,
+};

@@ -1,4 +1,4 @@
-//! What of a request every API takes, in whatever form.
+//! Parts of a request that every API takes.
 
 use serde_json::Value;
 use throughline_core::chat::{ChatMessage, ChatModelRequest, ModelInfo, ToolSpec};

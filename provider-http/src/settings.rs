@@ -35,8 +35,10 @@ pub struct ConnectionSettings {
     pub connect_timeout: Duration,
     /// How long a call may take as a whole, with its retries and its stream.
     pub request_timeout: Duration,
-    /// How long the next piece of a stream may take. Models that send nothing while they think have the whole time of
-    /// the call.
+    /// How long the next piece of a stream may take. It is not used for calls that may pause ([`Call::may_pause`]),
+    /// because models send nothing while they think.
+    ///
+    /// [`Call::may_pause`]: crate::Call::may_pause
     pub idle_timeout: Duration,
     /// How often a failed call is sent again.
     pub max_retries: u32,

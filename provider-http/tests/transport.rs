@@ -13,7 +13,7 @@ use throughline_core::chat::{ChatAnswer, ChatEvent};
 use throughline_core::{Error, ErrorKind, Result};
 use throughline_provider_http::{
     ApiProfile, BreakerSettings, Call, ConnectionSettings, Draft, Problem, STREAM, ServerError,
-    Step, StreamReader, Transport, stream_answer,
+    Step, StreamReader, TimeLimit, Transport, collect, stream_answer,
 };
 use throughline_testkit::http::{Reply, Server};
 
@@ -35,7 +35,7 @@ fn read(status: Option<u16>, body: &Value) -> ServerError {
     let problem = match status.unwrap_or(500) {
         401 => Problem::Key,
         429 => Problem::Busy,
-        300..=399 => Problem::WrongAddress,
+        300..=399 | 404 | 405 => Problem::WrongAddress,
         500.. => Problem::Failed,
         _ => Problem::Refused,
     };
@@ -49,17 +49,15 @@ fn read(status: Option<u16>, body: &Value) -> ServerError {
     }
 }
 
-/// Every event is a piece of text; `end` is the end.
+/// Every event is a piece of text.
 #[derive(Default)]
 struct Texts(String);
 
 impl StreamReader for Texts {
-    fn event(&mut self, _: &str, data: &str) -> Result<Step> {
-        if data == "end" {
-            return Ok(Step::End);
-        }
-        self.0.push_str(data);
-        Ok(Step::Text(data.to_owned()))
+    fn event(&mut self, _: &str, event: &Value) -> Result<Step> {
+        let text = event.as_str().unwrap_or_default();
+        self.0.push_str(text);
+        Ok(Step::Text(text.to_owned()))
     }
 
     fn is_complete(&self) -> bool {
@@ -102,6 +100,15 @@ async fn stream(transport: &Transport) -> Result<ChatAnswer> {
         }
     }
     end
+}
+
+/// A stream of texts; `[DONE]` is its end.
+fn texts(texts: &[&str]) -> Reply {
+    let event = |text: &&str| match *text {
+        "[DONE]" => (*text).to_owned(),
+        text => json!(text).to_string(),
+    };
+    Reply::events(&texts.iter().map(event).collect::<Vec<_>>())
 }
 
 fn good() -> Reply {
@@ -239,7 +246,8 @@ async fn reports_unreachable_server() {
     let part = "cannot be reached: check the network and `providers.example.base_url`";
     let transport = transport(&settings);
     check(&ask(&transport).await.unwrap_err(), ErrorKind::Unavailable, part);
-    check(&transport.check("/models").await.unwrap_err(), ErrorKind::Unavailable, part);
+    let checked = transport.check("/models", None).await;
+    check(&checked.unwrap_err(), ErrorKind::Unavailable, part);
 }
 
 #[tokio::test]
@@ -247,26 +255,74 @@ async fn own_service_needs_a_key() {
     let transport = transport(&ConnectionSettings::new(EXAMPLE.base_url));
     let part = "set EXAMPLE_API_KEY or `providers.example.api_key`";
     check(&ask(&transport).await.unwrap_err(), ErrorKind::Unauthenticated, part);
-    check(&transport.check("/models").await.unwrap_err(), ErrorKind::Unauthenticated, part);
+    let checked = transport.check("/models", None).await;
+    check(&checked.unwrap_err(), ErrorKind::Unauthenticated, part);
 }
 
 #[tokio::test]
 async fn checks_server_by_a_list() {
     for (status, kind) in [
         (200, None),
-        (404, None),
-        (501, None),
+        (404, Some(ErrorKind::Unavailable)),
+        (501, Some(ErrorKind::Unavailable)),
         (401, Some(ErrorKind::Unauthenticated)),
         (429, Some(ErrorKind::RateLimited)),
         (503, Some(ErrorKind::Unavailable)),
         (400, Some(ErrorKind::Unavailable)),
     ] {
         let server = Server::replying([Reply::json(status, &json!({}))]).await;
-        let checked = transport(&connection(&server)).check("/models").await;
+        let checked = transport(&connection(&server)).check("/models", None).await;
         assert_eq!(checked.err().map(|error| error.kind()), kind, "{status}");
         let received = server.received();
         assert_eq!((received[0].method.as_str(), received[0].path.as_str()), ("GET", "/v1/models"));
     }
+}
+
+#[tokio::test]
+async fn checks_server_without_a_list_by_an_empty_request() {
+    for (list, status, kind) in [
+        (404, 400, None),
+        (405, 422, None),
+        (501, 200, None),
+        (404, 404, Some(ErrorKind::Unavailable)),
+        (404, 401, Some(ErrorKind::Unauthenticated)),
+        (404, 503, Some(ErrorKind::Unavailable)),
+    ] {
+        let replies = [list, status].map(|status| Reply::json(status, &json!({})));
+        let server = Server::replying(replies).await;
+        let checked = transport(&connection(&server)).check("/models", Some("/answers")).await;
+        let error = checked.err();
+        assert_eq!(error.as_ref().map(Error::kind), kind, "{list} {status}");
+        if (list, status) == (404, 404) {
+            check(&error.unwrap(), ErrorKind::Unavailable, "providers.example.base_url");
+        }
+        let received = &server.received()[1];
+        assert_eq!((received.path.as_str(), &received.body), ("/v1/answers", &json!({})));
+    }
+}
+
+#[tokio::test]
+async fn passes_on_failures_that_are_not_about_the_key() {
+    let any_status = |transport: &Transport| Call {
+        any_status: true,
+        ..Call::get("/answers", transport.origin("chat", None))
+    };
+    let long = format!("\"{}\"", "x".repeat(200_000));
+    let server = Server::replying([
+        Reply::text(403, "application/json", &long).in_pieces(1_000),
+        Reply::text(400, "text/plain", "half").then_cut(),
+        Reply::json(401, &json!({"key": KEY})),
+    ])
+    .await;
+    let transport = transport(&connection(&server));
+    let call = any_status(&transport);
+    let answer = transport.send(&call).await.unwrap();
+    assert_eq!(answer.status, 403);
+    assert_eq!(collect(answer.body).await.unwrap(), long.as_bytes(), "all of it is passed on");
+    let answer = transport.send(&call).await.unwrap();
+    check(&collect(answer.body).await.unwrap_err(), ErrorKind::Unavailable, "cut off");
+    let error = transport.send(&call).await.err().unwrap();
+    check(&error, ErrorKind::Unauthenticated, "EXAMPLE_API_KEY");
 }
 
 #[tokio::test]
@@ -306,7 +362,7 @@ async fn closes_circuit_after_success() {
 
 #[tokio::test]
 async fn gives_up_at_idle_timeout() {
-    let server = Server::replying([Reply::events(&["Ye"]).then_silence()]).await;
+    let server = Server::replying([texts(&["Ye"]).then_silence()]).await;
     let idle_timeout = Duration::from_millis(100);
     let settings = ConnectionSettings { idle_timeout, ..connection(&server) };
     let error = stream(&transport(&settings)).await.unwrap_err();
@@ -318,7 +374,7 @@ async fn gives_up_at_idle_timeout() {
 
 #[tokio::test]
 async fn ends_stream_at_request_timeout() {
-    let server = Server::replying([Reply::events(&["Ye"]).then_silence()]).await;
+    let server = Server::replying([texts(&["Ye"]).then_silence()]).await;
     let request_timeout = Duration::from_millis(200);
     let settings = ConnectionSettings { request_timeout, ..connection(&server) };
     let error = stream(&transport(&settings)).await.unwrap_err();
@@ -327,7 +383,7 @@ async fn ends_stream_at_request_timeout() {
 
 #[tokio::test]
 async fn reports_streams_that_are_cut_off() {
-    for reply in [Reply::events(&["Ye", "s."]), Reply::events(&["Ye"]).then_cut()] {
+    for reply in [texts(&["Ye", "s."]), texts(&["Ye"]).then_cut()] {
         let server = Server::replying([reply, good()]).await;
         let error = stream(&transport(&connection(&server))).await.unwrap_err();
         check(&error, ErrorKind::Unavailable, "cut off");
@@ -337,11 +393,39 @@ async fn reports_streams_that_are_cut_off() {
 
 #[tokio::test]
 async fn reuses_connections_after_streams() {
-    let reply = || Reply::events(&["Ye", "s.", "end"]).in_pieces(4).kept_alive();
+    let reply = || texts(&["Ye", "s.", "[DONE]"]).in_pieces(4).kept_alive();
     let server = Server::replying([reply(), reply(), reply()]).await;
     let transport = transport(&connection(&server));
     for _ in 0..3 {
         assert_eq!(stream(&transport).await.unwrap().text, "Yes.");
     }
     assert_eq!((server.received().len(), server.connections()), (3, 1));
+}
+
+#[tokio::test]
+async fn a_call_that_is_too_late_by_its_own_timeout_counts_as_failure() {
+    let server = Server::answering(|_| Reply::no_answer()).await;
+    let breaker = BreakerSettings { failures: 2, open_for: Duration::from_secs(60) };
+    let transport = transport(&ConnectionSettings { breaker, ..connection(&server) });
+    let call = Call::get("/answers", transport.origin("embed", None));
+    let timeout = Some(TimeLimit { after: Duration::from_millis(50), setting: Some("patience") });
+    let call = Call { timeout, ..call };
+    for _ in 0..2 {
+        let error = transport.json(&call).await.unwrap_err();
+        check(&error, ErrorKind::Unavailable, "within 0.05 s (`providers.example.patience`)");
+    }
+    let error = transport.json(&call).await.unwrap_err();
+    check(&error, ErrorKind::Unavailable, "failed several times in a row");
+    assert_eq!(server.received().len(), 2);
+}
+
+#[tokio::test]
+async fn a_cut_after_the_end_of_an_answer_is_no_failure() {
+    let server =
+        Server::answering(|_| texts(&["Ye", "s.", "[DONE]"]).kept_alive().then_cut()).await;
+    let breaker = BreakerSettings { failures: 1, open_for: Duration::from_secs(60) };
+    let transport = transport(&ConnectionSettings { breaker, ..connection(&server) });
+    for _ in 0..3 {
+        assert_eq!(stream(&transport).await.unwrap().text, "Yes.");
+    }
 }

@@ -19,11 +19,11 @@ pub(crate) const BUILT_IN: &[BuiltInModel] = &[
     row("o3", O3, REASONS, [2.0, 0.5, 8.0]),
     // It has no price for cached tokens: they cost as much as others.
     row("o3-pro", O3, REASONS, [20.0, 20.0, 80.0]),
-    row("gpt-4.1", GPT_4_1, TAKES_TEMPERATURE, [2.0, 0.5, 8.0]),
-    row("gpt-4.1-mini", GPT_4_1, TAKES_TEMPERATURE, [0.4, 0.1, 1.6]),
-    row("gpt-4.1-nano", GPT_4_1, TAKES_TEMPERATURE, [0.1, 0.025, 0.4]),
-    row("gpt-4o", GPT_4O, TAKES_TEMPERATURE, [2.5, 1.25, 10.0]),
-    row("gpt-4o-mini", GPT_4O, TAKES_TEMPERATURE, [0.15, 0.075, 0.6]),
+    row("gpt-4.1", GPT_4_1, ANSWERS_AT_ONCE, [2.0, 0.5, 8.0]),
+    row("gpt-4.1-mini", GPT_4_1, ANSWERS_AT_ONCE, [0.4, 0.1, 1.6]),
+    row("gpt-4.1-nano", GPT_4_1, ANSWERS_AT_ONCE, [0.1, 0.025, 0.4]),
+    row("gpt-4o", GPT_4O, ANSWERS_AT_ONCE, [2.5, 1.25, 10.0]),
+    row("gpt-4o-mini", GPT_4O, ANSWERS_AT_ONCE, [0.15, 0.075, 0.6]),
 ];
 
 /// Window and longest answer.
@@ -34,12 +34,12 @@ const O3: Limits = (200_000, 100_000);
 const GPT_4_1: Limits = (1_047_576, 32_768);
 const GPT_4O: Limits = (128_000, 16_384);
 
-const TAKES_TEMPERATURE: bool = true;
+const ANSWERS_AT_ONCE: bool = false;
 /// Reasoning models refuse a temperature.
-const REASONS: bool = false;
+const REASONS: bool = true;
 
-const fn row(id: &'static str, limits: Limits, temperature: bool, price: [f64; 3]) -> BuiltInModel {
-    BuiltInModel { id, limits, temperature, price }
+const fn row(id: &'static str, limits: Limits, thinks: bool, price: [f64; 3]) -> BuiltInModel {
+    BuiltInModel { id, limits, temperature: !thinks, thinks, price }
 }
 
 /// A model by its id, or by that of a dated snapshot of it, such as `gpt-4.1-2025-04-14`.
@@ -59,10 +59,13 @@ pub(crate) fn without_date(id: &str) -> Option<&str> {
     is_date.then_some(rest)
 }
 
-/// Whether OpenAI serves the model through the Responses API only: those that work longer on an answer.
+/// Whether OpenAI serves the model through the Responses API only: those that work longer on an answer. Models of other
+/// servers may have such names, too.
 pub(crate) fn has_responses_only(id: &str) -> bool {
     let id = without_date(id).unwrap_or(id);
-    id.ends_with("-pro") && (id.starts_with("gpt-5") || id.starts_with('o'))
+    let is_o =
+        || id.strip_prefix('o').is_some_and(|id| id.starts_with(|c: char| c.is_ascii_digit()));
+    id.ends_with("-pro") && (id.starts_with("gpt-5") || is_o())
 }
 
 #[cfg(test)]
@@ -100,7 +103,8 @@ mod tests {
         for id in ["o3-pro", "o3-pro-2025-06-10", "gpt-5-pro", "gpt-5.4-pro"] {
             assert!(has_responses_only(id), "{id}");
         }
-        for id in ["o3", "gpt-5", "gemini-2.5-pro", "gpt-4.1"] {
+        for id in ["o3", "gpt-5", "gemini-2.5-pro", "gpt-4.1", "our-pro", "openai/o3-pro", "o-pro"]
+        {
             assert!(!has_responses_only(id), "{id}");
         }
     }

@@ -1,90 +1,72 @@
 //! Vectors from `/embeddings`.
 
 use async_openai::types::embeddings::{CreateEmbeddingRequest, EmbeddingInput, EncodingFormat};
-use async_trait::async_trait;
 use serde_json::Value;
 use throughline_core::Result;
 use throughline_provider_http::json::items;
 use throughline_provider_http::{
-    BatchLimits, Call, EmbedderSettings, EmbeddingApi, KnownEmbedding, RemoteEmbedder,
-    RequestedModel, vector,
+    BatchLimits, Call, EmbedderSettings, EmbeddingApi, KnownEmbedding, Origin, RemoteEmbedder,
+    Transport, vector,
 };
 
 use crate::provider::OpenAi;
-
-const KNOWN: &[KnownEmbedding] = &[
-    KnownEmbedding { model: "text-embedding-3-small", dimensions: 1536, shortens: true },
-    KnownEmbedding { model: "text-embedding-3-large", dimensions: 3072, shortens: true },
-    KnownEmbedding { model: "text-embedding-ada-002", dimensions: 1536, shortens: false },
-];
-
-/// Models take texts of 8,192 tokens.
-const LIMITS: BatchLimits = BatchLimits { texts: 256, tokens: 100_000, text_tokens: 7_000 };
 
 /// An embedding model of a server.
 pub type OpenAiEmbedder = RemoteEmbedder<OpenAi>;
 
 impl OpenAi {
-    /// An embedder of this server. It asks the server only where the size of the vectors is neither known nor given.
+    /// An embedder of this server, which is not called yet.
     ///
     /// # Errors
-    /// `InvalidInput` for a size that the model does not have; those of the server.
-    pub async fn embedder(&self, settings: EmbedderSettings) -> Result<OpenAiEmbedder> {
-        RemoteEmbedder::open(self.clone(), settings).await
+    /// `InvalidInput` for a size that the model does not have.
+    pub fn embedder(&self, settings: EmbedderSettings) -> Result<OpenAiEmbedder> {
+        RemoteEmbedder::new(self.clone(), settings)
     }
 }
 
-#[async_trait]
 impl EmbeddingApi for OpenAi {
-    fn provider(&self) -> &'static str {
-        "openai"
+    const PROVIDER: &'static str = "openai";
+    const KNOWN: &'static [KnownEmbedding] = &[
+        KnownEmbedding { model: "text-embedding-3-small", dimensions: 1536, shortens: true },
+        KnownEmbedding { model: "text-embedding-3-large", dimensions: 3072, shortens: true },
+        KnownEmbedding { model: "text-embedding-ada-002", dimensions: 1536, shortens: false },
+    ];
+    /// Models take texts of 8,192 tokens.
+    const LIMITS: BatchLimits = BatchLimits { texts: 256, tokens: 100_000, text_tokens: 7_000 };
+
+    fn transport(&self) -> &Transport {
+        &self.transport
     }
 
-    fn host(&self) -> &str {
-        &self.transport.endpoint().host
-    }
-
-    fn known(&self) -> &'static [KnownEmbedding] {
-        KNOWN
-    }
-
-    fn limits(&self) -> BatchLimits {
-        LIMITS
-    }
-
-    async fn vectors(
+    fn call(
         &self,
         model: &str,
         texts: &[&str],
         dimensions: Option<u32>,
-    ) -> Result<Vec<Vec<f32>>> {
+        origin: Origin,
+    ) -> Result<Call> {
+        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
         let body = CreateEmbeddingRequest {
             model: model.to_owned(),
-            input: EmbeddingInput::StringArray(
-                texts.iter().map(|text| (*text).to_owned()).collect(),
-            ),
+            input: EmbeddingInput::StringArray(texts),
             encoding_format: Some(EncodingFormat::Float),
             user: None,
             dimensions,
         };
-        let origin = self.transport.origin("embed", Some(RequestedModel::named(model)));
-        let call = Call::post("/embeddings", &body, origin)?;
-        let answer = self.transport.json(&call).await?;
-        read(&answer, texts.len()).ok_or_else(|| call.origin.unreadable())
+        Call::post("/embeddings", &body, origin)
     }
-}
 
-/// The vectors of an answer in the order of their texts; none where there are not as many, or one is none.
-fn read(answer: &Value, count: usize) -> Option<Vec<Vec<f32>>> {
-    let mut vectors = vec![None; count];
-    for (at, item) in items(&answer["data"]).iter().enumerate() {
-        let index = match &item["index"] {
-            Value::Null => at,
-            index => usize::try_from(index.as_u64()?).ok()?,
-        };
-        *vectors.get_mut(index)? = Some(vector(&item["embedding"])?);
+    fn read(answer: &Value, count: usize) -> Option<Vec<Vec<f32>>> {
+        let mut vectors = vec![None; count];
+        for (at, item) in items(&answer["data"]).iter().enumerate() {
+            let index = match &item["index"] {
+                Value::Null => at,
+                index => usize::try_from(index.as_u64()?).ok()?,
+            };
+            *vectors.get_mut(index)? = Some(vector(&item["embedding"])?);
+        }
+        vectors.into_iter().collect()
     }
-    vectors.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -108,7 +90,7 @@ mod tests {
             (json!([{"embedding": []}, {"embedding": [1.0]}]), None),
             (json!(null), None),
         ] {
-            let vectors = read(&json!({"data": data}), 2);
+            let vectors = OpenAi::read(&json!({"data": data}), 2);
             let first = vectors.map(|vectors| vectors.iter().map(|vector| vector[0]).collect());
             assert_eq!(first, expected, "{data}");
         }

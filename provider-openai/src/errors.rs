@@ -28,6 +28,13 @@ fn problem(status: Option<u16>, message: &str, code: &str, kind: &str) -> Proble
     let named = |names: &[&str]| names.contains(&code) || names.contains(&kind);
     let message = message.to_lowercase();
     let says = |parts: &[&str]| parts.iter().any(|part| message.contains(part));
+    // Both come with the status 403, which otherwise is about the key.
+    if named(&["model_not_found"]) {
+        return Problem::UnknownModel;
+    }
+    if named(&["unsupported_country_region_territory"]) {
+        return Problem::Refused;
+    }
     if matches!(status, 401 | 403) || named(&["invalid_api_key", "authentication_error"]) {
         return Problem::Key;
     }
@@ -42,10 +49,9 @@ fn problem(status: Option<u16>, message: &str, code: &str, kind: &str) -> Proble
     if named(&["previous_response_not_found"]) {
         return Problem::UnknownThread;
     }
-    if named(&["model_not_found"])
-        || matches!(status, 400 | 404)
-            && says(&["model"])
-            && says(&["not found", "does not exist", "not exist"])
+    if matches!(status, 400 | 404)
+        && says(&["model"])
+        && says(&["not found", "does not exist", "not exist"])
     {
         return Problem::UnknownModel;
     }
@@ -79,6 +85,16 @@ mod tests {
         for (status, body, problem) in [
             (Some(401), openai("invalid_api_key", "Incorrect API key"), Problem::Key),
             (Some(403), json!({"detail": "Forbidden"}), Problem::Key),
+            (
+                Some(403),
+                openai("model_not_found", "Project `p` does not have access to model `x`"),
+                Problem::UnknownModel,
+            ),
+            (
+                Some(403),
+                openai("unsupported_country_region_territory", "Country not supported"),
+                Problem::Refused,
+            ),
             (Some(404), openai("", "No vector store found with id 'vs_1'."), Problem::UnknownFiles),
             (Some(404), openai("", "No such File object: file_1"), Problem::UnknownFiles),
             (Some(400), openai("context_length_exceeded", "too long"), Problem::ContextLength),

@@ -1,4 +1,4 @@
-//! Requests of OpenAI's own clients, passed on under our key without reading the answer.
+//! Requests of OpenAI's own clients, passed on with the configured key. Successful answers are not read.
 
 use std::fmt;
 
@@ -9,9 +9,6 @@ use throughline_core::{Error, Result};
 use throughline_provider_http::{Call, is_path};
 
 use crate::provider::OpenAi;
-
-/// What a client may send along. Everything else is between it and us, or between us and the server.
-const SENT: &[&str] = &["accept", "idempotency-key", "openai-beta", "x-client-request-id"];
 
 /// What a client is given of the answer's headers, beside those of OpenAI and of its rate limits.
 const GIVEN: &[&str] = &["content-type", "retry-after", "retry-after-ms", "x-request-id"];
@@ -39,19 +36,14 @@ impl fmt::Debug for Forwarded {
 }
 
 impl OpenAi {
-    /// Posts `body`, which is JSON, to `path` behind the base URL, such as `/chat/completions`, and gives back the
-    /// answer whatever its status is. Of `headers`, only those that a client may choose are sent. It is sent again only
-    /// where no connection could be made. A stream of events must not pause longer than `idle_timeout`.
+    /// Posts `body`, which is JSON, to `path` behind the base URL, such as `/chat/completions`, and returns the answer
+    /// with any status. The request is sent again only where no connection could be made. A stream may pause for as long
+    /// as the call may take, because models send nothing while they think.
     ///
     /// # Errors
-    /// `InvalidInput` for a path that is none; `Unauthenticated` where the key is missing or refused, because what the
-    /// server says of it repeats parts of it; `Unavailable` where there is no answer.
-    pub async fn forward(
-        &self,
-        path: &str,
-        body: Vec<u8>,
-        headers: &HeaderMap,
-    ) -> Result<Forwarded> {
+    /// `InvalidInput` for an invalid path; `Unauthenticated` where the key is missing or refused, because what the server
+    /// says of it repeats parts of it; `Unavailable` where there is no answer.
+    pub async fn forward(&self, path: &str, body: Vec<u8>) -> Result<Forwarded> {
         if !is_path(path) {
             return Err(Error::invalid(
                 "the path is not one of the API, such as `/chat/completions`",
@@ -59,16 +51,17 @@ impl OpenAi {
         }
         let call = Call {
             method: Method::POST,
-            headers: kept(headers, |name| SENT.contains(&name.as_str())),
             body: body.into(),
             accept: "*/*",
             any_status: true,
+            may_pause: true,
             ..Call::get(path, self.transport.origin("forward", None))
         };
         let answer = self.transport.send(&call).await?;
+        let given = answer.headers.iter().filter(|(name, _)| is_given(name));
         Ok(Forwarded {
             status: answer.status.as_u16(),
-            headers: kept(&answer.headers, is_given),
+            headers: given.map(|(name, value)| (name.clone(), value.clone())).collect(),
             body: answer.body,
         })
     }
@@ -79,11 +72,6 @@ fn is_given(name: &HeaderName) -> bool {
     GIVEN.contains(&text)
         || GIVEN_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
             && !ORGANIZATION.contains(&text)
-}
-
-fn kept(headers: &HeaderMap, keep: impl Fn(&HeaderName) -> bool) -> HeaderMap {
-    let kept = headers.iter().filter(|(name, _)| keep(name));
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 #[cfg(test)]
@@ -99,7 +87,5 @@ mod tests {
         for name in ["openai-organization", "set-cookie", "transfer-encoding", "server"] {
             assert!(!given(name), "{name}");
         }
-        let sent = |name: &'static str| SENT.contains(&name);
-        assert!(sent("openai-beta") && !sent("authorization") && !sent("cookie") && !sent("host"));
     }
 }

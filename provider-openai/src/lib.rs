@@ -18,5 +18,7 @@ pub use embedder::OpenAiEmbedder;
 pub use files::HostedFiles;
 pub use forward::Forwarded;
 pub use provider::OpenAi;
-pub use settings::{Api, Settings};
-pub use throughline_provider_http::{BreakerSettings, ConnectionSettings, EmbedderSettings};
+pub use settings::{Api, OPENAI, Settings};
+pub use throughline_provider_http::{
+    ApiProfile, BreakerSettings, ConnectionSettings, EmbedderSettings,
+};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use throughline_core::Result;
 use throughline_core::chat::ModelInfo;
 use throughline_core::ports::{ChatModel, ChatProvider};
-use throughline_core::{Error, Result};
 use throughline_provider_http::{RequestedModel, Transport, catalogue, listed};
 
 use crate::catalogue::{BUILT_IN, find, has_responses_only};
@@ -20,6 +20,8 @@ pub struct OpenAi {
     models: Arc<[ModelInfo]>,
     api: Api,
     keep_threads: bool,
+    /// Whether it is OpenAI's own service.
+    is_openai: bool,
 }
 
 impl OpenAi {
@@ -28,8 +30,8 @@ impl OpenAi {
     /// # Errors
     /// `InvalidInput` that names the setting that is wrong; `Unavailable` where this system has no root certificates.
     pub fn new(settings: Settings) -> Result<Self> {
-        let transport = Arc::new(Transport::new(&settings.connection, &OPENAI)?);
-        let is_openai = transport.endpoint().is_own;
+        let transport = Arc::new(Transport::new(&settings.connection, settings.profile)?);
+        let is_openai = transport.endpoint().is_own && settings.profile.host == OPENAI.host;
         // Another server has the models that are named for it; of one without any, it is not known.
         let is_named = !is_openai && !settings.models.is_empty();
         Ok(Self {
@@ -37,39 +39,18 @@ impl OpenAi {
             models: catalogue(settings.models, if is_named { &[] } else { BUILT_IN }).into(),
             api: settings.api,
             keep_threads: settings.keep_threads.unwrap_or(is_openai),
+            is_openai,
         })
-    }
-
-    /// A model of the catalogue, or a dated snapshot of one.
-    ///
-    /// # Errors
-    /// `NotFound` that lists the models that there are.
-    pub fn require_model(&self, id: &str) -> Result<Arc<dyn ChatModel>> {
-        let unknown = || {
-            let known = listed(&self.models);
-            Error::not_found(format!(
-                "`providers.openai` has no model `{id}`: choose one of {known}, or add it to \
-                 `providers.openai.models`"
-            ))
-        };
-        self.model(id).ok_or_else(unknown)
-    }
-
-    /// Whether calls can be made at all; it asks nobody.
-    ///
-    /// # Errors
-    /// `Unauthenticated`, naming the variable to set, where OpenAI's own server has no key.
-    pub fn require_key(&self) -> Result<()> {
-        self.transport.require_key(&self.transport.origin("require_key", None))
     }
 
     fn dialect(&self, id: &str) -> Dialect {
         match self.api {
             Api::Responses => Dialect::Responses { keep: self.keep_threads },
-            Api::ChatCompletions if has_responses_only(id) => Dialect::Responses { keep: false },
-            Api::ChatCompletions => {
-                Dialect::Completions { openai: self.transport.endpoint().is_own }
+            // Other servers have the models that they name so behind the API that was chosen.
+            Api::ChatCompletions if self.is_openai && has_responses_only(id) => {
+                Dialect::Responses { keep: false }
             }
+            Api::ChatCompletions => Dialect::Completions { openai: self.is_openai },
         }
     }
 }
@@ -84,8 +65,13 @@ impl ChatProvider for OpenAi {
         &self.models
     }
 
+    /// A model of the catalogue, or a dated snapshot of one.
+    fn info(&self, id: &str) -> Option<ModelInfo> {
+        find(&self.models, id)
+    }
+
     fn model(&self, id: &str) -> Option<Arc<dyn ChatModel>> {
-        let info = find(&self.models, id)?;
+        let info = self.info(id)?;
         let requested = RequestedModel::of(&info, &self.models);
         let dialect = self.dialect(id);
         Some(Arc::new(OpenAiModel {
@@ -97,8 +83,11 @@ impl ChatProvider for OpenAi {
     }
 
     async fn check(&self) -> Result<()> {
-        // Some servers have no list of models; that they say so is enough.
-        self.transport.check("/models").await
+        let chat = match self.api {
+            Api::ChatCompletions => "/chat/completions",
+            Api::Responses => "/responses",
+        };
+        self.transport.check("/models", Some(chat)).await
     }
 }
 
@@ -110,5 +99,26 @@ impl fmt::Debug for OpenAi {
             .field("api", &self.api)
             .field("models", &listed(&self.models))
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throughline_provider_http::ConnectionSettings;
+
+    use super::*;
+
+    #[test]
+    fn only_openai_needs_the_responses_api_for_some_models() {
+        let dialect = |url: &str, id: &str| {
+            let settings =
+                Settings { connection: ConnectionSettings::new(url), ..Settings::default() };
+            OpenAi::new(settings).unwrap().dialect(id)
+        };
+        let own = OPENAI.base_url;
+        assert_eq!(dialect(own, "o3-pro"), Dialect::Responses { keep: false });
+        assert_eq!(dialect(own, "gpt-4.1"), Dialect::Completions { openai: true });
+        let other = "http://127.0.0.1/v1";
+        assert_eq!(dialect(other, "o3-pro"), Dialect::Completions { openai: false });
     }
 }

@@ -5,8 +5,8 @@ use throughline_provider_http::{ApiProfile, ConnectionSettings};
 
 use crate::errors::read;
 
-/// OpenAI's API.
-pub(crate) static OPENAI: ApiProfile = ApiProfile {
+/// OpenAI's API, and its own service.
+pub static OPENAI: ApiProfile = ApiProfile {
     service: "OpenAI",
     host: "api.openai.com",
     base_url: "https://api.openai.com/v1",
@@ -32,6 +32,8 @@ pub enum Api {
 /// Which server is asked, through which API, and for which models.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// The service that has this API, and what its settings are called; OpenAI, and others that serve the same API.
+    pub profile: &'static ApiProfile,
     /// How to reach the server, and how long to wait for it.
     pub connection: ConnectionSettings,
     /// Models beside the built-in catalogue; one of the same id replaces a built-in one.
@@ -46,6 +48,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            profile: &OPENAI,
             connection: ConnectionSettings::new(OPENAI.base_url),
             models: Vec::new(),
             api: Api::default(),

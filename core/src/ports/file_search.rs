@@ -1,8 +1,15 @@
 //! Files that are searched for a while, and then deleted.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+
+/// Longest name of a file, in bytes.
+const MAX_NAME_BYTES: usize = 500;
+/// Longest label of a store.
+const MAX_LABEL_BYTES: usize = 64;
 
 /// A file whose text can be searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +31,44 @@ pub struct FileHit {
     pub score: f32,
 }
 
+/// Whether a label may be that of a store.
+///
+/// # Errors
+/// `InvalidInput` unless it is 1 to 64 letters, digits and `-`.
+pub fn check_label(label: &str) -> Result<()> {
+    let allowed = |char: u8| char.is_ascii_alphanumeric() || char == b'-';
+    if (1..=MAX_LABEL_BYTES).contains(&label.len()) && label.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the label of a store of files must be 1 to {MAX_LABEL_BYTES} letters, digits and `-`"
+    )))
+}
+
+/// Whether files may be added to a store that has files of these names.
+///
+/// # Errors
+/// `InvalidInput` for a name that is empty, too long, or there twice.
+pub fn check_files<'a>(
+    files: &'a [SearchableFile],
+    held: impl IntoIterator<Item = &'a str>,
+) -> Result<()> {
+    let mut names: BTreeSet<&str> = held.into_iter().collect();
+    for SearchableFile { name, .. } in files {
+        if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
+            return Err(Error::invalid(format!(
+                "the name of a file that is searched must have 1 to {MAX_NAME_BYTES} bytes"
+            )));
+        }
+        if !names.insert(name) {
+            return Err(Error::invalid(format!(
+                "the store has a file `{name}` already: names are unique within a store"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// A place for stores of files. A store lives until it is deleted; nothing else keeps track of it, so whoever creates one
 /// writes its label down first, and after a crash deletes what bears a label that nobody uses any more.
 #[async_trait]
@@ -31,11 +76,13 @@ pub trait FileSearch: Send + Sync {
     /// Most files of a store.
     fn max_files(&self) -> usize;
 
-    /// Creates an empty store. `label` is 1 to 64 letters, digits and `-`; two stores may have the same. Returns its id.
+    /// Creates an empty store. `label` is 1 to 64 letters, digits and `-`, else `InvalidInput`; two stores may have the
+    /// same. Returns its id, which no other store has or had.
     async fn create(&self, label: &str) -> Result<String>;
 
-    /// Adds files, which can be searched when this returns. After an error, some of them may be there. `InvalidInput` for
-    /// more than [`Self::max_files`] in one store; `NotFound` for a store that is not there.
+    /// Adds files, which can be searched when this returns. `InvalidInput` for more than [`Self::max_files`] in one store,
+    /// or a name that [`SearchableFile::name`] does not allow or the store has already; then none is added. `NotFound`
+    /// for a store that is not there. After another error, some of them may be there.
     async fn add(&self, store: &str, files: Vec<SearchableFile>) -> Result<()>;
 
     /// The passages that are nearest to a question, best first, at most `limit` (1 to 50). Empty for a store without files.

@@ -15,8 +15,15 @@ use crate::summary::Draft;
 /// Turns texts into vectors.
 #[async_trait]
 pub trait Embedder: Send + Sync {
-    /// The space of its vectors; it changes when the model does.
+    /// The space of its vectors; it changes when the model does. It has 0 dimensions while the size is not known, which
+    /// [`Self::ready`] and [`Self::embed`] change; then it stays.
     fn space(&self) -> &VectorSpace;
+
+    /// Makes sure that the size of the vectors is known. An embedder on a server may have to ask for it once; after an
+    /// error, the next call asks again.
+    async fn ready(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Whether a text takes microseconds and nothing that can be late: then texts are embedded with
     /// the write that brings them, else by jobs in the background.
@@ -33,9 +40,11 @@ pub type ChatStream = BoxStream<'static, Result<ChatEvent>>;
 /// A model that answers.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
-    /// Answers once, and asks once. `Declined` where the model, or who decides for it, refuses or says nothing;
-    /// `Unavailable` where it cannot be reached or is too late; `RateLimited` where the provider says so. A call that is
-    /// given up leaves nothing behind.
+    /// Answers once. An adapter may send a request again only before the first byte of an answer, and only after a lost
+    /// connection or a failure that may pass. `Declined` where the model, or who decides for it, refuses or says nothing,
+    /// with [`Unanswered`](crate::chat::Unanswered) as its source where the provider reports the usage; `Unavailable`
+    /// where it cannot be reached or is too late; `RateLimited` where the provider says so. A call that is given up
+    /// leaves nothing behind.
     async fn complete(&self, request: &ChatModelRequest) -> Result<ChatAnswer>;
 
     /// The same, piece by piece: the texts of its events together are the text of the answer at the end. Errors before
@@ -57,7 +66,12 @@ pub trait ChatProvider: Send + Sync {
     /// Its catalogue: the built-in models and those that the configuration adds.
     fn models(&self) -> &[ModelInfo];
 
-    /// One of them.
+    /// What is known of a model: one of the catalogue, or another that [`Self::model`] accepts, such as a dated snapshot.
+    fn info(&self, id: &str) -> Option<ModelInfo> {
+        self.models().iter().find(|model| model.id == id).cloned()
+    }
+
+    /// One of those that [`Self::info`] knows.
     fn model(&self, id: &str) -> Option<Arc<dyn ChatModel>>;
 
     /// Asks it for something that costs nothing, such as its list of models. `Unauthenticated` where it has no key or

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a failure is the answer")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -32,6 +32,9 @@ const WRONG: u8 = 2;
 /// One dimension for each topic that it knows the words of.
 struct Topics {
     space: VectorSpace,
+    /// The space before its size is known.
+    unknown: VectorSpace,
+    is_ready: AtomicBool,
     instant: bool,
     mood: AtomicU8,
 }
@@ -46,7 +49,9 @@ const TOPICS: [&[&str]; 4] = [
 impl Topics {
     fn new(id: &str, instant: bool) -> Arc<Self> {
         let space = VectorSpace { id: id.to_owned(), dimensions: TOPICS.len() };
-        Arc::new(Self { space, instant, mood: AtomicU8::new(WELL) })
+        let unknown = VectorSpace { dimensions: 0, ..space.clone() };
+        let (is_ready, mood) = (AtomicBool::new(true), AtomicU8::new(WELL));
+        Arc::new(Self { space, unknown, is_ready, instant, mood })
     }
 
     fn mood(&self, mood: u8) {
@@ -57,7 +62,15 @@ impl Topics {
 #[async_trait]
 impl Embedder for Topics {
     fn space(&self) -> &VectorSpace {
-        &self.space
+        if self.is_ready.load(Ordering::Relaxed) { &self.space } else { &self.unknown }
+    }
+
+    async fn ready(&self) -> Result<()> {
+        if self.mood.load(Ordering::Relaxed) == FAILS {
+            return Err(Error::new(ErrorKind::Unavailable, "the model is away"));
+        }
+        self.is_ready.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     fn is_instant(&self) -> bool {
@@ -322,4 +335,25 @@ async fn reconciliation_makes_the_index_match_the_store() {
     world.embeddings.reconcile(&scope).await.unwrap();
     world.embeddings.catch_up(&scope, 99).await.unwrap();
     assert_eq!(index.watermark(&scope, messages, space).await.unwrap(), 5);
+}
+
+#[tokio::test]
+async fn texts_wait_until_the_size_of_vectors_is_known() {
+    let embedder = Topics::new("late", false);
+    embedder.is_ready.store(false, Ordering::Relaxed);
+    let world = World::new(embedder.clone());
+    let scope = scope("ada");
+    world.say(&scope, &["My cat purrs."]).await;
+    embedder.mood(FAILS);
+    let unknown = world.embeddings.waiting(&scope).await.unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        world.embeddings.enqueue_behind().await.unwrap(),
+        0,
+        "other jobs do not wait for it"
+    );
+    embedder.mood(WELL);
+    assert_eq!(world.embeddings.waiting(&scope).await.unwrap(), 1);
+    assert_eq!(world.embeddings.work(10).await.unwrap().texts, 1);
+    assert_eq!(world.embeddings.waiting(&scope).await.unwrap(), 0);
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use throughline_core::chat::{ChatAnswer, ChatMessage, ChatModelRequest, ModelInfo, TokenUsage};
+use throughline_core::chat::{
+    ChatAnswer, ChatMessage, ChatModelRequest, ModelInfo, TokenUsage, usage_of,
+};
 use throughline_core::ports::{ChatModel, Work};
 use throughline_core::session::Role;
 use throughline_core::tokens::Tokenizer;
@@ -100,9 +102,12 @@ impl StructuredModel {
                 cached_input: 0,
                 output: self.tokenizer.count(&answer.text).into(),
             }),
-            // It answered, and refused or said nothing: that is paid for, too.
+            // A refusal is billed too, and so are thoughts that end without an answer.
             Err(error) if error.kind() == ErrorKind::Declined => {
-                TokenUsage { input: self.count(request), ..TokenUsage::default() }
+                usage_of(error).unwrap_or_else(|| TokenUsage {
+                    input: self.count(request),
+                    ..TokenUsage::default()
+                })
             }
             Err(_) => return answer,
         };
@@ -125,7 +130,7 @@ impl StructuredModel {
     }
 
     fn max_answer(&self) -> u32 {
-        let thought = if self.info.temperature { 0 } else { MAX_THOUGHT };
+        let thought = if self.info.thinks { MAX_THOUGHT } else { 0 };
         (MAX_ANSWER + thought).min(self.info.max_output)
     }
 
@@ -152,7 +157,61 @@ pub(super) fn object(answer: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use async_trait::async_trait;
+    use throughline_core::chat::Unanswered;
+
     use super::*;
+    use crate::adapters::O200k;
+
+    /// A model that gives no answer.
+    struct Declines(Option<TokenUsage>);
+
+    #[async_trait]
+    impl ChatModel for Declines {
+        async fn complete(&self, _: &ChatModelRequest) -> Result<ChatAnswer> {
+            let error = Error::new(ErrorKind::Declined, "no answer");
+            Err(match self.0 {
+                Some(usage) => error.with_source(Unanswered { usage }),
+                None => error,
+            })
+        }
+    }
+
+    fn model(usage: Option<TokenUsage>, (temperature, thinks): (bool, bool)) -> StructuredModel {
+        let info = ModelInfo {
+            id: "m".to_owned(),
+            window: 100_000,
+            max_output: 50_000,
+            tools: true,
+            temperature,
+            thinks,
+            price: None,
+        };
+        let named = ("p:m".to_owned(), info, Arc::new(Declines(usage)) as Arc<dyn ChatModel>);
+        StructuredModel::new(named, Arc::new(O200k), "Read.".to_owned(), "extraction.model")
+    }
+
+    #[tokio::test]
+    async fn counts_what_a_refusal_took() {
+        let usage = TokenUsage { input: 900, cached_input: 100, output: 7_000 };
+        let texts = ["Hello.".to_owned()];
+        let work = model(Some(usage), (true, true)).ask(&texts, |_| Some(())).await;
+        assert_eq!((work.calls, work.used), (1, usage));
+        let work = model(None, (true, true)).ask(&texts, |_| Some(())).await;
+        assert!(work.used.input > 0 && work.used.output == 0, "{:?}", work.used);
+    }
+
+    #[test]
+    fn leaves_room_for_thoughts() {
+        for (kind, most) in [
+            ((true, false), MAX_ANSWER),
+            ((false, false), MAX_ANSWER),
+            ((true, true), MAX_ANSWER + MAX_THOUGHT),
+            ((false, true), MAX_ANSWER + MAX_THOUGHT),
+        ] {
+            assert_eq!(model(None, kind).max_answer(), most, "{kind:?}");
+        }
+    }
 
     #[test]
     fn texts_are_numbered_and_end_no_other() {

@@ -30,6 +30,10 @@ impl Embedder for TimeoutEmbedder {
         self.inner.space()
     }
 
+    async fn ready(&self) -> Result<()> {
+        self.inner.ready().await
+    }
+
     fn is_instant(&self) -> bool {
         self.inner.is_instant()
     }

@@ -7,21 +7,17 @@ use throughline_core::ports::Embedder;
 
 use crate::config::{Config, EmbedderKind};
 
-/// The embedder of a configuration; `None` where none is wanted.
+/// The embedder of a configuration; `None` where none is wanted. One on a server is not called before it is used.
 ///
 /// # Errors
 /// `InvalidInput` when it was not compiled in; those of its files.
-pub async fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
+pub fn embedder(config: &Config) -> Result<Option<Arc<dyn Embedder>>> {
     match &config.embedder {
         EmbedderKind::None => Ok(None),
         EmbedderKind::Static => static_embedder(config).map(Some),
         EmbedderKind::Minilm => minilm(config).map(Some),
-        EmbedderKind::OpenAi(model) => {
-            super::providers::openai_embedder(config, model).await.map(Some)
-        }
-        EmbedderKind::Gemini(model) => {
-            super::providers::gemini_embedder(config, model).await.map(Some)
-        }
+        EmbedderKind::OpenAi(model) => super::providers::openai_embedder(config, model).map(Some),
+        EmbedderKind::Gemini(model) => super::providers::gemini_embedder(config, model).map(Some),
     }
 }
 

@@ -486,7 +486,7 @@ impl Engine {
     }
 
     async fn open_how(config: &Config, machine: Arc<dyn Clock>, how: How) -> Result<Self> {
-        let embedder = match embedders::embedder(config).await {
+        let embedder = match embedders::embedder(config) {
             Ok(embedder) => embedder,
             Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
             Err(error) => {

@@ -100,13 +100,12 @@ impl SummaryWriting {
     }
 }
 
+/// A model with its name, as `provider:id`, and what is known of it.
+type NamedModel = (String, ModelInfo, Arc<dyn ChatModel>);
+
 impl ChatModels {
     /// The model of a setting with its name and what is known of it; none where it is empty.
-    fn find_for(
-        &self,
-        setting: &str,
-        name: &str,
-    ) -> Result<Option<(String, ModelInfo, Arc<dyn ChatModel>)>> {
+    fn find_for(&self, setting: &str, name: &str) -> Result<Option<NamedModel>> {
         if name.is_empty() {
             return Ok(None);
         }
@@ -128,9 +127,8 @@ impl ChatModels {
         let of_provider =
             |held: &&Arc<dyn ChatProvider>| provider.is_none_or(|provider| held.name() == provider);
         for held in self.providers.iter().filter(of_provider) {
-            let info = held.models().iter().find(|model| model.id == id);
-            if let (Some(info), Some(model)) = (info, held.model(id)) {
-                return Ok(ChosenModel { provider: held.name(), info: info.clone(), model });
+            if let (Some(info), Some(model)) = (held.info(id), held.model(id)) {
+                return Ok(ChosenModel { provider: held.name(), info, model });
             }
         }
         Err(Error::invalid(match self.providers.is_empty() {
@@ -158,5 +156,25 @@ impl ChatModels {
             provider.models().iter().map(|model| format!("{}:{}", provider.name(), model.id))
         });
         names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(all(test, feature = "openai"))]
+mod tests {
+    use super::*;
+    use crate::compose::chat_models;
+    use crate::config::{ProvidersConfig, Secret};
+
+    #[test]
+    fn finds_dated_snapshots() {
+        let mut providers = ProvidersConfig::default();
+        providers.openai.api_key = Secret::new("sk-test");
+        let models = chat_models(&Config { providers, ..Config::default() }).unwrap();
+        for name in ["openai:gpt-4.1-2025-04-14", "gpt-4.1-2025-04-14"] {
+            let found = models.find(name).unwrap();
+            assert_eq!(found.name(), "openai:gpt-4.1-2025-04-14");
+            assert_eq!(found.info.window, models.find("gpt-4.1").unwrap().info.window);
+        }
+        assert!(models.find("openai:gpt-9-2025-04-14").is_err());
     }
 }

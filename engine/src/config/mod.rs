@@ -42,6 +42,8 @@ pub use mcp::{McpConfig, ToolSet};
 pub use model_jobs::{ExtractionConfig, SummariesConfig};
 pub use otel::OtelConfig;
 pub use persona::PersonaConfig;
+#[cfg(any(feature = "openai", feature = "gemini"))]
+pub(crate) use providers::ConnectionConfig;
 pub use providers::{
     ChatConfig, GeminiConfig, ModelConfig, OpenAiApi, OpenAiConfig, ProvidersConfig,
 };

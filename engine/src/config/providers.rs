@@ -43,14 +43,19 @@ pub struct OpenAiConfig {
     /// The API for chats.
     pub api: OpenAiApi,
     /// Models beside those that are built in, as names or as tables with `id`, `window`, `max_output`, `tools`,
-    /// `temperature`, `input_price`, `cached_input_price` and `output_price` (US dollars for a million tokens).
+    /// `temperature`, `thinks` (it sends nothing for a while, and its thoughts count as output), `input_price`,
+    /// `cached_input_price` and `output_price` (US dollars for a million tokens).
     pub models: Vec<ModelConfig>,
     /// Timeout of a whole answer, in milliseconds.
     pub timeout_ms: u64,
-    /// Timeout between two pieces of a streamed answer, in milliseconds.
+    /// Timeout between two pieces of a streamed answer, in milliseconds. It is not used for models that think before
+    /// they write, nor for requests to `/openai/v1`.
     pub idle_timeout_ms: u64,
     /// Timeout for embedding a question, in milliseconds; after it, recall uses keyword search only.
     pub embed_timeout_ms: u64,
+    /// Size of the vectors of `embedder`; 0 for the model's own, which is asked for once where the model is not known.
+    /// Models that can are asked for smaller vectors.
+    pub embed_dimensions: u32,
     /// How often a call is repeated that failed before any answer: refused connections, rate limits, and errors of the
     /// server.
     pub max_retries: u32,
@@ -70,10 +75,13 @@ pub struct GeminiConfig {
     /// Timeout of a whole answer, in milliseconds.
     pub timeout_ms: u64,
     /// Timeout between two pieces of a streamed answer, in milliseconds. It is not used for models that think before
-    /// they write.
+    /// they write, nor for requests to `/openai/v1`.
     pub idle_timeout_ms: u64,
     /// Timeout for embedding a question, in milliseconds; after it, recall uses keyword search only.
     pub embed_timeout_ms: u64,
+    /// Size of the vectors of `embedder`; 0 for the model's own, which is asked for once where the model is not known.
+    /// Models that can are asked for smaller vectors.
+    pub embed_dimensions: u32,
     /// How often a call is repeated that failed before any answer: refused connections, rate limits, and errors of the
     /// server.
     pub max_retries: u32,
@@ -118,6 +126,9 @@ pub struct ModelTable {
     /// Whether it takes a temperature.
     #[serde(default = "yes")]
     pub temperature: bool,
+    /// Whether it thinks before it writes. If not given, models that take no temperature do.
+    #[serde(default)]
+    pub thinks: Option<bool>,
     /// US dollars for a million tokens of requests.
     #[serde(default)]
     pub input_price: Option<f64>,
@@ -129,7 +140,7 @@ pub struct ModelTable {
     pub output_price: Option<f64>,
 }
 
-/// What a model has of which nothing is said: as much as common open models.
+/// The defaults are those of common open models.
 fn default_window() -> u32 {
     32_768
 }
@@ -153,6 +164,7 @@ impl ModelConfig {
                 max_output: default_output(),
                 tools: true,
                 temperature: true,
+                thinks: None,
                 input_price: None,
                 cached_input_price: None,
                 output_price: None,
@@ -164,8 +176,9 @@ impl ModelConfig {
             cached_input: model.cached_input_price.unwrap_or(input),
             output,
         });
-        let ModelTable { id, window, max_output, tools, temperature, .. } = model;
-        ModelInfo { id, window, max_output, tools, temperature, price }
+        let ModelTable { id, window, max_output, tools, temperature, thinks, .. } = model;
+        let thinks = thinks.unwrap_or(!temperature);
+        ModelInfo { id, window, max_output, tools, temperature, thinks, price }
     }
 }
 
@@ -184,6 +197,44 @@ impl GeminiConfig {
         !self.api_key.is_empty() || !self.base_url.is_empty()
     }
 }
+
+/// The settings of a connection, which every provider has.
+#[cfg(any(feature = "openai", feature = "gemini"))]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionConfig<'a> {
+    pub(crate) base_url: &'a str,
+    pub(crate) api_key: &'a Secret,
+    pub(crate) timeout_ms: u64,
+    pub(crate) idle_timeout_ms: u64,
+    pub(crate) embed_timeout_ms: u64,
+    pub(crate) embed_dimensions: u32,
+    pub(crate) max_retries: u32,
+}
+
+/// Reads the connection of settings that have these fields.
+#[cfg(any(feature = "openai", feature = "gemini"))]
+macro_rules! connection_of {
+    ($settings:ty) => {
+        impl $settings {
+            pub(crate) fn connection(&self) -> ConnectionConfig<'_> {
+                ConnectionConfig {
+                    base_url: &self.base_url,
+                    api_key: &self.api_key,
+                    timeout_ms: self.timeout_ms,
+                    idle_timeout_ms: self.idle_timeout_ms,
+                    embed_timeout_ms: self.embed_timeout_ms,
+                    embed_dimensions: self.embed_dimensions,
+                    max_retries: self.max_retries,
+                }
+            }
+        }
+    };
+}
+
+#[cfg(feature = "openai")]
+connection_of!(OpenAiConfig);
+#[cfg(feature = "gemini")]
+connection_of!(GeminiConfig);
 
 impl ProvidersConfig {
     /// The keys of timeouts, with their values.
@@ -246,6 +297,7 @@ impl Default for ProvidersConfig {
                 timeout_ms: 300_000,
                 idle_timeout_ms: 60_000,
                 embed_timeout_ms: 1_500,
+                embed_dimensions: 0,
                 max_retries: 3,
             },
             gemini: GeminiConfig {
@@ -255,8 +307,28 @@ impl Default for ProvidersConfig {
                 timeout_ms: 300_000,
                 idle_timeout_ms: 60_000,
                 embed_timeout_ms: 1_500,
+                embed_dimensions: 0,
                 max_retries: 3,
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_without_a_temperature_think_unless_configured() {
+        for (table, thinks) in [
+            (r#"{"id": "m"}"#, false),
+            (r#"{"id": "m", "temperature": false}"#, true),
+            (r#"{"id": "m", "temperature": false, "thinks": false}"#, false),
+            (r#"{"id": "m", "thinks": true}"#, true),
+            (r#""m""#, false),
+        ] {
+            let model: ModelConfig = serde_json::from_str(table).unwrap();
+            assert_eq!(model.info().thinks, thinks, "{table}");
         }
     }
 }

@@ -5,24 +5,20 @@ use throughline_core::Result;
 use throughline_core::chat::{TokenUsage, ToolCall};
 use throughline_provider_http::json::{count, items, text};
 use throughline_provider_http::{
-    CONTENT_FILTER, Draft, END_TURN, MALFORMED_CALL, MAX_TOKENS, Origin, Step, StreamReader,
+    CONTENT_FILTER, Draft, END_TURN, MALFORMED_CALL, MAX_TOKENS, Step, StreamReader,
 };
 
 use super::call_id;
 
 /// Reads the responses of an answer.
+#[derive(Default)]
 pub(super) struct AnswerReader {
     draft: Draft,
     /// A reason to stop has come, or the prompt was blocked. The stream ends without a mark.
     has_stopped: bool,
-    origin: Origin,
 }
 
 impl AnswerReader {
-    pub(super) fn new(origin: Origin) -> Self {
-        Self { draft: Draft::default(), has_stopped: false, origin }
-    }
-
     /// Takes a response, and gives the text that it adds.
     pub(super) fn take(&mut self, response: &Value) -> String {
         self.draft.usage = usage(&response["usageMetadata"]).or(self.draft.usage);
@@ -67,16 +63,8 @@ impl AnswerReader {
 }
 
 impl StreamReader for AnswerReader {
-    fn event(&mut self, name: &str, data: &str) -> Result<Step> {
-        if data.trim() == "[DONE]" {
-            return Ok(Step::End);
-        }
-        let response: Value = serde_json::from_str(data)
-            .map_err(|error| self.origin.unreadable().with_source(error))?;
-        if name == "error" || !response["error"].is_null() {
-            return Err(self.origin.reported(None, &response));
-        }
-        Ok(Step::Text(self.take(&response)))
+    fn event(&mut self, _: &str, response: &Value) -> Result<Step> {
+        Ok(Step::Text(self.take(response)))
     }
 
     fn is_complete(&self) -> bool {
@@ -88,7 +76,7 @@ impl StreamReader for AnswerReader {
     }
 }
 
-/// Reasons that we do not know are passed on as they are.
+/// Unknown reasons are passed on as they are.
 fn stop_reason(reason: &str) -> Option<&str> {
     Some(match reason {
         "" | "FINISH_REASON_UNSPECIFIED" => return None,
@@ -112,7 +100,7 @@ fn usage(usage: &Value) -> Option<TokenUsage> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use throughline_provider_http::{ConnectionSettings, Transport};
+    use throughline_provider_http::{ConnectionSettings, Transport, read_event};
 
     use super::*;
     use crate::settings::GEMINI;
@@ -138,10 +126,11 @@ mod tests {
         ) {
             let settings = ConnectionSettings::new("http://127.0.0.1/v1beta");
             let transport = Transport::new(&settings, &GEMINI).unwrap();
-            let mut reader = AnswerReader::new(transport.origin("chat", None));
+            let origin = transport.origin("chat", None);
+            let mut reader = AnswerReader::default();
             let mut texts = String::new();
             for event in events {
-                match reader.event("message", event) {
+                match read_event(&mut reader, &origin, "message", event) {
                     Ok(Step::Text(text)) => texts.push_str(&text),
                     Ok(Step::End) | Err(_) => break,
                 }

@@ -18,7 +18,6 @@ use throughline_provider_http::{
     whole_answer,
 };
 
-use crate::catalogue::thinks;
 use crate::provider::path;
 
 use answer::AnswerReader;
@@ -61,31 +60,26 @@ impl GeminiModel {
         let body = GenerateContent::of(&self.info, request)?;
         Call::post(path(&self.info.id, method)?, &body, self.origin("chat"))
     }
+}
 
-    fn reader(&self) -> AnswerReader {
-        AnswerReader::new(self.origin("chat"))
-    }
-
-    fn read(&self, value: &Value) -> Result<Draft> {
-        let mut reader = self.reader();
-        reader.take(value);
-        reader.finish()
-    }
+fn read(answer: &Value) -> Result<Draft> {
+    let mut reader = AnswerReader::default();
+    reader.take(answer);
+    reader.finish()
 }
 
 #[async_trait]
 impl ChatModel for GeminiModel {
     async fn complete(&self, request: &ChatModelRequest) -> Result<ChatAnswer> {
         let call = self.call(request, "generateContent")?;
-        whole_answer(&self.transport, &call, |value| self.read(value)).await
+        whole_answer(&self.transport, &call, read).await
     }
 
     async fn stream(&self, request: &ChatModelRequest) -> Result<ChatStream> {
         let call = self.call(request, "streamGenerateContent")?;
         let path = format!("{}?alt=sse", call.path);
-        let may_pause = thinks(&self.info.id);
-        let call = Call { path, accept: STREAM, may_pause, ..call };
-        let reader = Box::new(self.reader());
-        stream_answer(&self.transport, &call, |value| self.read(value), reader).await
+        let call = Call { path, accept: STREAM, may_pause: self.info.thinks, ..call };
+        let reader = Box::new(AnswerReader::default());
+        stream_answer(&self.transport, &call, read, reader).await
     }
 }

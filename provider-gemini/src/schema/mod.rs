@@ -1,5 +1,7 @@
 //! Schemas of tools, in the part of JSON Schema that the API takes. It refuses a request with any other keyword.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 use throughline_provider_http::json::{items, text};
 
@@ -17,60 +19,137 @@ const FORMATS: &[(&str, &[&str])] = &[
 /// The parameters of a function; none for a function that has none, because an object without properties is refused.
 pub(crate) fn parameters(schema: &Value) -> Option<Value> {
     let mut cleaner = Cleaner { root: schema, open: Vec::new(), schemas: 0 };
-    let cleaned = cleaner.clean(schema);
-    let has_properties = cleaned["properties"].as_object().is_some_and(|known| !known.is_empty());
-    has_properties.then_some(cleaned)
+    let mut root = cleaner.merged(schema);
+    // The API takes one object here, so its variants are merged.
+    cleaner.fold_variants(&mut root);
+    root.insert("type".to_owned(), json!("object"));
+    let cleaned = cleaner.keywords(&root);
+    has_properties(&cleaned).then_some(Value::Object(cleaned))
 }
 
 struct Cleaner<'a> {
     /// Where references point to.
     root: &'a Value,
-    /// References that are being resolved, so that one to itself ends.
+    /// The schemas around this one, and the references that are being resolved, so that one to itself ends.
     open: Vec<String>,
     schemas: usize,
 }
 
 impl Cleaner<'_> {
     fn clean(&mut self, schema: &Value) -> Value {
-        self.schemas += 1;
-        if self.schemas > MAX_SCHEMAS || self.open.len() > MAX_DEPTH {
+        if self.is_too_large() {
             return json!({"type": "object"});
         }
-        let mut merged = merged(schema);
-        if let Some(Value::String(reference)) = merged.remove("$ref") {
-            return self.resolve(&reference, merged);
-        }
+        let around = self.open.len();
         self.open.push(String::new());
+        let merged = self.merged(schema);
         let cleaned = self.keywords(&merged);
-        self.open.pop();
+        self.open.truncate(around);
         Value::Object(cleaned)
     }
 
-    /// What a reference points to, with what stands beside it.
-    fn resolve(&mut self, reference: &str, beside: Map<String, Value>) -> Value {
-        let target = reference.strip_prefix('#').and_then(|path| self.root.pointer(path));
-        let (Some(target), false) = (target, self.open.iter().any(|open| open == reference)) else {
-            return json!({"type": "object"});
-        };
-        let mut both = target.clone();
-        if let Some(both) = both.as_object_mut() {
-            both.extend(beside);
+    /// Counts a schema, and says whether it is beyond the limits.
+    fn is_too_large(&mut self) -> bool {
+        self.schemas += 1;
+        self.schemas > MAX_SCHEMAS || self.open.len() > MAX_DEPTH
+    }
+
+    /// A schema with all that its references and `allOf` add. Anything but an object allows every value. The references
+    /// stay open.
+    fn merged(&mut self, schema: &Value) -> Map<String, Value> {
+        let mut all = Map::new();
+        self.merge(&mut all, schema, self.open.len());
+        all
+    }
+
+    /// Adds a schema. References that were opened since then are part of `all` already.
+    fn merge(&mut self, all: &mut Map<String, Value>, schema: &Value, since: usize) {
+        let Some(schema) = schema.as_object() else { return };
+        for (keyword, value) in schema {
+            if !matches!(keyword.as_str(), "$ref" | "allOf" | "$defs" | "definitions") {
+                add(all, keyword, value);
+            }
         }
+        if let Some(Value::String(reference)) = schema.get("$ref") {
+            self.merge_reference(all, reference, since);
+        }
+        for other in schema.get("allOf").map_or(&[][..], items) {
+            self.merge(all, other, since);
+        }
+    }
+
+    fn merge_reference(&mut self, all: &mut Map<String, Value>, reference: &str, since: usize) {
+        if self.open[since..].iter().any(|open| open == reference) {
+            return;
+        }
+        let root = self.root;
+        let target = reference.strip_prefix('#').and_then(|path| root.pointer(path));
+        let known = target
+            .filter(|_| !self.open.iter().any(|open| open == reference) && !self.is_too_large());
+        let Some(target) = known else {
+            all.entry("type").or_insert_with(|| json!("object"));
+            return;
+        };
         self.open.push(reference.to_owned());
-        let cleaned = self.clean(&both);
-        self.open.pop();
-        cleaned
+        self.merge(all, target, since);
+    }
+
+    /// Makes an object with variants one object: it has the properties of all of them, and requires what all require.
+    fn fold_variants(&mut self, schema: &mut Map<String, Value>) {
+        for keyword in ["anyOf", "oneOf"] {
+            let Some(Value::Array(choices)) = schema.remove(keyword) else { continue };
+            let mut properties: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+            let mut required: Option<Vec<Value>> = None;
+            for choice in choices.iter().filter(|choice| choice["type"] != "null") {
+                if self.is_too_large() {
+                    break;
+                }
+                let around = self.open.len();
+                let mut choice = self.merged(choice);
+                self.fold_variants(&mut choice);
+                self.open.truncate(around);
+                for (name, of) in
+                    choice.get("properties").and_then(Value::as_object).into_iter().flatten()
+                {
+                    let known = properties.entry(name.clone()).or_default();
+                    if !known.contains(of) {
+                        known.push(of.clone());
+                    }
+                }
+                let requires = choice.get("required").map_or(&[][..], items);
+                match &mut required {
+                    Some(required) => required.retain(|name| requires.contains(name)),
+                    None => required = Some(requires.to_vec()),
+                }
+            }
+            let one = |mut of: Vec<Value>| match of.len() {
+                1 => of.remove(0),
+                _ => json!({"anyOf": of}),
+            };
+            let properties: Map<_, _> =
+                properties.into_iter().map(|(name, of)| (name, one(of))).collect();
+            if !properties.is_empty() {
+                add(schema, "properties", &Value::Object(properties));
+            }
+            if let Some(required) = required.filter(|required| !required.is_empty()) {
+                add(schema, "required", &Value::Array(required));
+            }
+        }
     }
 
     fn keywords(&mut self, schema: &Map<String, Value>) -> Map<String, Value> {
+        let mut folded = schema.clone();
+        if has_properties(schema) {
+            self.fold_variants(&mut folded);
+        }
+        let schema = &folded;
         let get = |keyword: &str| schema.get(keyword).unwrap_or(&Value::Null);
         let (types, mut nullable) = types(get("type"));
         nullable |= get("nullable") == true;
         let mut description = text(get("description")).to_owned();
         let mut cleaned = Map::new();
 
-        let mut variants = self.variants(schema, &mut nullable);
-        if types.len() > 1 {
+        let variants = if types.len() > 1 {
             let alone = |name: &&str| {
                 let mut alone = schema.clone();
                 alone.insert("type".to_owned(), json!(name));
@@ -78,10 +157,12 @@ impl Cleaner<'_> {
                 Value::Object(alone)
             };
             let alone: Vec<_> = types.iter().map(alone).collect();
-            variants = alone.iter().map(|schema| self.clean(schema)).collect();
-        }
+            alone.iter().map(|schema| self.clean(schema)).collect()
+        } else {
+            self.variants(schema, &mut nullable)
+        };
         match <[Value; 1]>::try_from(variants) {
-            // One choice is none.
+            // A choice of one needs no `anyOf`.
             Ok([Value::Object(only)]) => cleaned = only,
             Ok(_) => {}
             Err(variants) if variants.is_empty() => {
@@ -106,13 +187,18 @@ impl Cleaner<'_> {
         cleaned
     }
 
-    /// The schemas of which one has to fit, without that of null.
+    /// The schemas of which one has to fit, without that of null. Each has what stands beside them.
     fn variants(&mut self, schema: &Map<String, Value>, nullable: &mut bool) -> Vec<Value> {
         let choices = ["anyOf", "oneOf"].iter().filter_map(|keyword| schema.get(*keyword));
         let choices: Vec<_> = choices.flat_map(items).collect();
         let is_null = |choice: &&&Value| choice["type"] == "null";
         *nullable |= choices.iter().any(|choice| is_null(&choice));
-        choices.iter().filter(|choice| !is_null(choice)).map(|choice| self.clean(choice)).collect()
+        let mut beside = schema.clone();
+        for keyword in ["anyOf", "oneOf", "title", "description", "nullable"] {
+            beside.remove(keyword);
+        }
+        let choices = choices.iter().filter(|choice| !is_null(choice));
+        choices.map(|choice| self.clean(&json!({"allOf": [choice, beside]}))).collect()
     }
 
     /// The keywords of one type.
@@ -205,25 +291,48 @@ impl Cleaner<'_> {
     }
 }
 
-/// A schema with all that `allOf` adds. Anything but an object allows every value.
-fn merged(schema: &Value) -> Map<String, Value> {
-    let mut all = schema.as_object().cloned().unwrap_or_default();
-    let Some(Value::Array(others)) = all.remove("allOf") else { return all };
-    for other in others.iter().filter_map(Value::as_object) {
-        for (keyword, value) in other {
-            match (all.get_mut(keyword), value) {
-                (Some(Value::Object(known)), Value::Object(more)) => {
-                    known.extend(more.iter().map(|(name, of)| (name.clone(), of.clone())));
-                }
-                (Some(Value::Array(known)), Value::Array(more)) => known.extend(more.clone()),
-                (Some(_), _) => {}
-                (None, value) => {
-                    all.insert(keyword.clone(), value.clone());
+/// Adds a keyword to a schema that also has to fit. Where no keyword says the same as both, the first one stays.
+fn add(all: &mut Map<String, Value>, keyword: &str, value: &Value) {
+    let Some(known) = all.get_mut(keyword) else {
+        all.insert(keyword.to_owned(), value.clone());
+        return;
+    };
+    match (keyword, known, value) {
+        ("properties", Value::Object(known), Value::Object(more)) => {
+            for (name, of) in more {
+                match known.get_mut(name) {
+                    Some(known) => both(known, of),
+                    None => {
+                        known.insert(name.clone(), of.clone());
+                    }
                 }
             }
         }
+        ("items", known @ Value::Object(_), Value::Object(_)) => both(known, value),
+        ("required" | "anyOf" | "oneOf", Value::Array(known), Value::Array(more)) => {
+            for of in more {
+                if !known.contains(of) {
+                    known.push(of.clone());
+                }
+            }
+        }
+        ("enum", Value::Array(known), Value::Array(more))
+            if known.iter().any(|value| more.contains(value)) =>
+        {
+            known.retain(|value| more.contains(value));
+        }
+        _ => {}
     }
-    all
+}
+
+fn both(known: &mut Value, more: &Value) {
+    if known != more {
+        *known = json!({"allOf": [known, more]});
+    }
+}
+
+fn has_properties(schema: &Map<String, Value>) -> bool {
+    schema.get("properties").and_then(Value::as_object).is_some_and(|known| !known.is_empty())
 }
 
 /// The types that are named, and whether null is one of them.

@@ -1,5 +1,7 @@
 //! Schemas as tools have them, and what is left of each.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -106,6 +108,109 @@ fn resolves_references() {
 }
 
 #[test]
+fn properties_beside_variants_stay() {
+    let (id, name) = (json!({"type": "string"}), json!({"type": "integer"}));
+    let schema = json!({
+        "type": "object",
+        "properties": {"id": id, "name": name},
+        "anyOf": [{"required": ["id"]}, {"required": ["name"]}],
+    });
+    let expected = json!({"type": "object", "properties": {"id": id, "name": name}});
+    assert_eq!(parameters(&schema), Some(expected.clone()));
+    assert_eq!(property(&schema), expected);
+}
+
+#[test]
+fn variants_of_the_parameters_are_merged() {
+    let (text, number) = (json!({"type": "string"}), json!({"type": "number"}));
+    let schema = json!({
+        "oneOf": [
+            {"$ref": "#/$defs/move"},
+            {"type": "object", "required": ["id", "kind"],
+             "properties": {"id": text, "kind": {"const": "stop"}, "after": number}},
+            {"type": "null"},
+        ],
+        "$defs": {"move": {"type": "object", "required": ["kind", "id", "to"],
+                           "properties": {"id": text, "kind": {"const": "move"}, "to": text}}},
+    });
+    let kind = |name: &str| json!({"type": "string", "enum": [name]});
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "id": text, "kind": {"anyOf": [kind("move"), kind("stop")]}, "to": text, "after": number,
+        },
+        "required": ["kind", "id"],
+    });
+    assert_eq!(parameters(&schema), Some(expected));
+}
+
+#[test]
+fn all_of_adds_to_what_is_referred_to() {
+    let text = json!({"type": "string"});
+    let object = |names: &[&str]| {
+        let properties: Map<_, _> =
+            names.iter().map(|name| ((*name).to_owned(), text.clone())).collect();
+        json!({"type": "object", "properties": properties, "required": names})
+    };
+    let defs = json!({
+        "base": object(&["a", "b"]),
+        "more": {"allOf": [{"$ref": "#/$defs/base"}, object(&["c"])]},
+        "other": object(&["d"]),
+    });
+    for (schema, names) in [
+        (json!({"allOf": [{"$ref": "#/$defs/base"}, object(&["e"])]}), &["e", "a", "b"][..]),
+        (json!({"allOf": [{"$ref": "#/$defs/base"}, {"$ref": "#/$defs/other"}]}), &["a", "b", "d"]),
+        (
+            json!({"$ref": "#/$defs/more", "properties": {"e": text}, "required": ["e"]}),
+            &["e", "c", "a", "b"],
+        ),
+    ] {
+        let mut schema = schema;
+        schema["$defs"] = defs.clone();
+        let cleaned = parameters(&schema).unwrap();
+        let mut required: Vec<_> = items(&cleaned["required"]).iter().map(text_of).collect();
+        let mut names = names.to_vec();
+        required.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(required, names, "{schema}");
+        assert_eq!(cleaned["properties"].as_object().unwrap().len(), names.len(), "{schema}");
+    }
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+#[test]
+fn variants_have_what_stands_beside_them() {
+    assert_eq!(
+        property(
+            &json!({"type": "integer", "description": "A level", "anyOf": [{"minimum": 9}, {"maximum": 1}]})
+        ),
+        json!({"anyOf": [{"type": "integer", "minimum": 9}, {"type": "integer", "maximum": 1}],
+               "description": "A level"}),
+    );
+    assert_eq!(
+        property(&json!({"enum": ["a", "b"], "allOf": [{"enum": ["b", "c"]}]})),
+        json!({"type": "string", "enum": ["b"]}),
+    );
+}
+
+#[test]
+fn unions_that_refer_to_themselves_end() {
+    let schema = json!({"properties": {"a": {"$ref": "#"}}, "oneOf": [{"$ref": "#"}, {"properties": {"b": {"$ref": "#"}}}]});
+    let cleaned = parameters(&schema).unwrap();
+    assert!(cleaned["properties"]["a"].is_object() && cleaned["properties"]["b"].is_object());
+    // Each level has the next one twice.
+    let level = |at: usize| {
+        let next = json!({"$ref": format!("#/$defs/l{}", at + 1)});
+        json!({"properties": {format!("p{at}"): {"type": "string"}}, "oneOf": [next, {"allOf": [next]}]})
+    };
+    let levels: Map<_, _> = (0..40).map(|at| (format!("l{at}"), level(at))).collect();
+    parameters(&json!({"$ref": "#/$defs/l0", "$defs": levels})).unwrap();
+}
+
+#[test]
 fn functions_without_parameters_have_none() {
     for schema in [
         json!({}),
@@ -179,7 +284,62 @@ fn schema() -> impl Strategy<Value = Value> {
     })
 }
 
+/// An object in any of the ways in which schemas write one. Names tell what they are of, so that no two parts
+/// contradict each other.
+fn object() -> impl Strategy<Value = Value> {
+    let name = |kind: char| (0..6_u8).prop_map(move |at| format!("{kind}{at}"));
+    let leaf = name('s').prop_map(|name| json!({"properties": {name: {"type": "string"}}}));
+    leaf.prop_recursive(4, 24, 3, move |inner| {
+        let several = || prop::collection::vec(inner.clone(), 1..3);
+        let variants = prop::sample::select(vec!["anyOf", "oneOf", "allOf"]);
+        let reference = prop::sample::select(vec!["#/$defs/d0", "#/$defs/d1"]);
+        prop_oneof![
+            (name('o'), inner.clone())
+                .prop_map(|(name, of)| json!({"type": "object", "properties": {name: of}})),
+            (name('o'), inner.clone(), variants, several()).prop_map(
+                |(name, of, keyword, others)| {
+                    json!({"properties": {name.clone(): of}, "required": [name], keyword: others})
+                }
+            ),
+            several().prop_map(|others| json!({"anyOf": others})),
+            several().prop_map(|others| json!({"allOf": others})),
+            (name('o'), reference, inner.clone())
+                .prop_map(|(name, to, of)| { json!({"$ref": to, "properties": {name: of}}) }),
+        ]
+    })
+}
+
+/// The names of the properties that a schema has, in whatever way.
+fn names(schema: &Value, root: &Value, found: &mut BTreeSet<String>) {
+    for (name, of) in schema["properties"].as_object().into_iter().flatten() {
+        found.insert(name.clone());
+        names(of, root, found);
+    }
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        items(&schema[keyword]).iter().for_each(|of| names(of, root, found));
+    }
+    if let Some(reference) = schema["$ref"].as_str() {
+        names(root.pointer(&reference[1..]).unwrap(), root, found);
+    }
+}
+
 proptest! {
+    #[test]
+    fn no_name_of_a_property_is_lost(mut schema in object(), d0 in object(), d1 in object()) {
+        // The definitions have no references, so that they end.
+        let without = |of: &Value| -> Value {
+            let text = of.to_string().replace("\"$ref\"", "\"$comment\"");
+            serde_json::from_str(&text).unwrap()
+        };
+        schema["$defs"] = json!({"d0": without(&d0), "d1": without(&d1)});
+        let (mut expected, mut left) = (BTreeSet::new(), BTreeSet::new());
+        names(&schema, &schema, &mut expected);
+        let cleaned = parameters(&schema).unwrap();
+        names(&cleaned, &cleaned, &mut left);
+        prop_assert_eq!(left, expected);
+        prop_assert!(is_taken(&cleaned), "{}", cleaned);
+    }
+
     #[test]
     fn every_schema_becomes_one_that_is_taken(schema in schema()) {
         let root = json!({"type": "object", "properties": {"p": schema}});

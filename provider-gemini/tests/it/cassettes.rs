@@ -160,7 +160,7 @@ async fn embeds() {
         ..EmbedderSettings::new("gemini-embedding-001", tokenizer())
     };
     let server = play("embeddings").await;
-    let embedder = client(&server).embedder(settings).await.unwrap();
+    let embedder = client(&server).embedder(settings).unwrap();
     let host = server.url().replace("http://", "");
     assert_eq!(embedder.space().id, format!("gemini:{host}/gemini-embedding-001@4"));
     // Shortened vectors do not have the length 1.
@@ -172,7 +172,7 @@ async fn embeds() {
     let server = play("embedding").await;
     let settings =
         EmbedderSettings { dimensions: Some(3), ..EmbedderSettings::new("m", tokenizer()) };
-    let embedder = client(&server).embedder(settings).await.unwrap();
+    let embedder = client(&server).embedder(settings).unwrap();
     assert_eq!(embedder.embed(&["Tea."]).await.unwrap(), [[0.0, 0.6, 0.8]]);
 }
 

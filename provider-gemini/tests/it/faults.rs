@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use throughline_core::chat::{ChatAnswer, ModelInfo};
-use throughline_core::ports::{ChatProvider as _, Embedder as _};
+use throughline_core::chat::{ChatAnswer, ModelInfo, TokenUsage, usage_of};
+use throughline_core::ports::ChatProvider as _;
 use throughline_core::{Error, ErrorKind, Result};
 use throughline_provider_gemini::{EmbedderSettings, Gemini, Settings};
 use throughline_testkit::WordTokenizer;
@@ -182,6 +182,7 @@ async fn models_are_of_the_catalogue_or_the_configuration() {
         max_output: 1_024,
         tools: true,
         temperature: true,
+        thinks: false,
         price: None,
     };
     let tuned = Settings { models: vec![configured("tunedModels/mine")], ..settings(&server) };
@@ -210,39 +211,28 @@ async fn refuses_threads() {
     assert!(server.received().is_empty());
 }
 
+#[test]
+fn refuses_models_that_cannot_be_named() {
+    let client = Gemini::new(Settings::default()).unwrap();
+    let settings = EmbedderSettings::new("a?b", Arc::new(WordTokenizer::exact()));
+    let error = client.embedder(settings).err().unwrap();
+    check(&error, ErrorKind::InvalidInput, "is not a name of a model");
+}
+
 #[tokio::test]
-async fn reports_embedding_failures() {
-    let of_model = |model: &str, dimensions| EmbedderSettings {
-        dimensions,
-        ..EmbedderSettings::new(model, Arc::new(WordTokenizer::exact()))
-    };
-    let vector = |values: Value| Reply::json(200, &json!({"embedding": {"values": values}}));
-    let unknown = "models/m is not found for API version v1beta";
-    for (reply, kind, part) in [
-        (vector(json!([1, 2, 3])), ErrorKind::InvalidInput, "3 dimensions instead of 2"),
-        (vector(json!([])), ErrorKind::Unavailable, "not of Gemini's API"),
-        (Reply::json(200, &json!({})), ErrorKind::Unavailable, "not of Gemini's API"),
-        (error(404, "NOT_FOUND", unknown, json!([])), ErrorKind::NotFound, "`m`"),
-        (
-            error(400, "INVALID_ARGUMENT", "API key not valid.", json!([])),
-            ErrorKind::Unauthenticated,
-            "GEMINI_API_KEY",
-        ),
-    ] {
-        let server = Server::replying([reply]).await;
-        let embedder = client(&server).embedder(of_model("m", Some(2))).await.unwrap();
-        check(&embedder.embed(&["Hello."]).await.unwrap_err(), kind, part);
-    }
-    let server = Server::replying([]).await;
-    for (model, dimensions, part) in [
-        ("gemini-embedding-001", Some(3073), "3072 dimensions, not of 3073"),
-        ("m", Some(0), "greater than 0"),
-        ("a?b", None, "is not a name of a model"),
-    ] {
-        let error = client(&server).embedder(of_model(model, dimensions)).await.unwrap_err();
-        check(&error, ErrorKind::InvalidInput, part);
-    }
-    let known = client(&server).embedder(of_model("gemini-embedding-2", None)).await.unwrap();
-    assert_eq!(known.space().dimensions, 3072);
-    assert!(server.received().is_empty(), "what is known is not asked");
+async fn a_server_without_a_list_of_models_has_another_address() {
+    let server = Server::replying([Reply::json(404, &json!({}))]).await;
+    let error = client(&server).check().await.unwrap_err();
+    check(&error, ErrorKind::Unavailable, "`providers.gemini.base_url`");
+    assert_eq!(server.received().len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_without_text_has_its_usage() {
+    let mut thoughts = response(json!([{"text": "Hm.", "thought": true}]), json!("MAX_TOKENS"));
+    thoughts["usageMetadata"]["thoughtsTokenCount"] = json!(90);
+    let server = Server::replying([Reply::json(200, &thoughts)]).await;
+    let error = ask(&client(&server)).await.unwrap_err();
+    let expected = TokenUsage { input: 10, cached_input: 0, output: 95 };
+    assert_eq!(usage_of(&error), Some(expected));
 }

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use throughline_core::chat::{ChatMessage, ChatModelRequest};
-use throughline_core::session::Role;
 use throughline_provider_gemini::{ConnectionSettings, Gemini, Settings};
-pub(crate) use throughline_testkit::http::{Received, Reply, Server};
+pub(crate) use throughline_testkit::http::{Received, Reply, Server, request};
 
 /// A key that nothing may repeat.
 pub(crate) const KEY: &str = "AIza-test-s3cr3t0123456789";
@@ -31,18 +29,6 @@ pub(crate) fn client_with(server: &Server, change: impl FnOnce(&mut ConnectionSe
 /// A client with these settings.
 pub(crate) fn client(server: &Server) -> Gemini {
     client_with(server, |_| {})
-}
-
-/// A request of one message.
-pub(crate) fn request(said: &str) -> ChatModelRequest {
-    ChatModelRequest {
-        system: "You are a guide.".to_owned(),
-        messages: vec![ChatMessage::text(Role::User, said)],
-        tools: Vec::new(),
-        temperature: Some(0.25),
-        max_tokens: Some(99),
-        thread: None,
-    }
 }
 
 /// A response of `generateContent`, or a piece of a stream of them.

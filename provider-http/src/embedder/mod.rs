@@ -3,7 +3,8 @@
 mod batches;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -11,18 +12,27 @@ use throughline_core::ports::{Embedder, VectorSpace};
 use throughline_core::tokens::Tokenizer;
 use throughline_core::{Error, Result};
 
+use crate::errors::{Origin, RequestedModel};
+use crate::transport::{Call, TimeLimit, Transport};
+
 use batches::{batches, clip, is_blank};
 
 pub use batches::BatchLimits;
+
+/// How long the size of the vectors is asked for.
+const SIZE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Which model makes vectors.
 #[derive(Clone)]
 pub struct EmbedderSettings {
     /// The model, such as `text-embedding-3-small`.
     pub model: String,
-    /// Values of each vector. Where it is not given, it is known or asked once. Of the models that can, smaller vectors
-    /// are asked for; of others, it is what their vectors have to have.
+    /// Values of each vector. Where they are not given and the model is not known, the first answer shows them. Models
+    /// that can are asked for smaller vectors; those of others must have this size.
     pub dimensions: Option<usize>,
+    /// How long one text may take, with retries; more texts may take as much longer. Where it is not given, the timeout
+    /// of the connection counts.
+    pub timeout: Option<Duration>,
     /// Counts the tokens of what is sent.
     pub tokenizer: Arc<dyn Tokenizer>,
 }
@@ -30,7 +40,7 @@ pub struct EmbedderSettings {
 impl EmbedderSettings {
     /// A model with the dimensions that it has.
     pub fn new(model: impl Into<String>, tokenizer: Arc<dyn Tokenizer>) -> Self {
-        Self { model: model.into(), dimensions: None, tokenizer }
+        Self { model: model.into(), dimensions: None, timeout: None, tokenizer }
     }
 }
 
@@ -39,6 +49,7 @@ impl fmt::Debug for EmbedderSettings {
         f.debug_struct("EmbedderSettings")
             .field("model", &self.model)
             .field("dimensions", &self.dimensions)
+            .field("timeout", &self.timeout)
             .field("tokenizer", &self.tokenizer.name())
             .finish()
     }
@@ -56,30 +67,31 @@ pub struct KnownEmbedding {
 }
 
 /// The embeddings of an API.
-#[async_trait]
 pub trait EmbeddingApi: Send + Sync {
     /// The name of the provider, such as `openai`.
-    fn provider(&self) -> &'static str;
-
-    /// The host of the server.
-    fn host(&self) -> &str;
-
+    const PROVIDER: &'static str;
     /// The models that are known.
-    fn known(&self) -> &'static [KnownEmbedding];
-
+    const KNOWN: &'static [KnownEmbedding];
     /// How much one request may hold.
-    fn limits(&self) -> BatchLimits;
+    const LIMITS: BatchLimits;
 
-    /// One vector for each text, of whatever size the server gives them; `dimensions` where a smaller one is asked for.
+    /// The connection to the server.
+    fn transport(&self) -> &Transport;
+
+    /// The request for one vector of each text; `dimensions` where a smaller one is asked for.
     ///
     /// # Errors
-    /// Those of the server, and `Unavailable` where it answers something else.
-    async fn vectors(
+    /// `InvalidInput` for a model that cannot be named.
+    fn call(
         &self,
         model: &str,
         texts: &[&str],
         dimensions: Option<u32>,
-    ) -> Result<Vec<Vec<f32>>>;
+        origin: Origin,
+    ) -> Result<Call>;
+
+    /// The vectors of an answer in the order of their texts; `None` unless there are `count` of them and all are valid.
+    fn read(answer: &Value, count: usize) -> Option<Vec<Vec<f32>>>;
 }
 
 /// An embedding model of a server.
@@ -87,22 +99,24 @@ pub trait EmbeddingApi: Send + Sync {
 pub struct RemoteEmbedder<A> {
     api: A,
     settings: EmbedderSettings,
-    space: VectorSpace,
+    /// The space before its size is known.
+    unknown: VectorSpace,
+    space: OnceLock<VectorSpace>,
     /// What a request asks for; not all models let it be chosen.
     asked_dimensions: Option<u32>,
 }
 
 impl<A: EmbeddingApi> RemoteEmbedder<A> {
-    /// An embedder. It asks the server only where the size of the vectors is neither known nor given.
+    /// An embedder of a server that is not called yet.
     ///
     /// # Errors
-    /// `InvalidInput` for a size that the model does not have; those of [`Embedder::embed`].
-    pub async fn open(api: A, settings: EmbedderSettings) -> Result<Self> {
+    /// `InvalidInput` for a size that the model does not have, or a model that cannot be named.
+    pub fn new(api: A, settings: EmbedderSettings) -> Result<Self> {
         let EmbedderSettings { model, dimensions, .. } = &settings;
         if model.is_empty() || *dimensions == Some(0) {
             return Err(Error::invalid("an embedder needs a model, and dimensions greater than 0"));
         }
-        let known = api.known().iter().find(|known| known.model == model);
+        let known = A::KNOWN.iter().find(|known| known.model == model);
         let (dimensions, shortened) = match (*dimensions, known) {
             (None, known) => (known.map(|known| known.dimensions), false),
             (Some(asked), None) => (Some(asked), false),
@@ -117,29 +131,48 @@ impl<A: EmbeddingApi> RemoteEmbedder<A> {
                 )));
             }
         };
-        let mut embedder = Self {
-            space: space(&api, model, dimensions.unwrap_or(0), shortened),
+        // Two servers may give one name to two models, so the host is part of the space.
+        let host = &api.transport().endpoint().host;
+        let id = format!("{}:{host}/{model}", A::PROVIDER);
+        let id = match dimensions {
+            Some(dimensions) if shortened => format!("{id}@{dimensions}"),
+            _ => id,
+        };
+        let embedder = Self {
+            unknown: VectorSpace { id, dimensions: 0 },
+            space: OnceLock::new(),
             asked_dimensions: dimensions
                 .filter(|_| shortened)
                 .and_then(|size| u32::try_from(size).ok()),
             api,
             settings,
         };
-        if dimensions.is_none() {
-            let vectors = embedder.vectors(&["dimensions"]).await?;
-            embedder.space.dimensions = vectors.first().map_or(0, Vec::len);
+        if let Some(dimensions) = dimensions {
+            embedder.dimensions_or(dimensions);
         }
+        embedder.call(&["text"])?;
         Ok(embedder)
     }
 
-    async fn vectors(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
-        self.api.vectors(&self.settings.model, texts, self.asked_dimensions).await
+    /// The size of the vectors, which is `seen` unless it was known before.
+    fn dimensions_or(&self, seen: usize) -> usize {
+        let space = || VectorSpace { dimensions: seen, ..self.unknown.clone() };
+        self.space.get_or_init(space).dimensions
     }
 
-    fn check(&self, vectors: &[Vec<f32>]) -> Result<()> {
-        let expected = self.space.dimensions;
+    fn call(&self, texts: &[&str]) -> Result<Call> {
+        let model = &self.settings.model;
+        let origin = self.api.transport().origin("embed", Some(RequestedModel::named(model)));
+        self.api.call(model, texts, self.asked_dimensions, origin)
+    }
+
+    async fn vectors(&self, texts: &[&str], timeout: Option<TimeLimit>) -> Result<Vec<Vec<f32>>> {
+        let call = Call { timeout, ..self.call(texts)? };
+        let answer = self.api.transport().json(&call).await?;
+        let vectors = A::read(&answer, texts.len()).ok_or_else(|| call.origin.unreadable())?;
+        let expected = self.dimensions_or(vectors.first().map_or(0, Vec::len));
         match vectors.iter().find(|vector| vector.len() != expected) {
-            None => Ok(()),
+            None => Ok(vectors),
             Some(other) => Err(Error::invalid(format!(
                 "`{}` gave a vector of {} dimensions instead of {expected}: set the dimensions of \
                  the embedder to what the model has",
@@ -149,19 +182,35 @@ impl<A: EmbeddingApi> RemoteEmbedder<A> {
             .during("embed")),
         }
     }
-}
 
-/// Two servers may give one name to two models, so the host is part of the space.
-fn space(api: &impl EmbeddingApi, model: &str, dimensions: usize, shortened: bool) -> VectorSpace {
-    let id = format!("{}:{}/{model}", api.provider(), api.host());
-    let id = if shortened { format!("{id}@{dimensions}") } else { id };
-    VectorSpace { id, dimensions }
+    /// How long so many texts may take.
+    fn timeout(&self, texts: usize) -> Option<TimeLimit> {
+        let count = u32::try_from(texts).unwrap_or(u32::MAX);
+        let after = self.settings.timeout?.saturating_mul(count);
+        Some(TimeLimit { after, setting: Some("embed_timeout_ms") })
+    }
 }
 
 #[async_trait]
 impl<A: EmbeddingApi> Embedder for RemoteEmbedder<A> {
     fn space(&self) -> &VectorSpace {
-        &self.space
+        self.space.get().unwrap_or(&self.unknown)
+    }
+
+    async fn ready(&self) -> Result<()> {
+        if self.space.get().is_some() {
+            return Ok(());
+        }
+        let timeout = TimeLimit { after: SIZE_TIMEOUT, setting: None };
+        let asked = self.vectors(&["dimensions"], Some(timeout)).await;
+        asked.map(drop).inspect_err(|error| {
+            tracing::warn!(
+                space = self.unknown.id,
+                "the embedder cannot be used before the size of its vectors is known, and asking \
+                 for it failed: {}",
+                error.message()
+            );
+        })
     }
 
     fn is_instant(&self) -> bool {
@@ -169,29 +218,31 @@ impl<A: EmbeddingApi> Embedder for RemoteEmbedder<A> {
     }
 
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
-        let mut vectors = vec![vec![0.0; self.space.dimensions]; texts.len()];
+        let mut vectors = vec![None; texts.len()];
         let tokenizer = &*self.settings.tokenizer;
-        let limits = self.api.limits();
         // APIs refuse empty texts, and what they make of white space means nothing.
         let sent = texts.iter().enumerate().filter(|(_, text)| !is_blank(text));
         let (places, sent): (Vec<_>, Vec<_>) =
-            sent.map(|(place, text)| (place, clip(text, limits.text_tokens, tokenizer))).unzip();
+            sent.map(|(place, text)| (place, clip(text, A::LIMITS.text_tokens, tokenizer))).unzip();
+        if sent.is_empty() && !texts.is_empty() {
+            self.ready().await?;
+        }
         let mut places = places.into_iter();
-        for batch in batches(&sent, limits) {
+        for batch in batches(&sent, A::LIMITS) {
             let texts: Vec<_> = batch.iter().map(|(text, _)| *text).collect();
-            let batch = self.vectors(&texts).await?;
-            self.check(&batch)?;
+            let batch = self.vectors(&texts, self.timeout(texts.len())).await?;
             // `zip` reads its first iterator before the second: with the places first, one would be lost.
             for (mut vector, place) in batch.into_iter().zip(places.by_ref()) {
                 normalize(&mut vector);
-                vectors[place] = vector;
+                vectors[place] = Some(vector);
             }
         }
-        Ok(vectors)
+        let zeros = || vec![0.0; self.space().dimensions];
+        Ok(vectors.into_iter().map(|vector| vector.unwrap_or_else(zeros)).collect())
     }
 }
 
-/// The values of a vector; none where it is empty or one of them is no finite number.
+/// The values of a vector; `None` where it is empty or one of them is not a finite number.
 #[must_use]
 pub fn vector(values: &Value) -> Option<Vec<f32>> {
     let number =

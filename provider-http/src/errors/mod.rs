@@ -11,7 +11,7 @@ use throughline_core::chat::ModelInfo;
 use throughline_core::{Error, ErrorKind};
 
 use crate::profile::ApiProfile;
-use crate::transport::ApiKey;
+use crate::transport::{ApiKey, TimeLimit};
 
 /// Longest text of a server that is kept for logs.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -117,9 +117,20 @@ impl Origin {
         let (kind, sentence) = self.sentence(status, said);
         // What is said of a key repeats parts of it.
         let text = if said.problem == Problem::Key { "" } else { &said.message };
-        let message = self.key.redact(text).chars().take(MAX_MESSAGE_CHARS).collect();
+        let message: String = self.key.redact(text).chars().take(MAX_MESSAGE_CHARS).collect();
         let code = self.identifier(&said.code).or_else(|| self.identifier(&said.kind));
         let source = Reported { status, code: code.unwrap_or_default(), message };
+        // Inside an answer that began well, no problem is retried.
+        if status.is_none() || !said.problem.is_transient() {
+            tracing::warn!(
+                server = &*self.server,
+                operation = self.operation,
+                status,
+                code = source.code,
+                message = source.message,
+                "a model server reported an error"
+            );
+        }
         self.error(kind, sentence).with_source(source)
     }
 
@@ -218,13 +229,12 @@ impl Origin {
     }
 
     /// The time for the whole call has passed.
-    pub fn timed_out(&self, limit: Duration) -> Error {
-        let sentence = format!(
-            "{} did not answer within {} s (`{}.timeout_ms`)",
-            self.server,
-            limit.as_secs_f32(),
-            self.profile.settings
-        );
+    pub fn timed_out(&self, limit: TimeLimit) -> Error {
+        let seconds = limit.after.as_secs_f32();
+        let mut sentence = format!("{} did not answer within {seconds} s", self.server);
+        if let Some(setting) = limit.setting {
+            sentence.push_str(&format!(" (`{}.{setting}`)", self.profile.settings));
+        }
         self.error(ErrorKind::Unavailable, sentence)
     }
 
@@ -309,4 +319,4 @@ impl StdError for Reported {}
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(crate) use tests::EXAMPLE;
+pub(crate) use tests::{EXAMPLE, origin};

@@ -1,6 +1,7 @@
 //! What is said of every problem, and what never is.
 
 use serde_json::json;
+use throughline_testkit::http::Log;
 
 use super::*;
 
@@ -41,7 +42,7 @@ fn read(status: Option<u16>, body: &Value) -> ServerError {
     }
 }
 
-fn origin(key: Option<&str>) -> Origin {
+pub(crate) fn origin(key: Option<&str>) -> Origin {
     let model = RequestedModel {
         id: "large".to_owned(),
         window: Some(128_000),
@@ -93,6 +94,34 @@ fn says_what_to_do() {
         assert!(error.message().contains(part), "{status} {body}: {error}");
         assert!(!error.message().contains("free text"), "no text of a server in a sentence");
         assert_eq!(error.operation(), Some("chat"));
+    }
+}
+
+#[test]
+fn logs_what_is_not_retried() {
+    const KEY: &str = "sk-proj-s3cr3t";
+    let said = |status: u16, code: &str| {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        let body = json!({"code": code, "message": format!("free text with {KEY}")});
+        tracing::subscriber::with_default(subscriber, || {
+            origin(Some(KEY)).reported(Some(status), &body)
+        });
+        log.text()
+    };
+    for (status, code) in [(400, "unsupported"), (400, "context"), (404, "model"), (404, "")] {
+        let logged = said(status, code);
+        for part in
+            ["WARN", "Example", "chat", &status.to_string(), code, "free text with <redacted>"]
+        {
+            assert!(logged.contains(part), "{status} {code}: {part} is not in {logged}");
+        }
+    }
+    let logged = said(401, "");
+    assert!(logged.contains("401") && !logged.contains("free text"), "{logged}");
+    for status in [429, 503] {
+        assert_eq!(said(status, ""), "", "what is retried is logged by the retry");
     }
 }
 

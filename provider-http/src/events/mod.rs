@@ -1,13 +1,14 @@
 //! Streams of server-sent events, read into pieces of an answer.
 
+mod text;
+
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
 
-use bytes::Bytes;
 use eventsource_stream::{EventStream, EventStreamError, Eventsource as _};
 use futures_util::StreamExt as _;
-use futures_util::stream;
+use futures_util::stream::{self, BoxStream};
 use serde_json::Value;
 use throughline_core::chat::{ChatAnswer, ChatEvent};
 use throughline_core::ports::ChatStream;
@@ -16,7 +17,9 @@ use tokio::time::timeout;
 
 use crate::answer::Draft;
 use crate::errors::Origin;
-use crate::transport::{Body, Call, JSON, Transport, collect, has_type, parse};
+use crate::transport::{Answer, Call, JSON, SharedPermit, Transport, collect, has_type, parse};
+
+use text::TextDecoder;
 
 /// How long the end of a body is waited for behind the end of an answer, so that its connection is used again.
 const DRAIN: Duration = Duration::from_millis(100);
@@ -32,11 +35,11 @@ pub enum Step {
 
 /// Reads the events of one API; it does no I/O.
 pub trait StreamReader: Send {
-    /// Takes an event.
+    /// Takes an event that is JSON, and neither the mark of the end nor an error in the form of [`read_event`].
     ///
     /// # Errors
-    /// What the event reports, and `Unavailable` for one that is not of the API.
-    fn event(&mut self, name: &str, data: &str) -> Result<Step>;
+    /// What the event reports in another form.
+    fn event(&mut self, name: &str, event: &Value) -> Result<Step>;
 
     /// Whether the answer is whole, where the stream ends without the mark of its end.
     fn is_complete(&self) -> bool;
@@ -78,7 +81,7 @@ pub async fn stream_answer(
         let answer = read(&value)?.finish(origin)?;
         return Ok(stream::iter(whole(answer).into_iter().map(Ok)).boxed());
     }
-    let mut events = read_events(answer.body, reader, origin.clone());
+    let mut events = read_events(answer, reader, origin.clone());
     match events.next().await {
         Some(first) => {
             let first = first?;
@@ -88,10 +91,33 @@ pub async fn stream_answer(
     }
 }
 
+/// Reads one event. Every API ends its streams with `[DONE]` or nothing, and reports errors as `error` of an event, or in
+/// an event of that name.
+///
+/// # Errors
+/// What the event reports, and `Unavailable` for one that is not JSON.
+pub fn read_event(
+    reader: &mut dyn StreamReader,
+    origin: &Origin,
+    name: &str,
+    data: &str,
+) -> Result<Step> {
+    if data.trim() == "[DONE]" {
+        return Ok(Step::End);
+    }
+    let event: Value =
+        serde_json::from_str(data).map_err(|error| origin.unreadable().with_source(error))?;
+    if name == "error" || !event["error"].is_null() {
+        return Err(origin.reported(None, &event));
+    }
+    reader.event(name, &event)
+}
+
 struct Reading {
-    events: Pin<Box<EventStream<Body>>>,
+    events: Pin<Box<EventStream<BoxStream<'static, Result<String>>>>>,
     reader: Box<dyn StreamReader>,
     origin: Origin,
+    permit: SharedPermit,
     /// Whether a piece of text was given out.
     has_text: bool,
     /// The last events, which are still to be given out, once the answer is whole.
@@ -104,10 +130,13 @@ fn whole(answer: ChatAnswer) -> VecDeque<ChatEvent> {
     text.map(ChatEvent::Text).into_iter().chain([ChatEvent::Done(answer)]).collect()
 }
 
-/// Reads a body. The stream ends with the answer or with an error; dropping it ends the request.
-fn read_events(body: Body, reader: Box<dyn StreamReader>, origin: Origin) -> ChatStream {
-    let events = Box::pin(without_byte_order_mark(body).eventsource());
-    let reading = Reading { events, reader, origin, has_text: false, last: None };
+/// Reads an answer. The stream ends with the answer or with an error; dropping it ends the request.
+fn read_events(answer: Answer, reader: Box<dyn StreamReader>, origin: Origin) -> ChatStream {
+    let Answer { body, permit, .. } = answer;
+    let mut decoder = TextDecoder::default();
+    let texts = body.map(move |piece| piece.map(|piece| decoder.decode(&piece))).boxed();
+    let events = Box::pin(texts.eventsource());
+    let reading = Reading { events, reader, origin, permit, has_text: false, last: None };
     stream::unfold(Some(reading), async |reading| {
         let mut reading = reading?;
         match reading.next().await {
@@ -119,49 +148,22 @@ fn read_events(body: Body, reader: Box<dyn StreamReader>, origin: Origin) -> Cha
     .boxed()
 }
 
-/// The parser panics at a byte order mark, which the standard allows at the beginning.
-fn without_byte_order_mark(body: Body) -> Body {
-    let mut filter = MarkFilter { matched: Some(0) };
-    body.map(move |piece| piece.map(|piece| filter.rest(piece))).boxed()
-}
-
-/// How much of a mark has come, which may be in several pieces; none once something else has.
-struct MarkFilter {
-    matched: Option<usize>,
-}
-
-impl MarkFilter {
-    const MARK: &[u8] = "\u{feff}".as_bytes();
-
-    /// What of a piece is behind the marks.
-    fn rest(&mut self, piece: Bytes) -> Bytes {
-        let Some(mut matched) = self.matched else { return piece };
-        for (at, byte) in piece.iter().enumerate() {
-            if *byte != Self::MARK[matched] {
-                self.matched = None;
-                return [&Self::MARK[..matched], &piece[at..]].concat().into();
-            }
-            matched = (matched + 1) % Self::MARK.len();
-        }
-        self.matched = Some(matched);
-        Bytes::new()
-    }
-}
-
 impl Reading {
     async fn next(&mut self) -> Result<Option<ChatEvent>> {
         loop {
             if let Some(last) = &mut self.last {
                 let event = last.pop_front();
                 if event.is_none() {
-                    let rest = async { while self.events.next().await.is_some() {} };
+                    let rest = async { while let Some(Ok(_)) = self.events.next().await {} };
                     let _ = timeout(DRAIN, rest).await;
                 }
                 return Ok(event);
             }
             let step = match self.events.next().await {
                 Some(Ok(event)) if event.data.trim().is_empty() => continue,
-                Some(Ok(event)) => self.reader.event(&event.event, &event.data)?,
+                Some(Ok(event)) => {
+                    read_event(&mut *self.reader, &self.origin, &event.event, &event.data)?
+                }
                 Some(Err(error)) => return Err(self.error(error)),
                 None if self.reader.is_complete() => Step::End,
                 None => return Err(self.origin.cut_off()),
@@ -173,6 +175,8 @@ impl Reading {
                     return Ok(Some(ChatEvent::Text(text)));
                 }
                 Step::End => {
+                    // The answer is whole, whatever becomes of the connection.
+                    self.permit.settle();
                     let answer = self.reader.finish()?.finish(&self.origin)?;
                     let done = if self.has_text {
                         VecDeque::from([ChatEvent::Done(answer)])
@@ -188,10 +192,9 @@ impl Reading {
     fn error(&self, error: EventStreamError<Error>) -> Error {
         match error {
             EventStreamError::Transport(error) => error,
-            // They repeat what was sent.
-            EventStreamError::Utf8(_) => self.origin.unreadable().with_source("it is not UTF-8"),
-            EventStreamError::Parser(_) => {
-                self.origin.unreadable().with_source("it is no stream of events")
+            // The parser's own error repeats what was sent.
+            EventStreamError::Utf8(_) | EventStreamError::Parser(_) => {
+                self.origin.unreadable().with_source("it is not a stream of events")
             }
         }
     }

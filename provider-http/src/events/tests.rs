@@ -1,14 +1,13 @@
 //! Streams of any bytes, in pieces of any size.
 
-use std::sync::Arc;
-
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
 use proptest::prelude::*;
 
 use super::*;
-use crate::errors::EXAMPLE;
-use crate::transport::ApiKey;
+use crate::errors::origin;
 
-/// Takes every event as a piece of text, up to one that says `end` or `error`.
+/// Takes every string as a piece of text, and `0` as a reason to stop.
 #[derive(Default)]
 struct Texts {
     draft: Draft,
@@ -16,17 +15,11 @@ struct Texts {
 }
 
 impl StreamReader for Texts {
-    fn event(&mut self, _: &str, data: &str) -> Result<Step> {
-        match data {
-            "end" => return Ok(Step::End),
-            "stop" => self.has_stopped = true,
-            "error" => return Err(Error::invalid("an error inside the answer")),
-            text => {
-                self.draft.text.push_str(text);
-                return Ok(Step::Text(text.to_owned()));
-            }
-        }
-        Ok(Step::Text(String::new()))
+    fn event(&mut self, _: &str, event: &Value) -> Result<Step> {
+        let text = event.as_str().unwrap_or_default();
+        self.has_stopped |= *event == 0;
+        self.draft.text.push_str(text);
+        Ok(Step::Text(text.to_owned()))
     }
 
     fn is_complete(&self) -> bool {
@@ -38,21 +31,38 @@ impl StreamReader for Texts {
     }
 }
 
-fn origin() -> Origin {
-    Origin {
-        profile: &EXAMPLE,
-        server: Arc::from("there"),
-        operation: "chat",
-        model: None,
-        key: ApiKey::new(None, &EXAMPLE).unwrap(),
-    }
+fn read(bytes: &[u8], size: usize) -> Vec<Result<ChatEvent>> {
+    let pieces: Vec<_> =
+        bytes.chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+    let body = stream::iter(pieces).boxed();
+    let answer = Answer {
+        status: StatusCode::OK,
+        headers: HeaderMap::new(),
+        body,
+        permit: SharedPermit::unlimited(),
+    };
+    let events = read_events(answer, Box::<Texts>::default(), origin(None));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(events.collect())
 }
 
 /// Parts of streams, whole and broken.
 fn part() -> impl Strategy<Value = Vec<u8>> {
     let known = prop::sample::select(vec![
-        "data: ", "data:", "event: error", "\n", "\n\n", "\r\n", "end", "stop", "error",
-        "\u{feff}", ": ", "é",
+        "data: \"é\"\n\n",
+        "data: \"a\"\r\n\r\n",
+        "data: 0\n\n",
+        "data: [DONE]\n\n",
+        "data: {\"error\": 1}\n\n",
+        "event: error\n",
+        "data: ",
+        "data:",
+        "\"",
+        "\n",
+        "\n\n",
+        "\u{feff}",
+        ": ",
+        "é",
     ]);
     prop_oneof![
         8 => known.prop_map(|text| text.as_bytes().to_vec()),
@@ -66,11 +76,7 @@ proptest! {
         parts in prop::collection::vec(part(), 0..24),
         size in 1_usize..64,
     ) {
-        let bytes = parts.concat();
-        let pieces: Vec<_> = bytes.chunks(size).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-        let events = read_events(stream::iter(pieces).boxed(), Box::<Texts>::default(), origin());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let mut events: Vec<_> = runtime.block_on(events.collect());
+        let mut events = read(&parts.concat(), size);
         let last = events.pop().unwrap();
         prop_assert!(events.iter().all(|event| matches!(event, Ok(ChatEvent::Text(text)) if !text.is_empty())));
         match last {
@@ -88,21 +94,13 @@ proptest! {
 }
 
 #[test]
-fn drops_byte_order_marks_at_the_beginning() {
-    for (text, rest) in [
-        ("", ""),
-        ("data", "data"),
-        ("\u{feff}data", "data"),
-        ("\u{feff}\u{feff}data\u{feff}", "data\u{feff}"),
-        // It begins with the same bytes.
-        ("\u{fefe}data", "\u{fefe}data"),
-    ] {
-        for size in 1..=8 {
-            let mut filter = MarkFilter { matched: Some(0) };
-            let pieces = text.as_bytes().chunks(size);
-            let read: Vec<_> =
-                pieces.flat_map(|piece| filter.rest(Bytes::copy_from_slice(piece))).collect();
-            assert_eq!(read, rest.as_bytes(), "{text:?} in pieces of {size}");
-        }
+fn a_byte_that_is_not_utf8_does_not_end_a_stream() {
+    let bytes = b"data: \"Y\xffe\"\n\ndata: \"s.\"\n\ndata: [DONE]\n\n";
+    for size in [1, 2, 1_000] {
+        let events = read(bytes, size);
+        let Ok(ChatEvent::Done(answer)) = events.last().unwrap() else {
+            panic!("no answer: {events:?}")
+        };
+        assert_eq!(answer.text, "Y\u{fffd}es.");
     }
 }

@@ -1,5 +1,6 @@
 //! The body of an answer: each piece in time, the whole within the deadline and a size.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,10 +9,11 @@ use futures_util::stream::{self, BoxStream};
 use throughline_core::{Error, Result};
 use tokio::time::{Instant, timeout_at};
 
+use super::TimeLimit;
 use super::breaker::Permit;
 use crate::errors::Origin;
 
-/// No answer of the API comes near.
+/// Larger answers are refused. Those of models have a few megabytes at most.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Pieces of a body. Dropping it ends the request; an error is its last item.
@@ -22,26 +24,64 @@ pub type Body = BoxStream<'static, Result<Bytes>>;
 pub(crate) struct Limits {
     pub(crate) deadline: Instant,
     /// Of the whole call, for the error.
-    pub(crate) whole: Duration,
+    pub(crate) whole: TimeLimit,
     pub(crate) idle: Duration,
+}
+
+/// The permit of a call, shared by its body and by whoever reads the body.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedPermit(Arc<Mutex<Option<Permit>>>);
+
+impl SharedPermit {
+    pub(crate) fn new(permit: Permit) -> Self {
+        Self(Arc::new(Mutex::new(Some(permit))))
+    }
+
+    /// A permit that counts nothing.
+    #[cfg(test)]
+    pub(crate) fn unlimited() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Counts the call as it is now: nothing that comes later changes the outcome.
+    pub(crate) fn settle(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn failed(&self) {
+        if let Some(permit) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            permit.failed();
+        }
+    }
+}
+
+/// What was read of a body before it is passed on.
+#[derive(Default)]
+pub(crate) struct Beginning {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) error: Option<reqwest::Error>,
 }
 
 struct Reading {
     pieces: BoxStream<'static, reqwest::Result<Bytes>>,
     limits: Limits,
     left: usize,
-    permit: Permit,
+    permit: SharedPermit,
     origin: Origin,
 }
 
 /// The body of `response`, within limits.
 pub(crate) fn limited(
+    beginning: Beginning,
     response: reqwest::Response,
     limits: Limits,
-    permit: Permit,
+    permit: SharedPermit,
     origin: Origin,
 ) -> Body {
-    let pieces = response.bytes_stream().boxed();
+    let read = Some(beginning.bytes).filter(|bytes| !bytes.is_empty());
+    let read = read.map(|bytes| Ok(Bytes::from(bytes))).into_iter();
+    let read = stream::iter(read.chain(beginning.error.map(Err)));
+    let pieces = read.chain(response.bytes_stream()).boxed();
     let reading = Reading { pieces, limits, left: MAX_BYTES, permit, origin };
     stream::unfold(Some(reading), async |reading| {
         let mut reading = reading?;

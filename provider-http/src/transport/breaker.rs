@@ -63,8 +63,12 @@ impl Breaker {
         };
     }
 
-    fn succeeded(&self) {
-        *self.lock() = State::Closed { failures: 0 };
+    /// A call that began before the circuit opened does not close it.
+    fn succeeded(&self, now: Instant) {
+        let mut state = self.lock();
+        if !matches!(*state, State::Open { until } if now < until) {
+            *state = State::Closed { failures: 0 };
+        }
     }
 
     /// Lets other calls through as soon as the one that tries is answered: its stream may take minutes.
@@ -118,7 +122,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         match self.outcome {
-            Outcome::Works => self.breaker.succeeded(),
+            Outcome::Works => self.breaker.succeeded(Instant::now()),
             Outcome::Failed => self.breaker.failed(Instant::now()),
             Outcome::Unknown => self.breaker.given_up(Instant::now()),
         }
@@ -158,6 +162,16 @@ mod tests {
         call(&breaker, OPEN_FOR, Outcome::Works).unwrap();
         now(&breaker, Outcome::Failed).unwrap();
         now(&breaker, Outcome::Works).unwrap();
+    }
+
+    #[test]
+    fn a_call_from_before_does_not_close_an_open_circuit() {
+        let breaker = breaker(1);
+        let mut stream = breaker.enter(Instant::now()).unwrap();
+        stream.succeeded();
+        now(&breaker, Outcome::Failed).unwrap();
+        drop(stream);
+        now(&breaker, Outcome::Works).expect_err("it stays open for its time");
     }
 
     #[test]

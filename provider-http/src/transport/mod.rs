@@ -13,11 +13,11 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use reqwest::redirect::Policy;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use throughline_core::{Error, ErrorKind, Result};
 use tokio::time::{Instant, timeout_at};
 
-use crate::errors::{Origin, RequestedModel};
+use crate::errors::{Origin, Problem, RequestedModel, ServerError};
 use crate::profile::ApiProfile;
 use crate::settings::{BreakerSettings, ConnectionSettings, Endpoint};
 
@@ -25,8 +25,10 @@ pub use body::{Body, collect};
 pub(crate) use key::ApiKey;
 pub use retry::wait_of;
 
-use body::Limits;
-use breaker::{Breaker, Permit};
+pub(crate) use body::SharedPermit;
+
+use body::{Beginning, Limits};
+use breaker::Breaker;
 use retry::{RetryPolicy, retry_after};
 
 /// The media type of whole answers.
@@ -40,9 +42,9 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
 /// How much of an error's body is read, and for how long.
 const MAX_ERROR_BYTES: usize = 64 << 10;
 const MAX_ERROR_TIME: Duration = Duration::from_secs(5);
-/// Points in time so far away still fit their type.
+/// Longer timeouts would overflow `Instant`.
 const MAX_TIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// Servers and proxies close connections that are idle for a minute; ours go first.
+/// Less than the minute after which servers and proxies close idle connections.
 const POOL_IDLE: Duration = Duration::from_secs(30);
 
 /// A server that is called.
@@ -59,6 +61,15 @@ pub struct Transport {
     breaker: Arc<Breaker>,
 }
 
+/// How long a call may take, with its retries and its stream.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeLimit {
+    /// How long.
+    pub after: Duration,
+    /// The setting that says so, in the table of the provider's settings.
+    pub setting: Option<&'static str>,
+}
+
 /// What is sent.
 #[derive(Debug, Clone)]
 pub struct Call {
@@ -72,11 +83,13 @@ pub struct Call {
     pub body: Bytes,
     /// The media type to answer with.
     pub accept: &'static str,
-    /// Whether an answer that is no success is passed on as it is. Then the call is sent again only where no connection
-    /// could be made.
+    /// Whether an answer with an error status is passed on as it is, unless it is about the key. Then the call is sent
+    /// again only where no connection could be made.
     pub any_status: bool,
     /// Whether a stream may pause for as long as the call may take.
     pub may_pause: bool,
+    /// How long it may take, where that is not the timeout of the connection.
+    pub timeout: Option<TimeLimit>,
     /// What its errors name.
     pub origin: Origin,
 }
@@ -92,6 +105,7 @@ impl Call {
             accept: JSON,
             any_status: false,
             may_pause: false,
+            timeout: None,
             origin,
         }
     }
@@ -115,6 +129,7 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// Its body.
     pub body: Body,
+    pub(crate) permit: SharedPermit,
 }
 
 /// Why an attempt failed, and whether to make another.
@@ -214,12 +229,10 @@ impl Transport {
     /// # Errors
     /// `Unauthenticated`, `RateLimited` and `Unavailable`; what the server reports, unless any status is taken.
     pub async fn send(&self, call: &Call) -> Result<Answer> {
-        self.send_within(call, self.request_timeout).await
-    }
-
-    async fn send_within(&self, call: &Call, whole: Duration) -> Result<Answer> {
         self.require_key(&call.origin)?;
-        let deadline = Instant::now() + whole;
+        let of_connection = TimeLimit { after: self.request_timeout, setting: Some("timeout_ms") };
+        let whole = call.timeout.unwrap_or(of_connection);
+        let deadline = Instant::now() + whole.after.min(MAX_TIME);
         let limits = Limits { deadline, whole, idle: self.idle_timeout };
         let left = || deadline.saturating_duration_since(Instant::now());
         (|| self.attempt(call, limits))
@@ -247,7 +260,7 @@ impl Transport {
     async fn attempt(&self, call: &Call, limits: Limits) -> Result<Answer, Failure> {
         let refused = |wait| Failure::last(call.origin.circuit_open(wait));
         let mut permit = self.breaker.enter(Instant::now()).map_err(refused)?;
-        let response = match timeout_at(limits.deadline, self.request(call).send()).await {
+        let mut response = match timeout_at(limits.deadline, self.request(call).send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
                 permit.failed();
@@ -261,44 +274,38 @@ impl Transport {
                 return Err(Failure::last(call.origin.timed_out(limits.whole)));
             }
         };
-        let status = response.status();
-        if status.is_success() || call.any_status && !rejects_key(status) {
-            if status.is_server_error() {
+        let mut begun = Beginning::default();
+        if response.status().is_success() {
+            permit.succeeded();
+        } else {
+            let until = limits.deadline.min(Instant::now() + MAX_ERROR_TIME);
+            begun = beginning(&mut response, until).await;
+            let status = response.status().as_u16();
+            let said = (self.profile.read_error)(Some(status), &error_body(&begun.bytes));
+            if said.problem.is_server_failure() {
                 permit.failed();
             } else {
                 permit.succeeded();
             }
-            let headers = response.headers().clone();
-            // A whole answer may be long in the making; pieces of a stream are not.
-            let pauses = call.may_pause || !has_type(&headers, STREAM);
-            let idle = if pauses { limits.whole } else { limits.idle };
-            let limits = Limits { idle, ..limits };
-            let body = body::limited(response, limits, permit, call.origin.clone());
-            return Ok(Answer { status, headers, body });
+            // What a server says of a key repeats parts of it, so that is never passed on.
+            if !call.any_status || said.problem == Problem::Key {
+                return Err(self.failure(call, &response, &said));
+            }
         }
-        Err(self.failure(call, response, permit, limits).await)
+        let (status, headers) = (response.status(), response.headers().clone());
+        // A whole answer may be long in the making; pieces of a stream are not.
+        let pauses = call.may_pause || !has_type(&headers, STREAM);
+        let idle = if pauses { limits.whole.after } else { limits.idle };
+        let (limits, permit) = (Limits { idle, ..limits }, SharedPermit::new(permit));
+        let origin = call.origin.clone();
+        let body = body::limited(begun, response, limits, permit.clone(), origin);
+        Ok(Answer { status, headers, body, permit })
     }
 
-    /// What a status that is no success means.
-    async fn failure(
-        &self,
-        call: &Call,
-        response: reqwest::Response,
-        mut permit: Permit,
-        limits: Limits,
-    ) -> Failure {
-        let status = response.status().as_u16();
-        let in_headers = retry_after(response.headers());
-        let until = limits.deadline.min(Instant::now() + MAX_ERROR_TIME);
-        let body = error_body(&beginning(response, until).await);
-        let said = (self.profile.read_error)(Some(status), &body);
-        if said.problem.is_server_failure() {
-            permit.failed();
-        } else {
-            permit.succeeded();
-        }
-        let retry_after = in_headers.or(said.retry_after);
-        let error = call.origin.error_of(Some(status), &said);
+    /// The failure that an error status means.
+    fn failure(&self, call: &Call, response: &reqwest::Response, said: &ServerError) -> Failure {
+        let retry_after = retry_after(response.headers()).or(said.retry_after);
+        let error = call.origin.error_of(Some(response.status().as_u16()), said);
         let error = match retry_after {
             Some(wait) => error.with_retry_after(wait),
             None => error,
@@ -321,20 +328,31 @@ impl Transport {
         request.headers(headers).body(call.body.clone())
     }
 
-    /// Asks for something that costs nothing, within a time that a person waits.
+    /// Asks for a list, which costs nothing, within a time that a person waits. Servers other than the provider's own may
+    /// have no list: then an empty request to `chat`, which costs nothing either, shows whether they have the API.
     ///
     /// # Errors
-    /// As [`Self::send`]. A server that answers that it does not have this part of the API works.
-    pub async fn check(&self, path: &str) -> Result<()> {
+    /// As [`Self::send`].
+    pub async fn check(&self, list: &str, chat: Option<&str>) -> Result<()> {
         let origin = self.origin("check", None);
-        let call = Call { any_status: true, ..Call::get(path, origin.clone()) };
-        let answer = self.send_within(&call, CHECK_TIMEOUT).await?;
-        let status = answer.status;
-        if status.is_success() || matches!(status.as_u16(), 404 | 405 | 501) {
-            return collect(answer.body).await.map(|_| ());
+        let Some((status, said)) = self.problem(Call::get(list, origin.clone())).await? else {
+            return Ok(());
+        };
+        let has_no_list = matches!(status, 404 | 405 | 501) && !self.endpoint.is_own;
+        if let (true, Some(chat)) = (has_no_list, chat) {
+            let asked = self.problem(Call::post(chat, &json!({}), origin.clone())?).await?;
+            return match asked {
+                Some((status, said)) if said.problem == Problem::WrongAddress => {
+                    Err(origin.error_of(Some(status), &said))
+                }
+                Some((status, said)) if said.problem.is_transient() => {
+                    Err(origin.error_of(Some(status), &said))
+                }
+                // It read the request and refused it, so it has the API.
+                _ => Ok(()),
+            };
         }
-        let body = collect(answer.body).await.unwrap_or_default();
-        let error = origin.reported(Some(status.as_u16()), &error_body(&body));
+        let error = origin.error_of(Some(status), &said);
         // Asking for a list cannot be wrong.
         if error.kind() == ErrorKind::InvalidInput {
             return Err(origin.unreadable().with_source(error));
@@ -342,10 +360,22 @@ impl Transport {
         Err(error)
     }
 
+    /// Sends a call of a check: its status and what it reports, unless it succeeds.
+    async fn problem(&self, call: Call) -> Result<Option<(u16, ServerError)>> {
+        let timeout = Some(TimeLimit { after: CHECK_TIMEOUT, setting: None });
+        let answer = self.send(&Call { any_status: true, timeout, ..call }).await?;
+        if answer.status.is_success() {
+            return collect(answer.body).await.map(|_| None);
+        }
+        let status = answer.status.as_u16();
+        let body = collect(answer.body).await.unwrap_or_default();
+        Ok(Some((status, (self.profile.read_error)(Some(status), &error_body(&body)))))
+    }
+
     /// Sends a call and reads the JSON object that it is answered with.
     ///
     /// # Errors
-    /// As [`Self::send`]; `Unavailable` for an answer that is none, and the error that it holds instead.
+    /// As [`Self::send`]; `Unavailable` for an answer that is not JSON, and the error that the answer holds instead.
     pub async fn json(&self, call: &Call) -> Result<Value> {
         let answer = self.send(call).await?;
         parse(&collect(answer.body).await?, &call.origin)
@@ -365,7 +395,7 @@ pub(crate) fn parse(body: &[u8], origin: &Origin) -> Result<Value> {
     Ok(value)
 }
 
-/// The body of an answer that is no success: JSON, or any text.
+/// The body of an answer with an error status: JSON, or any text.
 fn error_body(body: &[u8]) -> Value {
     let text = || Value::String(String::from_utf8_lossy(body).into_owned());
     serde_json::from_slice(body).unwrap_or_else(|_| text())
@@ -377,7 +407,7 @@ pub(crate) fn has_type(headers: &HeaderMap, media_type: &str) -> bool {
     given.is_some_and(|given| given.trim_start().starts_with(media_type))
 }
 
-/// Whether a path is of the API: names with slashes before them, no other host, no way up, no query.
+/// Whether a path may be appended to the base URL: each segment is a name, with no host, no `..` and no query.
 #[must_use]
 pub fn is_path(path: &str) -> bool {
     let is_name = |name: &str| {
@@ -387,21 +417,20 @@ pub fn is_path(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|names| names.split('/').all(is_name))
 }
 
-/// What a server says of a key repeats parts of it, so it is never passed on.
-fn rejects_key(status: StatusCode) -> bool {
-    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-}
-
 /// What comes of a body until then, up to a size.
-async fn beginning(mut response: reqwest::Response, until: Instant) -> Vec<u8> {
-    let mut body = Vec::new();
-    while body.len() < MAX_ERROR_BYTES {
+async fn beginning(response: &mut reqwest::Response, until: Instant) -> Beginning {
+    let mut begun = Beginning::default();
+    while begun.bytes.len() < MAX_ERROR_BYTES {
         match timeout_at(until, response.chunk()).await {
-            Ok(Ok(Some(piece))) => body.extend_from_slice(&piece),
-            _ => break,
+            Ok(Ok(Some(piece))) => begun.bytes.extend_from_slice(&piece),
+            Ok(Err(error)) => {
+                begun.error = Some(error);
+                break;
+            }
+            Ok(Ok(None)) | Err(_) => break,
         }
     }
-    body
+    begun
 }
 
 #[cfg(test)]

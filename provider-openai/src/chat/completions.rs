@@ -17,8 +17,8 @@ use throughline_core::session::Role;
 use throughline_core::{Error, Result};
 use throughline_provider_http::json::{content, count, items, text};
 use throughline_provider_http::{
-    CONTENT_FILTER, Draft, END_TURN, MAX_TOKENS, Origin, Step, StreamReader, TOOL_USE,
-    answered_call, max_tokens, parameters, temperature,
+    CONTENT_FILTER, Draft, END_TURN, MAX_TOKENS, Step, StreamReader, TOOL_USE, answered_call,
+    max_tokens, parameters, temperature,
 };
 
 use super::tool_calls::ToolCalls;
@@ -133,7 +133,7 @@ pub(super) fn answer(value: &Value) -> Draft {
     }
 }
 
-/// Reasons that we do not know are passed on as they are.
+/// Unknown reasons are passed on as they are.
 fn stop_reason(reason: &Value) -> Option<String> {
     let reason = match reason.as_str()? {
         "stop" => END_TURN,
@@ -154,31 +154,16 @@ fn usage(usage: &Value) -> Option<TokenUsage> {
 }
 
 /// Reads a stream of chunks.
+#[derive(Default)]
 pub(super) struct CompletionReader {
     draft: Draft,
     calls: ToolCalls,
     /// A reason to stop has come: what is still to come is the usage, and a mark that some servers leave out.
     has_stopped: bool,
-    origin: Origin,
-}
-
-impl CompletionReader {
-    pub(super) fn new(origin: Origin) -> Self {
-        let (draft, calls) = (Draft::default(), ToolCalls::default());
-        Self { draft, calls, has_stopped: false, origin }
-    }
 }
 
 impl StreamReader for CompletionReader {
-    fn event(&mut self, name: &str, data: &str) -> Result<Step> {
-        if data.trim() == "[DONE]" {
-            return Ok(Step::End);
-        }
-        let chunk: Value = serde_json::from_str(data)
-            .map_err(|error| self.origin.unreadable().with_source(error))?;
-        if name == "error" || !chunk["error"].is_null() {
-            return Err(self.origin.reported(None, &chunk));
-        }
+    fn event(&mut self, _: &str, chunk: &Value) -> Result<Step> {
         self.draft.usage = usage(&chunk["usage"]).or(self.draft.usage);
         let mut piece = String::new();
         // The chunk of the usage has no choices.

@@ -52,7 +52,7 @@ impl OpenAiModel {
         Ok(Call {
             accept: if streams { STREAM } else { JSON },
             // Reasoning models send nothing while they think.
-            may_pause: !self.info.temperature,
+            may_pause: self.info.thinks,
             ..call
         })
     }
@@ -66,9 +66,7 @@ impl OpenAiModel {
 
     fn reader(&self) -> Box<dyn StreamReader> {
         match self.dialect {
-            Dialect::Completions { .. } => {
-                Box::new(completions::CompletionReader::new(self.origin()))
-            }
+            Dialect::Completions { .. } => Box::new(completions::CompletionReader::default()),
             Dialect::Responses { keep } => {
                 Box::new(responses::ResponseReader::new(self.origin(), keep))
             }
@@ -92,7 +90,7 @@ impl ChatModel for OpenAiModel {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use throughline_provider_http::{ConnectionSettings, Step};
+    use throughline_provider_http::{ConnectionSettings, Step, read_event};
 
     use super::*;
     use crate::settings::OPENAI;
@@ -119,13 +117,13 @@ mod tests {
             let settings = ConnectionSettings::new("http://127.0.0.1/v1");
             let origin = Transport::new(&settings, &OPENAI).unwrap().origin("chat", None);
             let mut reader: Box<dyn StreamReader> = if through_responses {
-                Box::new(responses::ResponseReader::new(origin, true))
+                Box::new(responses::ResponseReader::new(origin.clone(), true))
             } else {
-                Box::new(completions::CompletionReader::new(origin))
+                Box::new(completions::CompletionReader::default())
             };
             let mut texts = String::new();
             for event in events {
-                match reader.event("message", event) {
+                match read_event(&mut *reader, &origin, "message", event) {
                     Ok(Step::Text(text)) => texts.push_str(&text),
                     Ok(Step::End) | Err(_) => break,
                 }

@@ -172,12 +172,7 @@ impl ResponseReader {
 }
 
 impl StreamReader for ResponseReader {
-    fn event(&mut self, name: &str, data: &str) -> Result<Step> {
-        if data.trim() == "[DONE]" {
-            return Ok(Step::End);
-        }
-        let event: Value = serde_json::from_str(data)
-            .map_err(|error| self.origin.unreadable().with_source(error))?;
+    fn event(&mut self, name: &str, event: &Value) -> Result<Step> {
         let kind = event["type"].as_str().unwrap_or(name);
         match kind {
             "response.output_text.delta" => {
@@ -193,10 +188,8 @@ impl StreamReader for ResponseReader {
                 self.last = Some(answer(&event["response"], self.keep, &self.origin)?);
                 return Ok(Step::End);
             }
-            "error" => return Err(self.origin.reported(None, &event)),
-            _ if !event["error"].is_null() => {
-                return Err(self.origin.reported(None, &event));
-            }
+            // Its message and code stand beside its type.
+            "error" => return Err(self.origin.reported(None, event)),
             _ => {}
         }
         Ok(Step::Text(String::new()))

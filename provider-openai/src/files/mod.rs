@@ -1,8 +1,8 @@
 //! Vector stores that the server hosts: files are uploaded, attached to a store, searched there and deleted again.
 //!
 //! A file is uploaded apart from the store that it is searched in, and outlives it. So the name of each upload begins with
-//! the label of its store, by which uploads that no store has are found after a crash. Both expire by themselves after a
-//! day, should nobody come back.
+//! the label of its store: after a crash, uploads without a store are found by it. Stores and uploads expire after a day,
+//! also if nobody deletes them.
 
 mod upload;
 
@@ -18,10 +18,10 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use http::{HeaderMap, Method, header};
 use serde::Serialize;
 use serde_json::Value;
-use throughline_core::ports::{FileHit, FileSearch, SearchableFile};
+use throughline_core::ports::{FileHit, FileSearch, SearchableFile, check_files, check_label};
 use throughline_core::{Error, ErrorKind, Result};
-use throughline_provider_http::Call;
 use throughline_provider_http::json::{count, items, text};
+use throughline_provider_http::{Call, TimeLimit};
 
 use crate::provider::OpenAi;
 
@@ -39,9 +39,7 @@ const AT_ONCE: usize = 8;
 /// How long between two looks whether a batch is indexed, at first and at most.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
-/// Longest name of a file, as long as an attribute may be.
-const MAX_NAME_BYTES: usize = 500;
-/// The attribute that has it.
+/// The attribute with the name of a file. It may have 500 bytes, as names may.
 const NAME: &str = "name";
 
 /// The hosted vector stores of a server.
@@ -68,6 +66,7 @@ impl FileSearch for HostedFiles {
     }
 
     async fn create(&self, label: &str) -> Result<String> {
+        check_label(label)?;
         let expiry = VectorStoreExpirationAfter { anchor: "last_active_at".to_owned(), days: 1 };
         let request = CreateVectorStoreRequest {
             name: Some(label.to_owned()),
@@ -81,13 +80,21 @@ impl FileSearch for HostedFiles {
     async fn add(&self, store: &str, files: Vec<SearchableFile>) -> Result<()> {
         let held = self.get("get_store", &format!("/vector_stores/{}", part(store)?)).await?;
         let label = text(&held["name"]);
-        let total = count(&held["file_counts"]["total"]) as usize + files.len();
+        let before = count(&held["file_counts"]["total"]) as usize;
+        let total = before + files.len();
         if total > MAX_FILES {
             return Err(Error::invalid(format!(
                 "a hosted store has at most {MAX_FILES} files, and this one would have {total}: use another store for \
                  the rest"
             )));
         }
+        let attached = match before {
+            0 => Vec::new(),
+            _ => {
+                self.pages("list_store_files", &format!("/vector_stores/{store}/files"), "").await?
+            }
+        };
+        check_files(&files, attached.iter().map(|file| text(&file["attributes"][NAME])))?;
         for batch in files.chunks(MAX_BATCH) {
             let mut uploads = Vec::with_capacity(batch.len());
             for file in batch {
@@ -143,11 +150,6 @@ impl HostedFiles {
         label: &str,
         file: &SearchableFile,
     ) -> Result<CreateVectorStoreFileRequest> {
-        if file.name.is_empty() || file.name.len() > MAX_NAME_BYTES {
-            return Err(Error::invalid(format!(
-                "the name of a file that is searched has 1 to {MAX_NAME_BYTES} bytes"
-            )));
-        }
         let call = Call { method: Method::POST, ..self.call("/files", "upload_file") };
         let upload = Upload::of(format!("{label}.txt"), file.text.clone()).await?;
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, upload.content_type)]);
@@ -180,8 +182,10 @@ impl HostedFiles {
             }
             Ok::<Value, Error>(batch)
         };
-        let late =
-            |_| self.server.transport.origin("attach_files", None).timed_out(self.index_timeout);
+        let late = |_| {
+            let limit = TimeLimit { after: self.index_timeout, setting: None };
+            self.server.transport.origin("attach_files", None).timed_out(limit)
+        };
         let batch = tokio::time::timeout(self.index_timeout, looking).await.map_err(late)??;
         let done = count(&batch["file_counts"]["completed"]);
         if text(&batch["status"]) != "completed" || done < expected {

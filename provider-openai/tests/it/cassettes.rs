@@ -83,6 +83,10 @@ async fn chat(
     }
 }
 
+fn through_responses(settings: Settings) -> Settings {
+    Settings { api: Api::Responses, ..settings }
+}
+
 fn keeps(settings: Settings) -> Settings {
     Settings { api: Api::Responses, keep_threads: Some(true), ..settings }
 }
@@ -139,7 +143,7 @@ async fn responses() {
     let mut request = guided("Tell me a story of three words.");
     request.max_tokens = Some(2000);
     let expected = answer("Unicorns dream peacefully.", "endTurn", 36, 0, 87);
-    assert_eq!(chat("responses", "o3-pro", &request, |settings| settings).await, expected);
+    assert_eq!(chat("responses", "o3-pro", &request, through_responses).await, expected);
 
     let expected = ChatAnswer {
         thread: Some("resp_1".to_owned()),
@@ -181,7 +185,7 @@ async fn embeddings() {
         dimensions: Some(4),
         ..EmbedderSettings::new("text-embedding-3-small", Arc::new(WordTokenizer::exact()))
     };
-    let embedder = client(&server).embedder(settings).await.unwrap();
+    let embedder = client(&server).embedder(settings).unwrap();
     let host = server.url().replace("http://", "");
     assert_eq!(embedder.space().id, format!("openai:{host}/text-embedding-3-small@4"));
     let vectors =

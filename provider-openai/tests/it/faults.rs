@@ -1,13 +1,12 @@
 //! What comes of every way in which a server fails.
 
 use serde_json::{Value, json};
-use throughline_core::chat::ChatAnswer;
+use throughline_core::chat::{ChatAnswer, ModelInfo, TokenUsage, usage_of};
 use throughline_core::ports::ChatProvider as _;
 use throughline_core::{Error, ErrorKind, Result};
-use throughline_provider_openai::{Api, EmbedderSettings, OpenAi, Settings};
-use throughline_testkit::WordTokenizer;
+use throughline_provider_openai::{Api, OpenAi, Settings};
 
-use crate::support::{Reply, Server, client, request, settings};
+use crate::support::{Reply, Server, client, completion, request, settings};
 
 async fn ask(client: &OpenAi) -> Result<ChatAnswer> {
     client.model("gpt-4.1").unwrap().complete(&request("Hello?")).await
@@ -34,6 +33,8 @@ async fn reports_permanent_failures_at_once() {
         (error(401, "invalid_api_key"), Unauthenticated, "OPENAI_API_KEY"),
         (error(403, "x"), Unauthenticated, "`providers.openai.api_key`"),
         (error(404, "model_not_found"), NotFound, "configured models: gpt-5.5, "),
+        (error(403, "model_not_found"), NotFound, "configured models: gpt-5.5, "),
+        (error(403, "unsupported_country_region_territory"), InvalidInput, "unsupported_country"),
         (Reply::text(404, "text/html", "<html>"), Unavailable, "`providers.openai.base_url`"),
         (Reply::text(302, "text/html", "").header("location", "/x"), Unavailable, "base_url"),
         (error(400, "context_length_exceeded"), BudgetTooSmall, "1047576 tokens"),
@@ -78,6 +79,18 @@ async fn says_why_an_answer_has_no_text() {
 }
 
 #[tokio::test]
+async fn an_answer_without_text_has_its_usage() {
+    let thought = json!({
+        "choices": [{"index": 0, "message": {"content": ""}, "finish_reason": "length"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 99},
+    });
+    let server = Server::replying([Reply::json(200, &thought)]).await;
+    let error = ask(&client(&server)).await.unwrap_err();
+    let expected = TokenUsage { input: 9, cached_input: 0, output: 99 };
+    assert_eq!(usage_of(&error), Some(expected));
+}
+
+#[tokio::test]
 async fn accepts_missing_and_unknown_fields() {
     let message = json!({"content": "Yes.", "reasoning_content": "Hm.", "tool_calls": null});
     let parts =
@@ -108,21 +121,52 @@ async fn accepts_missing_and_unknown_fields() {
 #[tokio::test]
 async fn requires_key_for_openai() {
     let client = OpenAi::new(Settings::default()).unwrap();
-    let errors = [ask(&client).await.err(), client.check().await.err(), client.require_key().err()];
+    let errors = [ask(&client).await.err(), client.check().await.err()];
     for error in errors.map(Option::unwrap) {
         check(&error, ErrorKind::Unauthenticated, "set OPENAI_API_KEY");
     }
 }
 
 #[tokio::test]
-async fn lists_models_when_one_is_unknown() {
+async fn knows_models_and_their_dated_snapshots() {
     let server = Server::replying([]).await;
     let client = client(&server);
-    assert!(client.model("gpt-9").is_none());
-    let error = client.require_model("gpt-9").err().unwrap();
-    check(&error, ErrorKind::NotFound, "`gpt-9`");
-    check(&error, ErrorKind::NotFound, "gpt-4.1");
-    assert!(client.require_model("gpt-4.1-2025-04-14").is_ok());
+    for (id, known) in [("gpt-4.1", true), ("gpt-4.1-2025-04-14", true), ("gpt-9", false)] {
+        assert_eq!(client.model(id).is_some(), known, "{id}");
+        let info = client.info(id);
+        assert_eq!(info.map(|info| info.id).as_deref(), known.then_some(id));
+    }
+}
+
+#[tokio::test]
+async fn only_openai_has_models_behind_the_responses_api_alone() {
+    let named = |id: &str| ModelInfo {
+        id: id.to_owned(),
+        window: 8_192,
+        max_output: 1_024,
+        tools: true,
+        temperature: true,
+        thinks: false,
+        price: None,
+    };
+    for id in ["our-pro", "o3-pro", "openai/gpt-5-pro"] {
+        let server = Server::replying([Reply::json(200, &completion("Yes."))]).await;
+        let models = vec![named(id)];
+        let client = OpenAi::new(Settings { models, ..settings(&server) }).unwrap();
+        client.model(id).unwrap().complete(&request("Hello?")).await.unwrap();
+        assert_eq!(server.received()[0].path, "/v1/chat/completions", "{id}");
+    }
+}
+
+#[tokio::test]
+async fn checks_servers_without_a_list_of_models() {
+    for (status, works) in [(400, true), (422, true), (404, false)] {
+        let replies = [404, status].map(|status| Reply::json(status, &json!({})));
+        let server = Server::replying(replies).await;
+        let checked = client(&server).check().await;
+        assert_eq!(checked.is_ok(), works, "{status} {checked:?}");
+        assert_eq!(server.received()[1].path, "/v1/chat/completions");
+    }
 }
 
 #[tokio::test]
@@ -143,47 +187,4 @@ async fn refuses_threads_that_cannot_go_on() {
 
 fn error_of_a_lost_thread() -> Reply {
     error(400, "previous_response_not_found")
-}
-
-#[tokio::test]
-async fn reports_embedding_failures() {
-    use throughline_core::ports::Embedder as _;
-    let vector = |values: Value| json!({"data": [{"index": 0, "embedding": values}]});
-    let of_model = |model: &str, dimensions| EmbedderSettings {
-        dimensions,
-        ..EmbedderSettings::new(model, std::sync::Arc::new(WordTokenizer::exact()))
-    };
-    for (reply, kind, part) in [
-        (
-            Reply::json(200, &vector(json!([1.0, 2.0, 3.0]))),
-            ErrorKind::InvalidInput,
-            "3 dimensions instead of 2",
-        ),
-        (Reply::json(200, &json!({"data": []})), ErrorKind::Unavailable, "not of OpenAI's API"),
-        (
-            Reply::json(200, &vector(json!([null, 1.0]))),
-            ErrorKind::Unavailable,
-            "not of OpenAI's API",
-        ),
-        (error(404, "model_not_found"), ErrorKind::NotFound, "`m`"),
-        (error(401, "x"), ErrorKind::Unauthenticated, "OPENAI_API_KEY"),
-    ] {
-        let server = Server::replying([reply]).await;
-        let embedder = client(&server).embedder(of_model("m", Some(2))).await.unwrap();
-        check(&embedder.embed(&["Hello."]).await.unwrap_err(), kind, part);
-    }
-    let server = Server::replying([]).await;
-    for (model, dimensions, part) in [
-        ("text-embedding-3-small", Some(1537), "1536 dimensions, not of 1537"),
-        ("text-embedding-ada-002", Some(512), "1536 dimensions, not of 512"),
-        ("m", Some(0), "greater than 0"),
-        ("", None, "needs a model"),
-    ] {
-        let error = client(&server).embedder(of_model(model, dimensions)).await.unwrap_err();
-        check(&error, ErrorKind::InvalidInput, part);
-    }
-    let known = client(&server).embedder(of_model("text-embedding-3-large", None)).await.unwrap();
-    assert_eq!(known.space().dimensions, 3072);
-    assert!(!known.is_instant());
-    assert!(server.received().is_empty(), "what is known is not asked");
 }

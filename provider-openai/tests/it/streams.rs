@@ -163,8 +163,7 @@ async fn closes_connection_when_dropped() {
     server.hung_up(2).await;
 
     let body = json!({"stream": true}).to_string().into_bytes();
-    let mut forwarded =
-        client.forward("/chat/completions", body, &http::HeaderMap::new()).await.unwrap();
+    let mut forwarded = client.forward("/chat/completions", body).await.unwrap();
     forwarded.body.next().await.unwrap().unwrap();
     drop(forwarded);
     server.hung_up(3).await;

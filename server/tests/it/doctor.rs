@@ -118,3 +118,15 @@ fn reports_waiting_texts_and_unloadable_embedder() {
     assert_ne!(code, 0);
     assert!(has(&lines, "embedder: problem", "nowhere.bin"), "{lines:?}");
 }
+
+#[test]
+fn a_model_that_nothing_answers_for_is_a_problem() {
+    let data = Throughline::new();
+    let specialist = "[[specialists]]\nname = \"writer\"\nprompt = \"You write.\"\nmodel = \"gemini:gemini-9\"\n";
+    data.file("throughline.toml", specialist);
+    let (lines, code) = doctor(&data, &["--set", "chat.model=openai:gpt-4.1"]);
+    assert_ne!(code, 0);
+    let problem = "chat models: problem";
+    assert!(has(&lines, problem, "`chat.model`: no chat provider is configured"), "{lines:?}");
+    assert!(has(&lines, problem, "`model` of the specialist `writer`: "), "{lines:?}");
+}

@@ -101,7 +101,11 @@ async fn an_error_is_passed_on_with_its_kind(model: Port) {
         model.then(Answering::Fails(kind));
         assert_eq!(ask(&model, "First?").await.unwrap_err().kind(), kind);
         model.then(text("Now."));
-        assert_eq!(ask(&model, "Again?").await.unwrap(), "Now.", "it is not asked again by itself");
+        assert_eq!(
+            ask(&model, "Again?").await.unwrap(),
+            "Now.",
+            "no error is answered by another call"
+        );
     }
     assert_eq!(model.asked().len(), 4);
 }

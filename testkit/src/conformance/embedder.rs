@@ -13,6 +13,7 @@ pub(super) const TABLE: &[Scenario<dyn Embedder>] = scenarios!["embedder":
     a_text_without_a_word_is_near_nothing,
     equal_texts_have_equal_vectors,
     the_space_stays,
+    the_size_is_known_after_the_first_answer,
     texts_of_any_kind_and_length_are_taken,
     many_texts_are_taken_at_once,
 ];
@@ -51,6 +52,7 @@ async fn each_text_has_a_vector_in_order(embedder: Port) {
 }
 
 async fn vectors_have_the_dimensions_of_the_space(embedder: Port) {
+    embedder.ready().await.unwrap();
     assert!(embedder.space().dimensions > 0);
     embed(&embedder, &TEXTS).await;
 }
@@ -73,7 +75,15 @@ async fn equal_texts_have_equal_vectors(embedder: Port) {
     assert_eq!(first, embed(&embedder, &TEXTS).await, "and the same call the same answer");
 }
 
+async fn the_size_is_known_after_the_first_answer(embedder: Port) {
+    let id = embedder.space().id.clone();
+    embed(&embedder, &[TEXTS[0]]).await;
+    assert!(embedder.space().dimensions > 0);
+    assert_eq!(embedder.space().id, id);
+}
+
 async fn the_space_stays(embedder: Port) {
+    embedder.ready().await.unwrap();
     let (space, instant) = (embedder.space().clone(), embedder.is_instant());
     assert!(!space.id.is_empty());
     embed(&embedder, &TEXTS).await;

@@ -17,6 +17,9 @@ pub(super) const TABLE: &[Scenario<dyn FileSearch>] = scenarios!["file_search":
     too_many_files_are_refused,
     deleted_stores_are_gone_and_may_be_deleted_again,
     deletes_all_stores_of_a_label,
+    labels_are_letters_digits_and_hyphens,
+    names_are_unique_and_of_a_length,
+    ids_of_deleted_stores_are_not_given_again,
 ];
 
 type Port = Arc<dyn FileSearch>;
@@ -118,4 +121,40 @@ async fn deletes_all_stores_of_a_label(files: Port) {
         assert!(files.search(store, "ferry", 3).await.is_err());
     }
     assert_eq!(files.search(&stays, "ferry", 3).await.unwrap(), []);
+}
+
+async fn labels_are_letters_digits_and_hyphens(files: Port) {
+    for wrong in ["", "a b", "a_b", "a/b", "ünïcode", &"x".repeat(65)] {
+        let error = files.create(wrong).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{wrong:?}");
+    }
+    let longest = "a-Z9".repeat(16);
+    let store = files.create(&longest).await.unwrap();
+    assert_eq!(files.search(&store, "ferry", 3).await.unwrap(), []);
+}
+
+async fn names_are_unique_and_of_a_length(files: Port) {
+    let store = files.create("test-1").await.unwrap();
+    files.add(&store, vec![file("a.md", "The canary sings.")]).await.unwrap();
+    let (empty, long) = (String::new(), "x".repeat(501));
+    for wrong in [
+        vec![file(&empty, "heron")],
+        vec![file(&long, "heron")],
+        vec![file("b.md", "heron"), file("b.md", "heron")],
+        vec![file("b.md", "heron"), file("a.md", "heron")],
+    ] {
+        let error = files.add(&store, wrong).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+    }
+    assert_eq!(files.search(&store, "heron", 3).await.unwrap(), [], "none of them is added");
+    files.add(&store, vec![file(&"é".repeat(250), "The heron fishes.")]).await.unwrap();
+    assert_eq!(files.search(&store, "heron", 3).await.unwrap()[0].file, "é".repeat(250));
+}
+
+async fn ids_of_deleted_stores_are_not_given_again(files: Port) {
+    let first = files.create("test-1").await.unwrap();
+    files.delete(&first).await.unwrap();
+    let second = files.create("test-1").await.unwrap();
+    assert_ne!(first, second);
+    assert!(files.search(&first, "ferry", 3).await.is_err());
 }

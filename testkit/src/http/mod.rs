@@ -2,6 +2,7 @@
 
 mod cassette;
 mod model;
+mod secrets;
 mod shown;
 
 use std::collections::{HashMap, VecDeque};
@@ -17,7 +18,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use cassette::check_cassettes;
-pub use model::{ModelOnServer, streamed};
+pub use model::{ModelOnServer, request, streamed};
+pub use secrets::check_that_no_key_is_shown;
 pub use shown::{Log, everything_shown};
 
 /// A request that arrived.

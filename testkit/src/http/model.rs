@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use throughline_core::Result;
-use throughline_core::chat::{ChatAnswer, ChatEvent, ChatModelRequest};
+use throughline_core::chat::{ChatAnswer, ChatEvent, ChatMessage, ChatModelRequest};
 use throughline_core::ports::ChatModel;
+use throughline_core::session::Role;
 
 use super::{Received, Reply, Server, lock};
 use crate::conformance::DirectedModel;
@@ -27,7 +28,7 @@ pub struct ModelOnServer {
 }
 
 impl ModelOnServer {
-    /// `model` makes the model, which must not ask again by itself; `read` reads what it asks, and `reply` writes what the
+    /// `model` makes the model, whose adapter must be set to send no request again; `read` reads what it asks, and `reply` writes what the
     /// server answers. With `streams`, it is asked for streams alone.
     pub async fn new(
         streams: bool,
@@ -70,6 +71,19 @@ impl DirectedModel for ModelOnServer {
 
     fn asked(&self) -> Vec<ChatModelRequest> {
         self.server.received().iter().map(self.read).collect()
+    }
+}
+
+/// A request of one message.
+#[must_use]
+pub fn request(said: &str) -> ChatModelRequest {
+    ChatModelRequest {
+        system: "You are a guide.".to_owned(),
+        messages: vec![ChatMessage::text(Role::User, said)],
+        tools: Vec::new(),
+        temperature: Some(0.25),
+        max_tokens: Some(99),
+        thread: None,
     }
 }
 

@@ -1,10 +1,10 @@
 //! Files that are searched by the words that they share with a question.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use throughline_core::ports::{FileHit, FileSearch, SearchableFile};
+use throughline_core::ports::{FileHit, FileSearch, SearchableFile, check_files, check_label};
 use throughline_core::{Error, Result};
 
 /// Most files of a store: few, so that a test can reach it.
@@ -12,7 +12,14 @@ const MAX_FILES: usize = 20;
 
 /// Stores of files in memory.
 #[derive(Debug, Default)]
-pub struct MemoryFileSearch(Mutex<BTreeMap<String, FileStore>>);
+pub struct MemoryFileSearch(Mutex<Stores>);
+
+#[derive(Debug, Default)]
+struct Stores {
+    /// How many were created.
+    created: u64,
+    stores: BTreeMap<String, FileStore>,
+}
 
 #[derive(Debug)]
 struct FileStore {
@@ -21,8 +28,12 @@ struct FileStore {
 }
 
 impl MemoryFileSearch {
+    fn lock(&self) -> MutexGuard<'_, Stores> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn stores<T>(&self, work: impl FnOnce(&mut BTreeMap<String, FileStore>) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.lock().stores)
     }
 }
 
@@ -42,18 +53,19 @@ impl FileSearch for MemoryFileSearch {
     }
 
     async fn create(&self, label: &str) -> Result<String> {
-        Ok(self.stores(|stores| {
-            let last =
-                stores.keys().next_back().and_then(|id| id.strip_prefix("store-")?.parse().ok());
-            let id = format!("store-{:08}", last.unwrap_or(0_u64) + 1);
-            stores.insert(id.clone(), FileStore { label: label.to_owned(), files: Vec::new() });
-            id
-        }))
+        check_label(label)?;
+        let mut held = self.lock();
+        held.created += 1;
+        let id = format!("store-{:08}", held.created);
+        let store = FileStore { label: label.to_owned(), files: Vec::new() };
+        held.stores.insert(id.clone(), store);
+        Ok(id)
     }
 
     async fn add(&self, store: &str, files: Vec<SearchableFile>) -> Result<()> {
         self.stores(|stores| {
             let store = stores.get_mut(store).ok_or_else(no_store)?;
+            check_files(&files, store.files.iter().map(|file| file.name.as_str()))?;
             if store.files.len() + files.len() > MAX_FILES {
                 return Err(Error::invalid(format!("a store has at most {MAX_FILES} files")));
             }

@@ -301,6 +301,7 @@ impl EmbeddingService {
     /// # Errors
     /// Those of the store, the embedder and the index; what was embedded before is kept.
     pub async fn catch_up(&self, scope: &Scope, limit: usize) -> Result<usize> {
+        self.embedder.ready().await?;
         let totals = self.store.totals(scope).await?;
         let mut done = 0;
         for (namespace, last) in ends(&totals) {
@@ -356,11 +357,14 @@ impl EmbeddingService {
     }
 
     /// Enqueues a job for every scope in which texts wait, such as after the embedder was changed.
-    /// Returns how many.
+    /// Returns how many; none while the embedder is not ready, because other jobs must not wait for it.
     ///
     /// # Errors
     /// Those of the store and the index.
     pub async fn enqueue_behind(&self) -> Result<u64> {
+        if self.embedder.ready().await.is_err() {
+            return Ok(0);
+        }
         let mut enqueued = 0;
         let mut page = PageRequest::first(MAX_PAGE)?;
         loop {
@@ -383,8 +387,9 @@ impl EmbeddingService {
     /// How many messages, facts and snapshots of a scope wait to be embedded.
     ///
     /// # Errors
-    /// Those of the store and the index.
+    /// Those of the store and the index, and of an embedder that is not ready.
     pub async fn waiting(&self, scope: &Scope) -> Result<u64> {
+        self.embedder.ready().await?;
         let totals = self.store.totals(scope).await?;
         self.behind(scope, &totals).await
     }

@@ -32,6 +32,7 @@ impl EmbeddingService {
     /// # Errors
     /// As [`Self::catch_up`]; what was mended stays.
     pub async fn reconcile(&self, scope: &Scope) -> Result<Reconciled> {
+        self.embedder.ready().await?;
         let totals = self.store.totals(scope).await?;
         let mut done = Reconciled::default();
         for (namespace, last) in ends(&totals) {
@@ -52,6 +53,7 @@ impl EmbeddingService {
     /// Removes vectors of snapshots that are no document's latest any more. They are removed when they are
     /// replaced; this is for those where that failed, or the process ended before.
     pub(in crate::services) async fn forget_dead_documents(&self, scope: &Scope) -> Result<()> {
+        self.embedder.ready().await?;
         let (index, space) = (&self.index, self.space());
         let mut held = BTreeSet::new();
         loop {

@@ -6,14 +6,26 @@ mod gemini;
 mod openai;
 
 use std::sync::Arc;
+#[cfg(any(feature = "openai", feature = "gemini"))]
+use std::time::Duration;
 
 use throughline_core::Result;
+#[cfg(not(all(feature = "openai", feature = "gemini")))]
 use throughline_core::ports::Embedder;
+
+#[cfg(all(feature = "gemini", not(feature = "openai")))]
+use throughline_provider_gemini::{ConnectionSettings, EmbedderSettings};
+#[cfg(feature = "openai")]
+use throughline_provider_openai::{ConnectionSettings, EmbedderSettings};
 
 use super::ChatModels;
 #[cfg(not(all(feature = "openai", feature = "gemini")))]
 use super::not_built;
+#[cfg(any(feature = "openai", feature = "gemini"))]
+use crate::adapters::O200k;
 use crate::config::Config;
+#[cfg(any(feature = "openai", feature = "gemini"))]
+use crate::config::ConnectionConfig;
 
 /// The chat models of a configuration: of those providers for which there is enough to call them.
 ///
@@ -50,7 +62,7 @@ pub fn open(config: &Config) -> Result<ChatModels> {
 pub(super) use openai::embedder as openai_embedder;
 
 #[cfg(not(feature = "openai"))]
-pub(super) async fn openai_embedder(_: &Config, _: &str) -> Result<Arc<dyn Embedder>> {
+pub(super) fn openai_embedder(_: &Config, _: &str) -> Result<Arc<dyn Embedder>> {
     Err(not_built("embedder `openai`", "openai"))
 }
 
@@ -59,13 +71,36 @@ pub(super) async fn openai_embedder(_: &Config, _: &str) -> Result<Arc<dyn Embed
 pub(super) use gemini::embedder as gemini_embedder;
 
 #[cfg(not(feature = "gemini"))]
-pub(super) async fn gemini_embedder(_: &Config, _: &str) -> Result<Arc<dyn Embedder>> {
+pub(super) fn gemini_embedder(_: &Config, _: &str) -> Result<Arc<dyn Embedder>> {
     Err(not_built("embedder `gemini`", "gemini"))
 }
 
-/// An embedder that is not waited for longer than a while.
+/// The connection to a provider.
 #[cfg(any(feature = "openai", feature = "gemini"))]
-fn with_timeout(embedder: impl Embedder + 'static, timeout_ms: u64) -> Arc<dyn Embedder> {
-    let timeout = std::time::Duration::from_millis(timeout_ms);
-    Arc::new(crate::adapters::TimeoutEmbedder::new(Arc::new(embedder), timeout))
+fn connection(settings: &ConnectionConfig<'_>, defaults: ConnectionSettings) -> ConnectionSettings {
+    ConnectionSettings {
+        base_url: match settings.base_url {
+            "" => defaults.base_url.clone(),
+            url => url.to_owned(),
+        },
+        api_key: settings.api_key.given().map(Into::into),
+        request_timeout: Duration::from_millis(settings.timeout_ms),
+        idle_timeout: Duration::from_millis(settings.idle_timeout_ms),
+        max_retries: settings.max_retries,
+        ..defaults
+    }
 }
+
+/// An embedding model of a provider.
+#[cfg(any(feature = "openai", feature = "gemini"))]
+fn embedder_settings(model: &str, settings: &ConnectionConfig<'_>) -> EmbedderSettings {
+    let dimensions = Some(settings.embed_dimensions).filter(|size| *size > 0);
+    EmbedderSettings {
+        dimensions: dimensions.and_then(|size| usize::try_from(size).ok()),
+        timeout: Some(Duration::from_millis(settings.embed_timeout_ms)),
+        ..EmbedderSettings::new(model, Arc::new(O200k))
+    }
+}
+
+#[cfg(all(test, feature = "openai", feature = "gemini"))]
+mod tests;

@@ -72,7 +72,7 @@ fn healthy(checks: &mut Checks, name: &'static str, kind: ErrorKind, health: &He
 
 /// Loads what embeds, and embeds something.
 async fn embedder(checks: &mut Checks, config: &Config) {
-    let embedder = match compose::load_embedder(config).await {
+    let embedder = match compose::load_embedder(config) {
         Ok(Some(embedder)) => embedder,
         Ok(None) => return checks.ok("embedder", "none: recall uses keyword search only"),
         Err(error) => return checks.failed("embedder", &error),
@@ -103,14 +103,15 @@ async fn providers(checks: &mut Checks, config: &Config) {
             Err(error) => checks.failed("chat models", &error),
         }
     }
-    if models.providers.is_empty() {
-        return;
-    }
-    let of_specialists = models.specialists.iter().map(|role| role.model.as_str());
-    let named = models.default.as_deref().into_iter().chain(of_specialists);
-    for name in named.filter(|name| !name.is_empty()) {
+    let default = models.default.iter().map(|name| ("`chat.model`".to_owned(), name));
+    let of_specialists = models
+        .specialists
+        .iter()
+        .map(|role| (format!("`model` of the specialist `{}`", role.name), &role.model));
+    for (setting, name) in default.chain(of_specialists).filter(|(_, name)| !name.is_empty()) {
         if let Err(error) = models.find(name) {
-            checks.failed("chat models", &error);
+            let said = format!("{setting}: {}", error.message());
+            checks.problem("chat models", error.kind(), said);
         }
     }
 }
