@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::session::Role;
 
 /// A message of the payload.
@@ -56,6 +56,36 @@ pub struct ToolSpec {
     pub description: String,
     /// Its parameters, as the text of a JSON schema of type `object`.
     pub parameters: String,
+}
+
+/// Most tools of a turn.
+const MAX_TOOLS: usize = 128;
+/// Longest name of a tool, in bytes.
+const MAX_TOOL_NAME: usize = 64;
+
+impl ToolSpec {
+    /// Checks the tools of a turn: how many there are, and their names.
+    ///
+    /// # Errors
+    /// `InvalidInput` that says what is allowed.
+    pub fn check_all(tools: &[Self]) -> Result<()> {
+        if tools.len() > MAX_TOOLS {
+            return Err(Error::invalid(format!(
+                "tools: at most {MAX_TOOLS} are allowed, but there are {}",
+                tools.len()
+            )));
+        }
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let is_name =
+            |name: &str| (1..=MAX_TOOL_NAME).contains(&name.len()) && name.bytes().all(allowed);
+        match tools.iter().position(|tool| !is_name(&tool.name)) {
+            Some(at) => Err(Error::invalid(format!(
+                "tools[{at}].function.name: `{}` is not 1 to {MAX_TOOL_NAME} letters, digits, `_` and `-`",
+                tools[at].name
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A call of a tool that a model asks for.

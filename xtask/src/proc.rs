@@ -12,6 +12,8 @@ use crate::Result;
 /// Longest that a program in the background may take to start: models are read from disks.
 const STARTUP: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
+/// What the service reads of providers where its settings are silent.
+const PROVIDER_KEYS: [&str; 3] = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY"];
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
@@ -46,8 +48,11 @@ pub(crate) fn throughline<'sh>(sh: &'sh Shell, profile: &str) -> Result<Cmd<'sh>
 
 /// A binary without the caller's settings.
 pub(crate) fn unconfigured<'sh>(sh: &'sh Shell, binary: &Path) -> Cmd<'sh> {
-    let is_ours = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("THROUGHLINE_");
-    let settings = std::env::vars_os().map(|(name, _)| name).filter(is_ours);
+    let is_setting = |name: &std::ffi::OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("THROUGHLINE_") || PROVIDER_KEYS.contains(&&*name)
+    };
+    let settings = std::env::vars_os().map(|(name, _)| name).filter(is_setting);
     settings.fold(sh.cmd(binary), Cmd::env_remove)
 }
 

@@ -40,11 +40,13 @@ pub enum ModelWork {
     Extraction,
     /// Writing summaries of sessions.
     Summaries,
+    /// Making vectors that a client asked for.
+    Embeddings,
 }
 
 impl ModelWork {
     /// Every sort.
-    pub const ALL: [Self; 3] = [Self::Chat, Self::Extraction, Self::Summaries];
+    pub const ALL: [Self; 4] = [Self::Chat, Self::Extraction, Self::Summaries, Self::Embeddings];
 
     /// The name on the wire.
     #[must_use]
@@ -53,6 +55,7 @@ impl ModelWork {
             Self::Chat => "chat",
             Self::Extraction => "extraction",
             Self::Summaries => "summaries",
+            Self::Embeddings => "embeddings",
         }
     }
 }

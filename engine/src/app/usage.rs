@@ -1,6 +1,6 @@
 //! Use by day.
 
-use throughline_core::chat::TokenUsage;
+use throughline_core::chat::{ModelPrice, TokenUsage};
 use throughline_core::ports::{TenantBatch, TenantWrite};
 use throughline_core::usage::{ModelUse, ModelWork, UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
@@ -13,6 +13,16 @@ use crate::identity::Identity;
 const DEFAULT_DAYS: i64 = 30;
 /// Most days of one answer.
 const MAX_DAYS: i64 = 366;
+
+/// A model that was called.
+pub(super) struct CalledModel {
+    /// Its provider.
+    pub(super) provider: &'static str,
+    /// Its name there.
+    pub(super) id: String,
+    /// What it costs, where that is known.
+    pub(super) price: Option<ModelPrice>,
+}
 
 impl App {
     /// The use of the caller's memory from one day to another, both included; days without use are left out. The last
@@ -58,19 +68,38 @@ impl App {
         self.usage(caller, Some(first), Some(today)).await
     }
 
-    /// Counts a call that answered a turn. Where that fails it is logged: the answer counts more.
+    /// Counts a call that answered a turn, also in the metrics. A failure is logged: the answer is not held back for it.
     pub async fn count_chat(
         &self,
         caller: &Identity,
         chosen: &ChosenModel,
         usage: Option<TokenUsage>,
     ) {
+        let (provider, id, price) = (chosen.provider, chosen.info.id.clone(), chosen.info.price);
+        let model = CalledModel { provider, id, price };
+        self.count_call(caller, ModelWork::Chat, &model, usage).await;
+    }
+
+    /// Counts a call of a model by a caller, also in the metrics.
+    pub(super) async fn count_call(
+        &self,
+        caller: &Identity,
+        work: ModelWork,
+        model: &CalledModel,
+        usage: Option<TokenUsage>,
+    ) {
         let used = usage.unwrap_or_default();
-        let usd = chosen.info.price.map_or(0.0, |price| price.of(used));
+        for (kind, tokens) in
+            [("input", used.input), ("cached_input", used.cached_input), ("output", used.output)]
+        {
+            metrics::counter!("throughline_model_tokens_total", "provider" => model.provider, "kind" => kind)
+                .increment(tokens);
+        }
+        let usd = model.price.map_or(0.0, |price| price.of(used));
         let used = ModelUse {
             day: UsageDay::of(self.engine.clock.now()),
-            work: ModelWork::Chat,
-            model: chosen.name(),
+            work,
+            model: format!("{}:{}", model.provider, model.id),
             calls: 1,
             input: used.input,
             cached_input: used.cached_input,

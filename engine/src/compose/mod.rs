@@ -58,6 +58,7 @@ use crate::adapters::{
 use crate::config::{CacheKind, Config, SpecialistConfig, StoreKind, VectorIndexKind};
 
 pub use files::file_source;
+pub(crate) use models::provider_error;
 pub use models::{ChosenModel, FactReading, SummaryWriting};
 pub use providers::open as chat_models;
 

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use throughline_core::chat::{ChatAnswer, ChatModelRequest, ModelInfo};
 use throughline_core::ports::{ChatModel, ChatProvider, ChatStream, FactReader, Summarizer};
-use throughline_core::{Error, Result};
+use throughline_core::{Error, ErrorKind, Result};
 
 use super::ChatModels;
 use crate::adapters::{ModelFactReader, ModelSummarizer, O200k};
 use crate::config::Config;
+
+/// A model with its name, as `provider:id`, and what is known of it.
+type NamedModel = (String, ModelInfo, Arc<dyn ChatModel>);
 
 /// A model of a provider.
 #[derive(Clone)]
@@ -25,13 +29,14 @@ impl ChosenModel {
     /// Asks it once.
     ///
     /// # Errors
-    /// Those of [`ChatModel::complete`].
+    /// Those of [`ChatModel::complete`]; `Unavailable` where the provider refuses the server's key.
     pub async fn complete(&self, request: &ChatModelRequest) -> Result<ChatAnswer> {
-        self.model.complete(request).await
+        self.model.complete(request).await.map_err(provider_error)
     }
 
     pub(crate) async fn stream(&self, request: &ChatModelRequest) -> Result<ChatStream> {
-        self.model.stream(request).await
+        let pieces = self.model.stream(request).await.map_err(provider_error)?;
+        Ok(pieces.map(|piece| piece.map_err(provider_error)).boxed())
     }
 
     /// What an answer cost in US dollars, where price and tokens are known.
@@ -44,6 +49,17 @@ impl ChosenModel {
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}:{}", self.provider, self.info.id)
+    }
+}
+
+/// A provider's error as callers are told it. A refused key is the server's: callers would take `Unauthenticated` for their
+/// own.
+pub(crate) fn provider_error(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Unauthenticated => {
+            Error::new(ErrorKind::Unavailable, error.message().to_owned()).with_source(error)
+        }
+        _ => error,
     }
 }
 

@@ -140,7 +140,7 @@ async fn identify(headers: &HeaderMap, service: &Service) -> Result<Identity> {
 }
 
 /// The value of a header that a caller names something by.
-fn named<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h str>> {
+pub(super) fn named<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h str>> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {

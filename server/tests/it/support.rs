@@ -5,6 +5,9 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// What the service reads of providers where its settings are silent: tests must not call them with a developer's key.
+pub(crate) const PROVIDER_KEYS: [&str; 3] = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY"];
+
 /// A data directory and the binary that works on it.
 pub(crate) struct Throughline {
     folder: TempDir,
@@ -41,6 +44,9 @@ impl Throughline {
             if key.to_string_lossy().starts_with("THROUGHLINE_") {
                 command.env_remove(key);
             }
+        }
+        for key in PROVIDER_KEYS {
+            command.env_remove(key);
         }
         command.args(args).current_dir(self.folder());
         command.env("HOME", self.folder()).env("XDG_DATA_HOME", self.folder());

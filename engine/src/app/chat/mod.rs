@@ -200,6 +200,7 @@ impl App {
         asked: &ChatTurn,
     ) -> Result<(ChosenModel, Option<SpecialistConfig>)> {
         check_steps(&asked.steps)?;
+        ToolSpec::check_all(&asked.tools)?;
         let calls = asked.delegate || !asked.tools.is_empty();
         let Some(name) = &asked.specialist else {
             let chosen = self.model_for(caller, asked.model.as_deref()).await?;

@@ -22,6 +22,17 @@ impl App {
         self.chat_model(settings.models.get(CHAT).map(String::as_str))
     }
 
+    /// The name of the model that answers where a request names none: that of the tenant's settings, else the configured
+    /// one.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(in crate::app) async fn usual_model(&self, caller: &Identity) -> Result<Option<String>> {
+        let settings = self.settings(caller).await?;
+        let default = || self.engine.models.default.clone();
+        Ok(settings.models.get(CHAT).cloned().or_else(default))
+    }
+
     /// The model of a name, or the configured one.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// Adds a call, also to the metrics.
+    /// Adds a call.
     pub(super) fn add(&mut self, chosen: &ChosenModel, usage: Option<TokenUsage>) {
         self.calls += 1;
         let Some(used) = usage else { return };
@@ -25,12 +25,6 @@ impl Spent {
         self.usage.input += used.input;
         self.usage.cached_input += used.cached_input;
         self.usage.output += used.output;
-        for (kind, tokens) in
-            [("input", used.input), ("cached_input", used.cached_input), ("output", used.output)]
-        {
-            metrics::counter!("throughline_model_tokens_total", "provider" => chosen.provider, "kind" => kind)
-                .increment(tokens);
-        }
         if let Some(price) = chosen.info.price {
             self.priced += 1;
             self.cost += price.of(used);

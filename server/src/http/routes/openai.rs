@@ -5,34 +5,55 @@ use axum::Json;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use futures_util::StreamExt as _;
 use serde_json::{Map, Value, json};
 use throughline_core::{Error, Result};
 use throughline_engine::app::{Completed, Completion};
 
-use crate::http::caller::{Caller, Chat, Read};
+use crate::http::caller::{Caller, Chat, Read, named};
 use crate::http::extract::read_body;
 use crate::http::service::Service;
 use crate::wire::problem::Failure;
 
 /// Header that names the session.
-const SESSION: HeaderName = HeaderName::from_static("throughline-session");
+const SESSION: &str = "throughline-session";
 /// Header with the tokens that may be assembled.
-const BUDGET: HeaderName = HeaderName::from_static("throughline-budget");
+const BUDGET: &str = "throughline-budget";
 /// Header with the tokens that were assembled, the turn included.
-const SENT: HeaderName = HeaderName::from_static("throughline-context-tokens");
-/// Header with the tokens of the history that were not sent.
-const SAVED: HeaderName = HeaderName::from_static("throughline-tokens-saved");
+const SENT: &str = "throughline-context-tokens";
+/// Header with the tokens of the client's conversation that were not sent.
+const SAVED: &str = "throughline-tokens-saved";
 
 pub(crate) fn router() -> Router<Service> {
     Router::new()
-        .route("/openai/v1/chat/completions", post(completions))
-        .route("/openai/v1/embeddings", post(embeddings))
-        .route("/openai/v1/models", get(models))
-        .route("/openai/v1/models/{id}", get(model))
+        .route("/openai/v1/chat/completions", post(completions).fallback(wrong_method))
+        .route("/openai/v1/embeddings", post(embeddings).fallback(wrong_method))
+        .route("/openai/v1/models", get(models).fallback(wrong_method))
+        .route("/openai/v1/models/{id}", get(model).fallback(wrong_method))
+        .route("/openai/v1", any(unknown))
+        .route("/openai/v1/", any(unknown))
+        .route("/openai/v1/{*path}", any(unknown))
+}
+
+async fn unknown() -> Refused {
+    Refused(
+        Error::not_found(
+            "there is no operation with this path: /openai/v1 has /chat/completions, /embeddings, /models and \
+             /models/{id}",
+        )
+        .into(),
+    )
+}
+
+async fn wrong_method() -> Refused {
+    let error = Error::invalid(
+        "this path does not support the method: POST to /openai/v1/chat/completions and /openai/v1/embeddings, GET \
+         /openai/v1/models",
+    );
+    Refused(Failure::of_status(StatusCode::METHOD_NOT_ALLOWED, error))
 }
 
 /// A failure in the form that OpenAI's clients show.
@@ -73,11 +94,11 @@ async fn completions(
     request: Request,
 ) -> Result<Response, Refused> {
     let caller = caller?;
-    let session = named(request.headers(), &SESSION)?.map(str::to_owned);
-    let token_budget = named(request.headers(), &BUDGET)?
+    let session = named(request.headers(), SESSION)?.map(str::to_owned);
+    let token_budget = named(request.headers(), BUDGET)?
         .map(|budget| {
             let wrong = |_| Error::invalid("Throughline-Budget: a whole number of tokens");
-            budget.parse::<u32>().map_err(wrong)
+            budget.trim().parse::<u32>().map_err(wrong)
         })
         .transpose()?;
     let body = object(request, &service).await?;
@@ -121,12 +142,6 @@ async fn model(
 /// A model, as OpenAI's clients know it.
 fn entry(provider: &str, id: &str) -> Value {
     json!({"id": id, "object": "model", "created": 0, "owned_by": provider})
-}
-
-fn named<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>> {
-    let Some(value) = headers.get(name) else { return Ok(None) };
-    let wrong = |_| Error::invalid(format!("{name}: not visible ASCII characters"));
-    value.to_str().map(|value| Some(value.trim())).map_err(wrong)
 }
 
 async fn object(request: Request, service: &Service) -> Result<Map<String, Value>, Failure> {

@@ -230,7 +230,7 @@ async fn providers_that_refuse_are_told_of() {
     let said = format!("Incorrect API key provided: {KEY}");
     let wrong = error(&said, "invalid_api_key", "");
     for answer in wired.fails(|| Next::Json(401, wrong.clone())).await {
-        assert_eq!(answer.status, 401);
+        assert_eq!(answer.status, 503, "the caller's own key is good");
         assert!(answer.text.contains("OPENAI_API_KEY"), "{answer:?}");
     }
 
@@ -256,8 +256,6 @@ async fn providers_that_refuse_are_told_of() {
 async fn answers_without_sense_pass_to_clients_and_are_not_kept() {
     let wired = Wired::start(&["providers.openai.max_retries=0"]).await;
     let empty = completion(&json!({"role": "assistant", "content": ""}), "stop");
-    let refusal =
-        completion(&json!({"role": "assistant", "content": null, "refusal": "No."}), "stop");
     for next in
         [|| Next::Text(200, "{\"choices\": [{"), || Next::Text(200, ""), || Next::Text(200, "[]")]
     {
@@ -267,13 +265,11 @@ async fn answers_without_sense_pass_to_clients_and_are_not_kept() {
         wired.upstream.then(next());
         complete(&wired.service, &turn(false), Some("client")).await;
     }
-    for body in [empty, refusal] {
-        wired.upstream.then(Next::Json(200, body.clone()));
-        let own = wired.service.post(OWN, &own_turn(false)).await;
-        own.problem(422, "declined");
-        wired.upstream.then(Next::Json(200, body.clone()));
-        assert_eq!(complete(&wired.service, &turn(false), Some("client")).await.ok(), body);
-    }
+    wired.upstream.then(Next::Json(200, empty.clone()));
+    let own = wired.service.post(OWN, &own_turn(false)).await;
+    own.problem(422, "declined");
+    wired.upstream.then(Next::Json(200, empty.clone()));
+    assert_eq!(complete(&wired.service, &turn(false), Some("client")).await.ok(), empty);
     for stream in
         [vec!["data: {\"choices\": [\n\n".to_owned()], vec!["data: [DONE]\n\n".to_owned()], vec![]]
     {
@@ -324,7 +320,7 @@ async fn clients_that_take_compressed_answers_get_whole_ones() {
     assert!(body.starts_with(&[0x1f, 0x8b]) && body.len() < long.len());
     let length = u32::from_le_bytes(body[body.len() - 4..].try_into().unwrap());
     assert!(length as usize > long.len(), "the end of what was compressed is there");
-    assert_eq!(held(&wired.service, "client").await[1].1, long);
+    assert_eq!(held(&wired.service, "client").await[1].1, long.trim());
     assert!(!wired.service.log().contains("panicked"), "{}", wired.service.log());
 }
 

@@ -1,5 +1,6 @@
 //! Turns that a model answers, and clients of OpenAI whose base URL is ours.
 
+mod completions;
 mod contexts;
 mod faults;
 mod gemini;

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::service::Service;
-use crate::support::{Throughline, payload, stderr};
+use crate::support::{PROVIDER_KEYS, Throughline, payload, stderr};
 
 /// The code blocks of the README's section, in order.
 fn blocks() -> Vec<String> {
@@ -29,6 +29,9 @@ fn shell(data: &Throughline, service: &Service, script: &str) -> Vec<Value> {
         if key.to_string_lossy().starts_with("THROUGHLINE_") {
             bash.env_remove(key);
         }
+    }
+    for key in PROVIDER_KEYS {
+        bash.env_remove(key);
     }
     bash.args(["-euo", "pipefail", "-c", script]).current_dir(data.folder());
     let output = bash
