@@ -8,11 +8,12 @@ use async_stream::stream;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use serde_json::{Map, Value, json};
-use throughline_core::chat::ContextMessage;
+use throughline_core::chat::{ContextMessage, RESULT_MARK_TOKENS};
 use throughline_core::ids::ExternalId;
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::{Error, Result};
 
+use super::messages::{AnsweredTurn, ErasureMark};
 use super::{App, Thread, Turn};
 use crate::compose::CompatibleApi;
 use crate::identity::{Identity, hex};
@@ -26,9 +27,6 @@ const MOST_KEPT: usize = 1_000;
 const MOST_READ: usize = 8 * 1024 * 1024;
 /// What ends a streamed answer.
 const END_MARK: &[u8] = b"[DONE]";
-/// Before the result of a tool in what was said earlier, where its call need not be quoted.
-const TOOL_MARK: &str = "Tool result: ";
-const TOOL_MARK_TOKENS: u32 = 4;
 
 /// A request of a client.
 #[derive(Debug)]
@@ -64,8 +62,8 @@ pub struct Sent {
     pub saved: u64,
 }
 
-/// Whose turn, the session, and the messages before the answer.
-type Kept = (Identity, String, Vec<NewMessage>);
+/// Whose turn, the session, the messages before the answer, and what was erased before the context was assembled.
+type Kept = (Identity, String, Vec<NewMessage>, ErasureMark);
 
 /// A conversation, taken apart.
 struct Conversation {
@@ -95,7 +93,7 @@ impl App {
         let is_kept = body.get("store") != Some(&Value::Bool(false));
         let conversation = Conversation::of(body.get("messages"))?;
         let session = asked.session.unwrap_or_else(|| derived(&conversation.beginning));
-        Thread::to_append(&self.engine, &caller, &session).await?;
+        let thread = Thread::to_append(&self.engine, &caller, &session).await?;
         if conversation.turn.trim().is_empty() {
             let answer = forward(&*api, PATH, &body).await?;
             return Ok(Completed { session, sent: None, ..answer });
@@ -108,9 +106,10 @@ impl App {
         let turn = Turn {
             user_turn: turn,
             token_budget: asked.token_budget,
-            tool_mark: TOOL_MARK_TOKENS,
+            tool_mark: RESULT_MARK_TOKENS,
             ..Turn::default()
         };
+        let mark = self.erasure_mark(&caller, &thread).await?;
         let context = self.assemble(&caller, &session, turn).await?;
         let sent = Sent {
             tokens: context.budget.used,
@@ -125,7 +124,7 @@ impl App {
         let is_kept = is_kept && answer.status == 200;
         let streamed = body.get("stream") == Some(&Value::Bool(true));
         let body = match is_kept {
-            true => self.keeping(caller, session.clone(), latest, streamed, answer.body),
+            true => self.keeping((caller, session.clone(), latest, mark), streamed, answer.body),
             false => answer.body,
         };
         Ok(Completed { session, sent: Some(sent), body, ..answer })
@@ -173,14 +172,12 @@ impl App {
     /// Passes an answer on, and keeps it with its turn when all of it came. One that calls tools is not over yet.
     fn keeping(
         &self,
-        caller: Identity,
-        session: String,
-        latest: Vec<NewMessage>,
+        turn: Kept,
         streamed: bool,
         mut body: BoxStream<'static, Result<Vec<u8>>>,
     ) -> BoxStream<'static, Result<Vec<u8>>> {
         let app = self.clone();
-        let mut turn = Some((caller, session, latest));
+        let mut turn = Some(turn);
         let pieces = stream! {
             let mut read = Some(Vec::new());
             while let Some(piece) = body.next().await {
@@ -206,10 +203,10 @@ impl App {
     /// Keeps a turn whose answer is whole, also where its caller goes meanwhile.
     async fn keep_turn(&self, turn: Option<Kept>, read: Option<Vec<u8>>, streamed: bool) {
         let answer = read.and_then(|read| answered(&read, streamed));
-        let (Some((caller, session, latest)), Some(answer)) = (turn, answer) else { return };
+        let (Some((caller, session, latest, mark)), Some(answer)) = (turn, answer) else { return };
         let app = self.clone();
         let keeping =
-            tokio::spawn(async move { app.keep(&caller, &session, latest, answer).await });
+            tokio::spawn(async move { app.keep(&caller, &session, latest, answer, mark).await });
         // The client has its answer; it would bring what was not kept with its next turn.
         if let Ok(Err(error)) = keeping.await {
             let code = error.kind().code();
@@ -223,12 +220,14 @@ impl App {
         session: &str,
         mut latest: Vec<NewMessage>,
         mut answer: NewMessage,
+        mark: ErasureMark,
     ) -> Result<()> {
         let before = latest.last().and_then(|message| message.external_id.as_ref());
         let before = before.map_or("", ExternalId::as_str).to_owned();
         answer.external_id = Some(link(&before, &answer)?);
         latest.push(answer);
-        self.append(caller, session, latest, None).await.map(drop)
+        let turn = AnsweredTurn { messages: latest, idempotency: None, mark };
+        self.append_answered(caller, session, turn).await.map(drop)
     }
 }
 
@@ -331,9 +330,8 @@ fn stored(message: &Value) -> Option<NewMessage> {
 /// A stored message as the provider takes it: a result without its call is refused, and no stored message speaks as the
 /// system.
 fn as_sent((index, message): (usize, &ContextMessage)) -> Value {
-    let content = message.content.as_str();
-    match message.role {
-        Role::Tool => json!({"role": "user", "content": format!("{TOOL_MARK}{content}")}),
+    let (role, content) = message.in_chat();
+    match role {
         Role::System if index > 0 => json!({"role": "user", "content": content}),
         role => json!({"role": role.as_str(), "content": content}),
     }

@@ -13,7 +13,7 @@ use throughline_core::chat::{ChatAnswer, ChatMessage, ToolCall, ToolSpec};
 use throughline_core::session::Role;
 use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
-use throughline_engine::app::{ChatPiece, ChatReply, ChatTurn, SpecialistView, Turn, failure};
+use throughline_engine::app::{ChatPiece, ChatReply, ChatTurn, SpecialistView, Turn};
 use throughline_engine::config::SpecialistConfig;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -22,8 +22,9 @@ use utoipa_axum::routes;
 use crate::http::caller::{self, Caller, Read};
 use crate::http::extract::{Body, Named, Repeat, objects};
 use crate::http::service::Service;
-use crate::wire::problem::Failure;
-use crate::wire::{AssembledContextJson, IntentJson, PayloadFormat, TOOL_MARK_TOKENS, TierJson};
+use crate::wire::problem::{Failure, Problem};
+use crate::wire::request::request_id;
+use crate::wire::{AssembledContextJson, IntentJson, ModelJson, PayloadFormat, TierJson};
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(chat)).routes(routes!(models))
@@ -76,7 +77,8 @@ pub(crate) struct ChatRequest {
     #[schema(minimum = 1)]
     max_tokens: Option<u32>,
     /// Send the answer piece by piece, as server-sent events: `context` (or `window`, of a specialist), `delta` for each piece
-    /// of the text, `tool_call` for each call, then `usage` and `done`, or `error` with a problem.
+    /// of the text, `tool_call` for each call of `tools`, then `usage` and `done`, or `error` with a problem. A key without the
+    /// permission `read` gets no `context`.
     #[serde(default)]
     stream: bool,
 }
@@ -165,17 +167,17 @@ pub(crate) struct ChatJson {
     /// Why the answer ended, such as `endTurn`, `maxTokens` or `toolUse`.
     stop_reason: Option<String>,
     usage: Option<UsageJson>,
-    /// The ids of the messages that were stored: the turn, its steps, and the answer. Empty if functions are to be called
-    /// first.
+    /// The ids of the messages that were stored: the turn, its steps, and the answer; for a repeat, the turn and the answer.
+    /// Empty if functions are to be called first.
     messages: Vec<String>,
-    /// The context that the model was sent. It is not in the event `done`, which follows the event `context`, nor in the
-    /// answer of a specialist, nor in that of a repeat.
+    /// The context that the model was sent. Left out of the event `done`, which follows the event `context`, of the answer
+    /// of a specialist, of a repeat, and for a key without the permission `read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<AssembledContextJson>,
 }
 
 /// What a specialist was shown of the session, by ids.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 struct SpecialistViewJson {
     specialist: String,
     /// The recent messages, the oldest first.
@@ -190,17 +192,10 @@ struct SpecialistViewJson {
 }
 
 impl SpecialistViewJson {
-    fn of(view: &SpecialistView) -> Self {
-        let texts = |ids: &mut dyn Iterator<Item = String>| ids.collect();
-        Self {
-            specialist: view.specialist.clone(),
-            messages: texts(&mut view.messages.iter().map(ToString::to_string)),
-            summary: view.summary.map(|id| id.to_string()),
-            entities: texts(&mut view.entities.iter().map(ToString::to_string)),
-            files: texts(&mut view.files.iter().map(ToString::to_string)),
-            tokens: view.tokens,
-            token_budget: view.token_budget,
-        }
+    /// The form in which it is stored.
+    fn of(view: &SpecialistView) -> Result<Self> {
+        serde_json::from_value(view.json())
+            .map_err(|error| Error::internal("a view cannot be shown").with_source(error))
     }
 }
 
@@ -233,7 +228,6 @@ impl ChatRequest {
             intent: self.intent.map(Intent::from),
             tier: self.tier.map(Tier::from),
             token_budget: self.token_budget,
-            tool_mark: TOOL_MARK_TOKENS,
             ..Turn::default()
         };
         let turn = ChatTurn {
@@ -308,28 +302,28 @@ impl UsageJson {
 }
 
 impl ChatJson {
-    fn of(reply: ChatReply, context: Option<AssembledContextJson>) -> Self {
+    fn of(reply: ChatReply, context: Option<AssembledContextJson>) -> Result<Self> {
         let ChatReply { model, answer, cost, stored, steps, views } = reply;
         let usage = UsageJson::of(&answer, cost);
         let ChatAnswer { text, tool_calls, stop_reason, .. } = answer;
-        Self {
+        Ok(Self {
             model,
             text,
             tool_calls: tool_calls.into_iter().map(ToolCallJson::of).collect(),
             steps: steps.into_iter().map(StepJson::of).collect(),
-            specialists: views.iter().map(SpecialistViewJson::of).collect(),
+            specialists: views.iter().map(SpecialistViewJson::of).collect::<Result<_>>()?,
             stop_reason,
             usage,
             messages: stored.iter().map(ToString::to_string).collect(),
             context,
-        }
+        })
     }
 }
 
 /// Answer a turn
 ///
 /// Assembles the context of the turn, lets a model answer it, and stores the turn and the answer. Nothing is stored if the
-/// model fails, is cut off, or the client disconnects before the end.
+/// model fails, is cut off, or the client disconnects before the end, or if data is erased while the model answers.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/chat",
@@ -352,59 +346,69 @@ async fn chat(
 ) -> Result<Response, Failure> {
     let repeat = repeat.of(&body);
     let (turn, streamed) = body.value.turn(repeat)?;
+    let reads = caller.may_read();
     let mut pieces = Box::pin(service.app.chat(caller.identity(), id, turn));
     if streamed {
-        // What is refused before a model is asked is refused with a status.
+        // Errors that come before the model is asked are answered with a status.
         let first = pieces.next().await.transpose()?;
         let all = stream::iter(first.map(Ok)).chain(pieces);
-        return Ok(Sse::new(events(all)).keep_alive(KeepAlive::default()).into_response());
+        let events = events(all, reads, request_id());
+        return Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response());
     }
     let mut context = None;
     while let Some(piece) = pieces.next().await {
         match piece? {
-            ChatPiece::Context(assembled) => context = Some(assembled),
+            ChatPiece::Context(assembled) => context = Some(assembled).filter(|_| reads),
             ChatPiece::Window(_) | ChatPiece::Text(_) | ChatPiece::ToolCall(_) => {}
             ChatPiece::Done(reply) => {
                 let context = context
                     .map(|context| AssembledContextJson::of(*context, PayloadFormat::Openai));
-                return Ok(Json(ChatJson::of(*reply, context)).into_response());
+                return Ok(Json(ChatJson::of(*reply, context)?).into_response());
             }
         }
     }
     Err(Error::internal("the chat ended without an answer").into())
 }
 
-/// The pieces as server-sent events.
+/// The pieces as server-sent events. Who may not read is not shown the context.
 fn events(
     pieces: impl Stream<Item = Result<ChatPiece>> + Send + 'static,
+    reads: bool,
+    request: String,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
-    pieces.flat_map(|piece| {
-        let mut usage = None;
-        let (name, data) = match piece {
-            Ok(ChatPiece::Context(context)) => {
-                ("context", json!(AssembledContextJson::of(*context, PayloadFormat::Openai)))
-            }
-            Ok(ChatPiece::Text(text)) => ("delta", json!({"text": text})),
-            Ok(ChatPiece::Window(view)) => ("window", json!(SpecialistViewJson::of(&view))),
-            Ok(ChatPiece::ToolCall(call)) => ("tool_call", json!(ToolCallJson::of(call))),
-            Ok(ChatPiece::Done(reply)) => {
-                let done = ChatJson::of(*reply, None);
-                usage = done.usage.as_ref().map(|used| ("usage", json!(used)));
-                ("done", json!(done))
-            }
-            Err(error) => failed(&error),
+    pieces.flat_map(move |piece| {
+        let events = match piece.and_then(|piece| named_events(piece, reads)) {
+            Ok(events) => events,
+            Err(error) => vec![failed(&error, &request)],
         };
-        let events = usage.into_iter().chain([(name, data)]);
         let event =
             |(name, data): (&str, Value)| Ok(Event::default().event(name).data(data.to_string()));
-        stream::iter(events.map(event).collect::<Vec<_>>())
+        stream::iter(events.into_iter().map(event).collect::<Vec<_>>())
+    })
+}
+
+/// The events of a piece, by name.
+fn named_events(piece: ChatPiece, reads: bool) -> Result<Vec<(&'static str, Value)>> {
+    Ok(match piece {
+        ChatPiece::Context(_) if !reads => Vec::new(),
+        ChatPiece::Context(context) => {
+            let context = AssembledContextJson::of(*context, PayloadFormat::Openai);
+            vec![("context", json!(context))]
+        }
+        ChatPiece::Window(view) => vec![("window", json!(SpecialistViewJson::of(&view)?))],
+        ChatPiece::Text(text) => vec![("delta", json!({"text": text}))],
+        ChatPiece::ToolCall(call) => vec![("tool_call", json!(ToolCallJson::of(call)))],
+        ChatPiece::Done(reply) => {
+            let done = ChatJson::of(*reply, None)?;
+            let usage = done.usage.as_ref().map(|used| ("usage", json!(used)));
+            usage.into_iter().chain([("done", json!(done))]).collect()
+        }
     })
 }
 
 /// The event of a failure.
-pub(super) fn failed(error: &Error) -> (&'static str, Value) {
-    let code = error.kind().code();
-    ("error", json!({"code": code, "detail": failure::tell(error)}))
+pub(super) fn failed(error: &Error, request: &str) -> (&'static str, Value) {
+    ("error", json!(Problem::in_stream(error, request.to_owned())))
 }
 
 /// The models that can answer.
@@ -427,28 +431,6 @@ struct SpecialistJson {
     model: Option<String>,
 }
 
-/// A model.
-#[derive(Debug, Serialize, ToSchema)]
-struct ModelJson {
-    /// `provider:model`.
-    model: String,
-    /// Maximum number of tokens of request and answer together.
-    window: u32,
-    /// Maximum number of tokens of an answer.
-    max_output: u32,
-    /// Whether it can call functions.
-    tools: bool,
-    price: Option<PriceJson>,
-}
-
-/// US dollars for a million tokens.
-#[derive(Debug, Serialize, ToSchema)]
-struct PriceJson {
-    input: f64,
-    cached_input: f64,
-    output: f64,
-}
-
 /// List the models
 ///
 /// Lists the models of all configured providers.
@@ -461,19 +443,7 @@ struct PriceJson {
 )]
 async fn models(State(service): State<Service>, _: Caller<Read>) -> Json<ModelsJson> {
     let models = &service.app.engine.models;
-    let items = models.providers.iter().flat_map(|provider| {
-        provider.models().iter().map(|model| ModelJson {
-            model: format!("{}:{}", provider.name(), model.id),
-            window: model.window,
-            max_output: model.max_output,
-            tools: model.tools,
-            price: model.price.map(|price| PriceJson {
-                input: price.input,
-                cached_input: price.cached_input,
-                output: price.output,
-            }),
-        })
-    });
+    let items = models.providers.iter().flat_map(|provider| ModelJson::all_of(&**provider));
     let specialist = |role: &SpecialistConfig| SpecialistJson {
         name: role.name.clone(),
         description: role.description.clone(),
