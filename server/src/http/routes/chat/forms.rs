@@ -1,34 +1,17 @@
-//! Turns that a model answers, and the models.
+//! The forms of turns that a model answers.
 
-use std::convert::Infallible;
-
-use axum::Json;
-use axum::extract::State;
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
-use futures_util::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use throughline_core::chat::{ChatAnswer, ChatMessage, ToolCall, ToolSpec};
+use throughline_core::ports::Idempotency;
 use throughline_core::session::Role;
 use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
-use throughline_engine::app::{ChatPiece, ChatReply, ChatTurn, SpecialistView, Turn};
-use throughline_engine::config::SpecialistConfig;
+use throughline_engine::app::{ChatReply, ChatTurn, SpecialistView, Turn};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
-use crate::http::caller::{self, Caller, Read};
-use crate::http::extract::{Body, Named, Repeat, objects};
-use crate::http::service::Service;
-use crate::wire::problem::{Failure, Problem};
-use crate::wire::request::request_id;
-use crate::wire::{AssembledContextJson, IntentJson, ModelJson, PayloadFormat, TierJson};
-
-pub(crate) fn router() -> OpenApiRouter<Service> {
-    OpenApiRouter::new().routes(routes!(chat)).routes(routes!(models))
-}
+use crate::http::extract::objects;
+use crate::wire::{AssembledContextJson, IntentJson, TierJson};
 
 /// A turn to answer.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -129,7 +112,7 @@ enum StepRole {
 
 /// A call of a function.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-struct ToolCallJson {
+pub(super) struct ToolCallJson {
     id: String,
     /// Always `function`.
     #[serde(rename = "type", default = "function_type")]
@@ -166,7 +149,7 @@ pub(crate) struct ChatJson {
     specialists: Vec<SpecialistViewJson>,
     /// Why the answer ended, such as `endTurn`, `maxTokens` or `toolUse`.
     stop_reason: Option<String>,
-    usage: Option<UsageJson>,
+    pub(super) usage: Option<UsageJson>,
     /// The ids of the messages that were stored: the turn, its steps, and the answer; for a repeat, the turn and the answer.
     /// Empty if functions are to be called first.
     messages: Vec<String>,
@@ -178,7 +161,7 @@ pub(crate) struct ChatJson {
 
 /// What a specialist was shown of the session, by ids.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-struct SpecialistViewJson {
+pub(super) struct SpecialistViewJson {
     specialist: String,
     /// The recent messages, the oldest first.
     messages: Vec<String>,
@@ -193,7 +176,7 @@ struct SpecialistViewJson {
 
 impl SpecialistViewJson {
     /// The form in which it is stored.
-    fn of(view: &SpecialistView) -> Result<Self> {
+    pub(super) fn of(view: &SpecialistView) -> Result<Self> {
         serde_json::from_value(view.json())
             .map_err(|error| Error::internal("a view cannot be shown").with_source(error))
     }
@@ -201,7 +184,7 @@ impl SpecialistViewJson {
 
 /// What the answer took, as the provider counts, all its rounds together.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct UsageJson {
+pub(in crate::http::routes) struct UsageJson {
     input_tokens: u64,
     /// Part of `input_tokens` that the provider read from its prompt cache.
     cached_input_tokens: u64,
@@ -211,10 +194,7 @@ pub(super) struct UsageJson {
 }
 
 impl ChatRequest {
-    fn turn(
-        self,
-        repeat: Option<throughline_core::ports::Idempotency>,
-    ) -> Result<(ChatTurn, bool)> {
+    pub(super) fn turn(self, repeat: Option<Idempotency>) -> Result<(ChatTurn, bool)> {
         if let Some(temperature) = self.temperature
             && !(0.0..=2.0).contains(&temperature)
         {
@@ -283,7 +263,7 @@ impl StepJson {
 }
 
 impl ToolCallJson {
-    fn of(call: ToolCall) -> Self {
+    pub(super) fn of(call: ToolCall) -> Self {
         let function = CalledJson { name: call.name, arguments: call.arguments };
         Self { id: call.id, r#type: function_type(), function }
     }
@@ -291,7 +271,7 @@ impl ToolCallJson {
 
 impl UsageJson {
     /// What an answer took, where the provider says so.
-    pub(super) fn of(answer: &ChatAnswer, cost_usd: Option<f64>) -> Option<Self> {
+    pub(in crate::http::routes) fn of(answer: &ChatAnswer, cost_usd: Option<f64>) -> Option<Self> {
         answer.usage.map(|used| Self {
             input_tokens: used.input,
             cached_input_tokens: used.cached_input,
@@ -302,7 +282,7 @@ impl UsageJson {
 }
 
 impl ChatJson {
-    fn of(reply: ChatReply, context: Option<AssembledContextJson>) -> Result<Self> {
+    pub(super) fn of(reply: ChatReply, context: Option<AssembledContextJson>) -> Result<Self> {
         let ChatReply { model, answer, cost, stored, steps, views } = reply;
         let usage = UsageJson::of(&answer, cost);
         let ChatAnswer { text, tool_calls, stop_reason, .. } = answer;
@@ -318,140 +298,4 @@ impl ChatJson {
             context,
         })
     }
-}
-
-/// Answer a turn
-///
-/// Assembles the context of the turn, lets a model answer it, and stores the turn and the answer. Nothing is stored if the
-/// model fails, is cut off, or the client disconnects before the end, or if data is erased while the model answers.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{id}/chat",
-    operation_id = "chat",
-    tag = "contexts",
-    params(("id" = String, Path, description = "The session; it need not exist yet")),
-    request_body = ChatRequest,
-    responses(
-        (status = 200, description = "The answer", content(
-            (ChatJson = "application/json"), (String = "text/event-stream")
-        ))
-    )
-)]
-async fn chat(
-    State(service): State<Service>,
-    caller: Caller<caller::Chat>,
-    Named(id): Named<String>,
-    repeat: Repeat,
-    body: Body<ChatRequest>,
-) -> Result<Response, Failure> {
-    let repeat = repeat.of(&body);
-    let (turn, streamed) = body.value.turn(repeat)?;
-    let reads = caller.may_read();
-    let mut pieces = Box::pin(service.app.chat(caller.identity(), id, turn));
-    if streamed {
-        // Errors that come before the model is asked are answered with a status.
-        let first = pieces.next().await.transpose()?;
-        let all = stream::iter(first.map(Ok)).chain(pieces);
-        let events = events(all, reads, request_id());
-        return Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response());
-    }
-    let mut context = None;
-    while let Some(piece) = pieces.next().await {
-        match piece? {
-            ChatPiece::Context(assembled) => context = Some(assembled).filter(|_| reads),
-            ChatPiece::Window(_) | ChatPiece::Text(_) | ChatPiece::ToolCall(_) => {}
-            ChatPiece::Done(reply) => {
-                let context = context
-                    .map(|context| AssembledContextJson::of(*context, PayloadFormat::Openai));
-                return Ok(Json(ChatJson::of(*reply, context)?).into_response());
-            }
-        }
-    }
-    Err(Error::internal("the chat ended without an answer").into())
-}
-
-/// The pieces as server-sent events. Who may not read is not shown the context.
-fn events(
-    pieces: impl Stream<Item = Result<ChatPiece>> + Send + 'static,
-    reads: bool,
-    request: String,
-) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
-    pieces.flat_map(move |piece| {
-        let events = match piece.and_then(|piece| named_events(piece, reads)) {
-            Ok(events) => events,
-            Err(error) => vec![failed(&error, &request)],
-        };
-        let event =
-            |(name, data): (&str, Value)| Ok(Event::default().event(name).data(data.to_string()));
-        stream::iter(events.into_iter().map(event).collect::<Vec<_>>())
-    })
-}
-
-/// The events of a piece, by name.
-fn named_events(piece: ChatPiece, reads: bool) -> Result<Vec<(&'static str, Value)>> {
-    Ok(match piece {
-        ChatPiece::Context(_) if !reads => Vec::new(),
-        ChatPiece::Context(context) => {
-            let context = AssembledContextJson::of(*context, PayloadFormat::Openai);
-            vec![("context", json!(context))]
-        }
-        ChatPiece::Window(view) => vec![("window", json!(SpecialistViewJson::of(&view)?))],
-        ChatPiece::Text(text) => vec![("delta", json!({"text": text}))],
-        ChatPiece::ToolCall(call) => vec![("tool_call", json!(ToolCallJson::of(call)))],
-        ChatPiece::Done(reply) => {
-            let done = ChatJson::of(*reply, None)?;
-            let usage = done.usage.as_ref().map(|used| ("usage", json!(used)));
-            usage.into_iter().chain([("done", json!(done))]).collect()
-        }
-    })
-}
-
-/// The event of a failure.
-pub(super) fn failed(error: &Error, request: &str) -> (&'static str, Value) {
-    ("error", json!(Problem::in_stream(error, request.to_owned())))
-}
-
-/// The models that can answer.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ModelsJson {
-    /// The model that answers if neither a request nor the tenant's settings name one.
-    default: Option<String>,
-    items: Vec<ModelJson>,
-    /// The specialists that are configured.
-    specialists: Vec<SpecialistJson>,
-}
-
-/// A role that answers turns with a prompt of its own.
-#[derive(Debug, Serialize, ToSchema)]
-struct SpecialistJson {
-    name: String,
-    /// What to ask it for.
-    description: String,
-    /// Its model; null for that of the turn.
-    model: Option<String>,
-}
-
-/// List the models
-///
-/// Lists the models of all configured providers.
-#[utoipa::path(
-    get,
-    path = "/v1/models",
-    operation_id = "list_models",
-    tag = "contexts",
-    responses((status = 200, body = ModelsJson, description = "The models"))
-)]
-async fn models(State(service): State<Service>, _: Caller<Read>) -> Json<ModelsJson> {
-    let models = &service.app.engine.models;
-    let items = models.providers.iter().flat_map(|provider| ModelJson::all_of(&**provider));
-    let specialist = |role: &SpecialistConfig| SpecialistJson {
-        name: role.name.clone(),
-        description: role.description.clone(),
-        model: Some(role.model.clone()).filter(|model| !model.is_empty()),
-    };
-    Json(ModelsJson {
-        default: models.default.clone(),
-        items: items.collect(),
-        specialists: models.specialists.iter().map(specialist).collect(),
-    })
 }
