@@ -1,10 +1,16 @@
 //! What a chat model is sent, and what it answers. No provider's wire format: adapters translate.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::session::Role;
+
+/// Before the result of a tool that is sent without its call.
+const RESULT_MARK: &str = "Tool result: ";
+/// Its tokens, at most.
+pub const RESULT_MARK_TOKENS: u32 = 4;
 
 /// A message of the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +19,18 @@ pub struct ContextMessage {
     pub role: Role,
     /// The text.
     pub content: String,
+}
+
+impl ContextMessage {
+    /// The role and the text in the form of chat completions: a result of a tool, whose call need not be quoted, is the
+    /// user's, and marked.
+    #[must_use]
+    pub fn in_chat(&self) -> (Role, Cow<'_, str>) {
+        match self.role {
+            Role::Tool => (Role::User, format!("{RESULT_MARK}{}", self.content).into()),
+            role => (role, Cow::Borrowed(&self.content)),
+        }
+    }
 }
 
 /// A message of a request to a chat model: text, calls of tools, or the result of one.
@@ -32,6 +50,14 @@ impl ChatMessage {
     /// A message of text alone.
     pub fn text(role: Role, content: impl Into<String>) -> Self {
         Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
+    }
+
+    /// A message of the history: a result of a tool is marked, and no stored message speaks as the system.
+    #[must_use]
+    pub fn of_history(message: &ContextMessage) -> Self {
+        let (role, content) = message.in_chat();
+        let role = if role == Role::System { Role::User } else { role };
+        Self::text(role, content)
     }
 
     /// The result of a call.
@@ -221,6 +247,12 @@ impl ModelPrice {
         (fresh * self.input + cached as f64 * self.cached_input + used.output as f64 * self.output)
             / 1_000_000.0
     }
+
+    /// The cost of a use in millionths of a US dollar.
+    #[must_use]
+    pub fn micro_usd(&self, used: TokenUsage) -> u64 {
+        (self.of(used) * 1_000_000.0).round() as u64
+    }
 }
 
 #[cfg(test)]
@@ -242,6 +274,7 @@ mod tests {
         let price = ModelPrice { input: 2.0, cached_input: 0.5, output: 8.0 };
         let used = TokenUsage { input: 1_000_000, cached_input: 500_000, output: 250_000 };
         assert!((price.of(used) - 3.25).abs() < 1e-9);
+        assert_eq!(price.micro_usd(used), 3_250_000);
         let odd = TokenUsage { input: 10, cached_input: 20, output: 0 };
         assert!(
             price.of(odd) <= price.input,

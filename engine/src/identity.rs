@@ -71,6 +71,12 @@ impl Identity {
         Ok(self.scope()?.without_workspace())
     }
 
+    /// Whether it may read what its scope holds.
+    #[must_use]
+    pub fn may_read(&self) -> bool {
+        self.principal.permissions.has(Permission::Read)
+    }
+
     /// Demands a permission; a refusal is written down under the name of the action.
     ///
     /// # Errors

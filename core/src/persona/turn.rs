@@ -81,6 +81,8 @@ pub struct ChatReceipt {
     pub tokens: ChatTokens,
     /// Whether some of the history was not sent.
     pub history_truncated: bool,
+    /// The erasures of the scope before it was prepared: an answer is stored only if nothing was erased since.
+    pub erasures: Option<u64>,
 }
 
 /// A turn that is ready to be answered.
@@ -267,7 +269,7 @@ pub(crate) fn finish(
     plan: Plan,
     mut told: PromptHistory<'_>,
     (recalled, mut warnings): (String, Vec<String>),
-    (turn, now, whole): (Uuid, Timestamp, u64),
+    (turn, now, whole, erasures): (Uuid, Timestamp, u64, Option<u64>),
     tokenizer: &dyn Tokenizer,
 ) -> Result<ChatTurn> {
     let Plan { system, mut tokens, history, .. } = plan;
@@ -300,6 +302,7 @@ pub(crate) fn finish(
             prepared_at: now,
             tokens,
             history_truncated: told.left_out > 0,
+            erasures,
         },
         settings: persona.settings,
         persona,

@@ -243,6 +243,17 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
+    /// The same key, chosen by another user: those who share a session write to one scope, and do not know the keys of
+    /// each other.
+    #[must_use]
+    pub fn of_guest(self, guest: &UserId) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.key).update(guest.as_str().as_bytes());
+        let mut key = [0; 16];
+        key.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        Self { key, ..self }
+    }
+
     /// Answers from before this are forgotten.
     #[must_use]
     pub fn oldest_kept(now: Timestamp) -> Timestamp {

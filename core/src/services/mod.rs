@@ -11,6 +11,7 @@ pub mod model_jobs;
 pub mod personas;
 pub mod profiles;
 pub mod removals;
+pub mod repeats;
 pub mod sessions;
 pub mod settings;
 pub mod shares;

@@ -59,8 +59,8 @@ impl StructuredModel {
         let mut work = (0, TokenUsage::default());
         let result = self.answer(texts, parse, &mut work).await;
         let (calls, used) = work;
-        let usd = self.info.price.map_or(0.0, |price| price.of(used));
-        Work { result, calls, used, micro_usd: (usd * 1_000_000.0).round() as u64 }
+        let micro_usd = self.info.price.map_or(0, |price| price.micro_usd(used));
+        Work { result, calls, used, micro_usd }
     }
 
     async fn answer<T>(

@@ -64,7 +64,7 @@ pub struct SessionWindow {
 
 impl SessionWindow {
     /// That of a session that is not there yet.
-    pub(super) fn empty(tier: Tier) -> Self {
+    pub(super) fn empty(tier: Tier, settings: Option<TenantSettings>) -> Self {
         let window = Window {
             recent: Vec::new(),
             entities: Vec::new(),
@@ -72,7 +72,7 @@ impl SessionWindow {
             files: Vec::new(),
             tokens: 0,
         };
-        Self { tier, window, settings: None }
+        Self { tier, window, settings }
     }
 }
 
@@ -179,11 +179,6 @@ impl App {
         let tier = tier.or(settings.tier).unwrap_or(Tier::Full);
         let window = self.engine.contexts.window(&thread.scope, &thread.session, tier).await?;
         Ok(SessionWindow { tier, window, settings: thread.share.is_none().then_some(settings) })
-    }
-
-    /// The size of a turn's context.
-    pub(super) async fn tier(&self, caller: &Identity, turn: &Turn) -> Result<Tier> {
-        Ok(turn.tier.or(self.settings(caller).await?.tier).unwrap_or(Tier::Full))
     }
 
     /// The tokens that a turn may take.

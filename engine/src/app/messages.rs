@@ -3,8 +3,8 @@
 use throughline_core::ids::{MessageId, SessionId, UserId};
 use throughline_core::persona::Persona;
 use throughline_core::ports::{Erased, Idempotency};
-use throughline_core::services::sessions::{AppendOptions, Appended};
-use throughline_core::session::NewMessage;
+use throughline_core::services::sessions::{AppendOptions, Appended, erased_meanwhile};
+use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result, Scope};
 
@@ -21,6 +21,26 @@ pub enum WhichMessages {
     Ids(Vec<MessageId>),
     /// All that were written before this time.
     Before(Timestamp),
+}
+
+/// How much had been erased of what a turn reads, before it was read. What a model made of it is stored only if nothing
+/// was erased since.
+#[derive(Debug, Clone)]
+pub(super) struct ErasureMark {
+    /// Of the scope that holds the session; `None` where it was not there yet.
+    held: Option<u64>,
+    /// Of the other scopes: that of a guest, and those that hold in all workspaces.
+    others: Vec<(Scope, Option<u64>)>,
+}
+
+/// A turn that a model answered, to store.
+pub(super) struct AnsweredTurn {
+    /// Question, steps and answer.
+    pub(super) messages: Vec<NewMessage>,
+    /// Makes a repeat harmless: the key as the scope that holds the session knows it.
+    pub(super) idempotency: Option<Idempotency>,
+    /// Of what the model was shown.
+    pub(super) mark: ErasureMark,
 }
 
 impl App {
@@ -41,9 +61,69 @@ impl App {
             let name = caller.scope()?.user.to_string();
             messages.iter_mut().for_each(|message| message.name = Some(name.clone()));
         }
+        let idempotency = thread.repeat(caller, idempotency)?;
+        let options = AppendOptions { idempotency, ..AppendOptions::default() };
+        self.append_to(caller, &thread, messages, options).await
+    }
+
+    /// Appends a turn that a model answered. Of a guest's turn, only what the guest said carries the guest's name.
+    ///
+    /// # Errors
+    /// As [`Self::append`]; `Conflict` where something was erased since the turn was read.
+    pub(super) async fn append_answered(
+        &self,
+        caller: &Identity,
+        session: &str,
+        turn: AnsweredTurn,
+    ) -> Result<Appended> {
+        let AnsweredTurn { mut messages, idempotency, mark } = turn;
+        let thread = Thread::to_append(&self.engine, caller, session).await?;
+        if thread.share.is_some() {
+            let name = caller.scope()?.user.to_string();
+            let said = messages.iter_mut().filter(|message| message.role == Role::User);
+            said.for_each(|message| message.name = Some(name.clone()));
+        }
+        for (scope, erasures) in &mark.others {
+            if self.engine.store.erasures(scope).await? != *erasures {
+                return Err(erased_meanwhile());
+            }
+        }
+        let made_after = mark.held;
+        let options = AppendOptions { idempotency, made_after, ..AppendOptions::default() };
+        self.append_to(caller, &thread, messages, options).await
+    }
+
+    /// How much was erased so far of what a turn of this session reads.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(super) async fn erasure_mark(
+        &self,
+        caller: &Identity,
+        thread: &Thread,
+    ) -> Result<ErasureMark> {
+        let store = &self.engine.store;
+        let reader = if thread.share.is_some() { caller.scope()? } else { thread.scope.clone() };
+        let mut others = Vec::new();
+        for scope in [reader.without_workspace(), reader] {
+            if scope != thread.scope && others.iter().all(|(held, _)| *held != scope) {
+                let erasures = store.erasures(&scope).await?;
+                others.push((scope, erasures));
+            }
+        }
+        Ok(ErasureMark { held: store.erasures(&thread.scope).await?, others })
+    }
+
+    async fn append_to(
+        &self,
+        caller: &Identity,
+        thread: &Thread,
+        messages: Vec<NewMessage>,
+        options: AppendOptions,
+    ) -> Result<Appended> {
         let actor = caller.actor.of_messages();
-        let without_facts = thread.share.is_some() || self.keeps_to_itself(&thread).await?;
-        let options = AppendOptions { idempotency, without_facts, actor, secrets: None };
+        let without_facts = thread.share.is_some() || self.keeps_to_itself(thread).await?;
+        let options = AppendOptions { without_facts, actor, ..options };
         let sessions = &self.engine.sessions;
         let appended =
             sessions.append_with(&thread.scope, &thread.session, messages, options).await?;

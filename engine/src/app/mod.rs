@@ -27,11 +27,11 @@ pub use cursors::{Cursors, invalid_cursor};
 pub use facts::{FactFilter, FactSearch, Place};
 pub use files::{DEFAULT_FILE_TOKENS, FilePlan, FilesOfCall};
 pub use messages::WhichMessages;
-pub use persona_chat::{PersonaPiece, PersonaReply, PersonaTurn};
+pub use persona_chat::{KeptAnswer, PersonaPiece, PersonaReply, PersonaTurn};
 pub use personas::{DeletedPersona, WhichConversations};
 pub use search::{Hit, HitKind, Search};
 pub use short_ids::short_id;
-pub use thread::{PersonaThread, Thread, is_reserved};
+pub use thread::{PersonaThread, Thread, is_reserved, personas};
 
 use throughline_core::Result;
 

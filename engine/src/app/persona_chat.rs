@@ -3,15 +3,14 @@
 
 use async_stream::try_stream;
 use futures_util::{Stream, StreamExt as _, pin_mut};
-use serde_json::json;
 use throughline_core::chat::{ChatAnswer, ChatEvent};
 use throughline_core::persona::{ChatReceipt, ChatRequest, ChatTurn};
 use throughline_core::ports::Idempotency;
 use throughline_core::services::personas::{ChatResult, CommitOptions};
 use throughline_core::{Error, Result};
 
-use super::chat::{cut_off, stopped};
-use super::{App, PersonaThread};
+use super::chat::{answer_parts, cut_off, read_back};
+use super::{App, PersonaThread, personas};
 use crate::compose::ChosenModel;
 use crate::identity::Identity;
 
@@ -29,6 +28,8 @@ pub struct PersonaTurn {
 /// A piece of what comes of a turn.
 #[derive(Debug)]
 pub enum PersonaPiece {
+    /// The turn can be answered, and the model is asked next. A repeat has none.
+    Prepared,
     /// The next piece of the text.
     Text(String),
     /// The whole answer; last.
@@ -50,6 +51,27 @@ pub struct PersonaReply {
     pub warnings: Vec<String>,
 }
 
+impl PersonaReply {
+    /// That of a turn which was stored before.
+    fn repeated(kept: ChatResult) -> Self {
+        let (model, answer) = read_back(&kept.answer.message);
+        Self { kept, model, answer, cost: None, warnings: Vec::new() }
+    }
+}
+
+/// An answer to keep.
+#[derive(Debug)]
+pub struct KeptAnswer {
+    /// Of the turn.
+    pub receipt: ChatReceipt,
+    /// The answer.
+    pub answer: ChatAnswer,
+    /// The model, as `provider:id`; none if it is the client's.
+    pub model: Option<String>,
+    /// Makes a repeat harmless: the key as the scope that holds the persona knows it.
+    pub idempotency: Option<Idempotency>,
+}
+
 impl App {
     /// Prepares a turn of a persona; where a configured model answers it, within the model's window.
     ///
@@ -57,12 +79,13 @@ impl App {
     /// Those of the persona service.
     pub async fn prepare_turn(
         &self,
+        caller: &Identity,
         thread: &PersonaThread,
         request: ChatRequest,
         model: Option<&ChosenModel>,
     ) -> Result<ChatTurn> {
-        let personas = &self.engine.personas;
         let mut request = ChatRequest { guest: thread.guest.clone(), ..request };
+        let personas = personas(&self.engine, caller);
         if let Some(ChosenModel { info, .. }) = model {
             let persona = thread.for_caller(personas.get(&thread.scope, thread.id).await)?;
             let answer = persona.settings.max_tokens.min(info.max_output).min(info.window / 2);
@@ -81,10 +104,21 @@ impl App {
     ) -> impl Stream<Item = Result<PersonaPiece>> + Send + 'static {
         let app = self.clone();
         try_stream! {
-            // Who may not chat is told before a model is paid.
+            // A caller who may not chat is refused before a model is paid.
             let thread = PersonaThread::to_chat(&app.engine, &caller, &persona).await?;
+            let idempotency = asked.idempotency.map(|repeat| thread.repeat(repeat));
+            if let Some(repeat) = &idempotency {
+                let personas = personas(&app.engine, &caller);
+                let held = personas.answered(&thread.scope, thread.id, repeat).await;
+                if let Some(kept) = thread.for_caller(held)? {
+                    yield PersonaPiece::Text(kept.answer.message.content.clone());
+                    yield PersonaPiece::Done(Box::new(PersonaReply::repeated(kept)));
+                    return;
+                }
+            }
             let chosen = app.model_for(&caller, asked.model.as_deref()).await?;
-            let turn = app.prepare_turn(&thread, asked.request, Some(&chosen)).await?;
+            let turn = app.prepare_turn(&caller, &thread, asked.request, Some(&chosen)).await?;
+            yield PersonaPiece::Prepared;
             let pieces = chosen.stream(&turn.request()).await?;
             pin_mut!(pieces);
             let mut done = None;
@@ -97,18 +131,24 @@ impl App {
             let answer = done.ok_or_else(cut_off)?;
             app.count_chat(&caller, &chosen, answer.usage).await;
             let ChatTurn { receipt, warnings, .. } = turn;
-            // What was answered is stored also where the caller goes while it is written.
+            let (model, cost) = (chosen.name(), chosen.cost(&answer));
+            // The answer is stored even if the caller leaves while it is written.
             let storing = tokio::spawn({
-                let (app, answer) = (app.clone(), answer.clone());
-                async move {
-                    app.keep_answer(&caller, &persona, &receipt, &answer, asked.idempotency).await
-                }
+                let (app, answer, model) = (app.clone(), answer.clone(), Some(model.clone()));
+                let kept = KeptAnswer { receipt, answer, model, idempotency };
+                async move { app.keep_answer(&caller, &persona, kept).await }
             });
             let kept = storing.await.map_err(|error| {
                 Error::internal("storing the answer did not end").with_source(error)
             })??;
-            let (model, cost) = (chosen.name(), chosen.cost(&answer));
-            yield PersonaPiece::Done(Box::new(PersonaReply { kept, model, answer, cost, warnings }));
+            let reply = if kept.repeated {
+                let stored = PersonaReply::repeated(kept);
+                let answer = ChatAnswer { usage: answer.usage, ..stored.answer };
+                PersonaReply { answer, cost, ..stored }
+            } else {
+                PersonaReply { kept, model, answer, cost, warnings }
+            };
+            yield PersonaPiece::Done(Box::new(reply));
         }
     }
 
@@ -120,18 +160,17 @@ impl App {
         &self,
         caller: &Identity,
         persona: &str,
-        receipt: &ChatReceipt,
-        answer: &ChatAnswer,
-        idempotency: Option<Idempotency>,
+        kept: KeptAnswer,
     ) -> Result<ChatResult> {
+        let KeptAnswer { receipt, answer, model, idempotency } = kept;
         let thread = PersonaThread::to_chat(&self.engine, caller, persona).await?;
         let options = CommitOptions {
             actor: caller.actor.of_messages(),
             guest: thread.guest.clone(),
-            parts: stopped(answer).map(|reason| json!({"stop_reason": reason}).to_string()),
+            parts: answer_parts(model, &answer),
             idempotency,
         };
-        let personas = &self.engine.personas;
-        thread.for_caller(personas.commit(&thread.scope, receipt, &answer.text, options).await)
+        let personas = personas(&self.engine, caller);
+        thread.for_caller(personas.commit(&thread.scope, &receipt, &answer.text, options).await)
     }
 }

@@ -6,7 +6,7 @@ use throughline_core::ports::Erased;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
 
-use super::{App, PersonaThread};
+use super::{App, PersonaThread, personas};
 use crate::identity::Identity;
 
 /// Which messages of a persona's conversation.
@@ -41,7 +41,7 @@ impl App {
         version: Option<u64>,
         permanent: bool,
     ) -> Result<DeletedPersona> {
-        let (scope, personas) = (caller.scope()?, &self.engine.personas);
+        let (scope, personas) = (caller.scope()?, personas(&self.engine, caller));
         let (action, deleted) = if permanent {
             if version.is_some() {
                 return Err(Error::invalid("version: leave it out when erasing"));
@@ -65,7 +65,7 @@ impl App {
         id: PersonaId,
         which: WhichConversations,
     ) -> Result<u64> {
-        let (scope, personas) = (caller.scope()?, &self.engine.personas);
+        let (scope, personas) = (caller.scope()?, personas(&self.engine, caller));
         let erased = match which {
             WhichConversations::Ids(ids) => personas.delete_messages(&scope, id, &ids).await?,
             WhichConversations::Before(time) => {
@@ -90,7 +90,7 @@ impl App {
         new: NewRating,
     ) -> Result<Rating> {
         let thread = PersonaThread::to_chat(&self.engine, caller, persona).await?;
-        let (user, personas) = (caller.scope()?.user, &self.engine.personas);
+        let (user, personas) = (caller.scope()?.user, personas(&self.engine, caller));
         thread.for_caller(personas.rate(&thread.scope, thread.id, message, &user, new).await)
     }
 
@@ -105,7 +105,7 @@ impl App {
         message: MessageId,
     ) -> Result<()> {
         let thread = PersonaThread::to_chat(&self.engine, caller, persona).await?;
-        let (user, personas) = (caller.scope()?.user, &self.engine.personas);
+        let (user, personas) = (caller.scope()?.user, personas(&self.engine, caller));
         thread.for_caller(personas.remove_rating(&thread.scope, thread.id, message, &user).await)
     }
 

@@ -2,7 +2,8 @@
 
 use throughline_core::ids::{PersonaId, SessionId, ShareId, UserId};
 use throughline_core::persona::Persona;
-use throughline_core::services::personas::Conversation;
+use throughline_core::ports::Idempotency;
+use throughline_core::services::personas::{Conversation, ConversationFilter, PersonaService};
 use throughline_core::session::Share;
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
@@ -80,6 +81,32 @@ impl Thread {
     }
 }
 
+impl Thread {
+    /// The caller's idempotency key as the scope that holds the session knows it.
+    ///
+    /// # Errors
+    /// As [`Identity::scope`].
+    pub(super) fn repeat(
+        &self,
+        caller: &Identity,
+        repeat: Option<Idempotency>,
+    ) -> Result<Option<Idempotency>> {
+        match (&self.share, repeat) {
+            (Some(_), Some(repeat)) => Ok(Some(repeat.of_guest(&caller.scope()?.user))),
+            _ => Ok(repeat),
+        }
+    }
+}
+
+/// The service of personas, for this caller: one who may not read is told no names of personas in errors.
+pub fn personas(engine: &Engine, caller: &Identity) -> PersonaService {
+    let personas = engine.personas.clone();
+    match caller.may_read() {
+        true => personas,
+        false => personas.without_names(),
+    }
+}
+
 /// A persona as a caller reaches it: under its own id, or under the id of the grant of its session.
 #[derive(Debug, Clone)]
 pub struct PersonaThread {
@@ -129,7 +156,7 @@ impl PersonaThread {
             ));
         }
         let scope = caller.scope()?;
-        let id = engine.personas.id_of(&scope, id).await?;
+        let id = personas(engine, caller).id_of(&scope, id).await?;
         Ok(Self { scope, id, guest: None })
     }
 
@@ -142,6 +169,28 @@ impl PersonaThread {
             return Err(none());
         }
         Ok(Self { scope, id, guest: Some(caller.scope()?.user) })
+    }
+
+    /// The caller's idempotency key as the scope that holds the persona knows it.
+    pub(super) fn repeat(&self, repeat: Idempotency) -> Idempotency {
+        match &self.guest {
+            Some(guest) => repeat.of_guest(guest),
+            None => repeat,
+        }
+    }
+
+    /// Refuses a filter that tells a guest what only the owner may see.
+    ///
+    /// # Errors
+    /// `Forbidden` for a guest's filter by a tag.
+    pub fn check_filter(&self, filter: &ConversationFilter) -> Result<()> {
+        match (&self.guest, &filter.tag) {
+            (Some(_), Some(_)) => Err(Error::new(
+                ErrorKind::Forbidden,
+                "tags belong to the owner of this context: leave out `tag`",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// A message of its conversation as the caller may see it: tags are the owner's, and a guest sees no ratings but

@@ -95,7 +95,7 @@ impl App {
             metrics::counter!("throughline_model_tokens_total", "provider" => model.provider, "kind" => kind)
                 .increment(tokens);
         }
-        let usd = model.price.map_or(0.0, |price| price.of(used));
+        let micro_usd = model.price.map_or(0, |price| price.micro_usd(used));
         let used = ModelUse {
             day: UsageDay::of(self.engine.clock.now()),
             work,
@@ -104,7 +104,7 @@ impl App {
             input: used.input,
             cached_input: used.cached_input,
             output: used.output,
-            micro_usd: (usd * 1_000_000.0).round() as u64,
+            micro_usd,
         };
         let tenant = caller.principal.tenant.clone();
         let batch = TenantBatch::new(tenant).with(TenantWrite::AddModelUse(used));

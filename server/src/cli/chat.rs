@@ -12,6 +12,7 @@ use throughline_engine::identity::Identity;
 use throughline_engine::terminal::{Output, grouped, table};
 
 use super::open::open;
+use crate::wire::ModelJson;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -21,7 +22,7 @@ pub(super) struct Args {
     #[arg(long, default_value = "chat")]
     session: String,
     /// The context that answers, in place of a session; `throughline contexts list` shows their ids
-    #[arg(long, value_name = "ID", conflicts_with_all = ["session", "max_tokens"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["session", "specialist", "max_tokens"])]
     context: Option<String>,
     /// The model, as provider:model [default: the setting `chat.model`]
     #[arg(long)]
@@ -111,6 +112,7 @@ async fn answered_by(
     let mut reply = None;
     while let Some(piece) = pieces.next().await {
         match piece? {
+            PersonaPiece::Prepared => {}
             PersonaPiece::Text(text) => show(&text, output),
             PersonaPiece::Done(done) => reply = Some(*done),
         }
@@ -156,34 +158,15 @@ fn said() -> Result<String> {
 #[derive(Serialize)]
 struct Models {
     default: Option<String>,
-    items: Vec<ModelLine>,
+    items: Vec<ModelJson>,
     /// What has to be set for the providers that are not configured.
     missing: Vec<&'static str>,
-}
-
-#[derive(Serialize)]
-struct ModelLine {
-    model: String,
-    window: u32,
-    max_output: u32,
-    tools: bool,
-    input_price: Option<f64>,
-    output_price: Option<f64>,
 }
 
 /// Lists the models that can answer, and says which key is missing.
 pub(super) fn models(config: &Config, output: &Output) -> Result<()> {
     let models = throughline_engine::compose::chat_models(config)?;
-    let items = models.providers.iter().flat_map(|provider| {
-        provider.models().iter().map(|model| ModelLine {
-            model: format!("{}:{}", provider.name(), model.id),
-            window: model.window,
-            max_output: model.max_output,
-            tools: model.tools,
-            input_price: model.price.map(|price| price.input),
-            output_price: model.price.map(|price| price.output),
-        })
-    });
+    let items = models.providers.iter().flat_map(|provider| ModelJson::all_of(&**provider));
     let items = items.collect();
     let listed = Models { default: models.default.clone(), items, missing: models.missing.clone() };
     output.result(&listed, || {
@@ -193,8 +176,8 @@ pub(super) fn models(config: &Config, output: &Output) -> Result<()> {
                 model.model.clone(),
                 grouped(model.window.into()),
                 grouped(model.max_output.into()),
-                price(model.input_price),
-                price(model.output_price),
+                price(model.price.as_ref().map(|price| price.input)),
+                price(model.price.as_ref().map(|price| price.output)),
             ]
         });
         let mut text = String::new();

@@ -3,13 +3,14 @@
 use serde::Serialize;
 use throughline_core::Result;
 use throughline_core::page::MAX_PAGE;
-use throughline_core::persona::{Effectiveness, Persona, Slice};
+use throughline_core::persona::{Persona, Slice};
 use throughline_core::services::personas::{Hit, PersonaFilter};
 use throughline_core::time::Timestamp;
 use throughline_engine::config::Config;
 use throughline_engine::terminal::{Output, table};
 
 use super::open::open_existing;
+use crate::wire::EffectivenessJson;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
@@ -63,19 +64,6 @@ struct HitLine {
     score: f32,
 }
 
-#[derive(Serialize)]
-struct EffectivenessLine {
-    preset_id: Option<String>,
-    preset_version: Option<u64>,
-    contexts: u64,
-    turns: u64,
-    rated: u64,
-    helpful: u64,
-    helpful_share: Option<f64>,
-    first_rated_at: Option<String>,
-    last_rated_at: Option<String>,
-}
-
 impl ContextLine {
     fn of(persona: &Persona, now: Timestamp) -> Self {
         Self {
@@ -99,22 +87,6 @@ impl From<Hit> for HitLine {
             at: message.created_at.to_rfc3339(),
             text: hit.passage,
             score: hit.score,
-        }
-    }
-}
-
-impl From<Effectiveness> for EffectivenessLine {
-    fn from(of: Effectiveness) -> Self {
-        Self {
-            helpful_share: of.helpful_share(),
-            preset_id: of.preset.map(|id| id.to_string()),
-            preset_version: of.preset_version,
-            contexts: of.contexts,
-            turns: of.turns,
-            rated: of.rated,
-            helpful: of.helpful,
-            first_rated_at: of.first_at.map(Timestamp::to_rfc3339),
-            last_rated_at: of.last_at.map(Timestamp::to_rfc3339),
         }
     }
 }
@@ -159,12 +131,12 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
         Command::Effectiveness { since, until } => {
             let time = |at: &Option<String>| at.as_deref().map(Timestamp::parse).transpose();
             let found = personas.effectiveness(&scope, None, time(since)?, time(until)?).await?;
-            let told = Items { items: found.into_iter().map(EffectivenessLine::from).collect() };
+            let told = Items { items: found.into_iter().map(EffectivenessJson::from).collect() };
             output.result(&told, || match told.items.as_slice() {
                 [] => "No contexts and no ratings.".to_owned(),
                 items => table(
                     &["preset", "version", "contexts", "turns", "rated", "helpful"],
-                    items.iter().map(|of: &EffectivenessLine| {
+                    items.iter().map(|of: &EffectivenessJson| {
                         let dash = || "-".to_owned();
                         let share = of.helpful_share.map(|share| format!("{:.0} %", share * 100.0));
                         vec![

@@ -44,6 +44,7 @@ fn routers() -> (OpenApiRouter<Service>, OpenApiRouter<Service>) {
         .merge(routes::messages::router())
         .merge(routes::assemble::router())
         .merge(routes::chat::router())
+        .merge(routes::models::router())
         .merge(routes::entities::router())
         .merge(routes::summaries::router())
         .merge(routes::files::router())

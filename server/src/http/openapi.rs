@@ -20,7 +20,8 @@ const PRESET_ID: &str = "^[a-z0-9-]+$";
 /// Operations that heed an `Idempotency-Key`.
 const REPEATED: &[&str] = &[
     "open_session", "append_messages", "remember_fact", "refer_to_file", "create_key",
-    "create_context", "extend_context", "import_context", "create_preset",
+    "create_context", "extend_context", "import_context", "create_preset", "chat",
+    "chat_with_context",
 ];
 /// Operations that change nothing, although they are posted.
 const READS: &[&str] =

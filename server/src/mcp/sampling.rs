@@ -145,16 +145,21 @@ pub(super) struct Answered {
     pub receipt: ChatReceipt,
     /// The answer.
     pub answer: ChatAnswer,
+    /// The configured model that gave it; none if it is the client's.
+    pub model: Option<String>,
     /// Warnings about the turn.
     pub warnings: Vec<String>,
 }
 
 /// The configured model, where the client has none.
-pub(super) fn configured(call: &Call) -> Option<ChosenModel> {
+///
+/// # Errors
+/// As [`throughline_engine::app::App::configured_model`].
+pub(super) async fn configured(call: &Call) -> Result<Option<ChosenModel>> {
     let declared = call.context.client_capabilities();
     match declared.is_some_and(|declared| declared.sampling.is_some()) {
-        true => None,
-        false => call.server.app.chat_model(None).ok(),
+        true => Ok(None),
+        false => call.server.app.configured_model(&call.who).await,
     }
 }
 
@@ -171,14 +176,14 @@ pub(super) async fn sample(
     if let Some(configured) = configured {
         let answer = configured.complete(&request).await?;
         call.server.app.count_chat(&call.who, &configured, answer.usage).await;
-        let (receipt, warnings) = (turn.receipt, turn.warnings);
-        return Ok(Sampled::Answered(Box::new(Answered { receipt, answer, warnings })));
+        let (receipt, warnings, model) = (turn.receipt, turn.warnings, Some(configured.name()));
+        return Ok(Sampled::Answered(Box::new(Answered { receipt, answer, model, warnings })));
     }
     let model = ClientModel { call, open: Mutex::new(None) };
     match model.complete(&request).await {
         Ok(answer) => {
             let (receipt, warnings) = (turn.receipt, turn.warnings);
-            Ok(Sampled::Answered(Box::new(Answered { receipt, answer, warnings })))
+            Ok(Sampled::Answered(Box::new(Answered { receipt, answer, model: None, warnings })))
         }
         Err(error) => {
             let open = model.open.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -209,7 +214,7 @@ pub(super) fn brought(call: &Call, persona: PersonaId, message: &str) -> Result<
     let asked: Asked = call.server.sealed.open(&purpose, state).map_err(foreign)?;
     let Ok(answer) = serde_json::from_value(given.clone()) else { return Ok(None) };
     let receipt = asked.receipt(persona, message);
-    Ok(Some(Answered { receipt, answer: told(answer)?, warnings: asked.warnings }))
+    Ok(Some(Answered { receipt, answer: told(answer)?, model: None, warnings: asked.warnings }))
 }
 
 /// The binding of a state: caller, persona and message.
@@ -231,6 +236,8 @@ struct Asked {
     /// Limit, used, prompt, history, recalled, message.
     tokens: [u32; 6],
     history_truncated: bool,
+    #[serde(default)]
+    erasures: Option<u64>,
     warnings: Vec<String>,
 }
 
@@ -245,6 +252,7 @@ impl Asked {
                 tokens.message,
             ],
             history_truncated: receipt.history_truncated,
+            erasures: receipt.erasures,
             warnings: turn.warnings.clone(),
         }
     }
@@ -258,6 +266,7 @@ impl Asked {
             prepared_at: Timestamp::from_micros(self.prepared_at),
             tokens: ChatTokens { limit, used, prompt, history, recalled, message: of_message },
             history_truncated: self.history_truncated,
+            erasures: self.erasures,
         }
     }
 }

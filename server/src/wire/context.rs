@@ -113,19 +113,8 @@ impl AssembledContextJson {
 /// A message as the chat completions of OpenAI take it. They refuse the role `tool` without the call before it, which a
 /// context need not quote.
 fn openai(message: &ContextMessage) -> ContextMessageJson {
-    match message.role {
-        Role::Tool => ContextMessageJson { role: Role::User.as_str(), content: by_tool(message) },
-        role => ContextMessageJson { role: role.as_str(), content: message.content.clone() },
-    }
-}
-
-/// Before the result of a tool, which is shown as if the user had said it.
-const TOOL_MARK: &str = "Tool result: ";
-/// Its tokens, at most.
-pub(crate) const TOOL_MARK_TOKENS: u32 = 4;
-
-fn by_tool(message: &ContextMessage) -> String {
-    format!("{TOOL_MARK}{}", message.content)
+    let (role, content) = message.in_chat();
+    ContextMessageJson { role: role.as_str(), content: content.into_owned() }
 }
 
 /// System messages as one text, and the others with neighbours of one role joined, a user's first: what the Messages API
@@ -134,18 +123,11 @@ fn in_turns(context: &AssembledContext) -> (String, Vec<ContextMessageJson>) {
     let mut system = Vec::new();
     let mut turns: Vec<ContextMessageJson> = Vec::new();
     for message in context.payload() {
-        let role = match message.role {
-            Role::System => {
-                system.push(message.content.as_str());
-                continue;
-            }
-            Role::Assistant => Role::Assistant,
-            Role::User | Role::Tool => Role::User,
-        };
-        let content = match message.role {
-            Role::Tool => by_tool(message),
-            _ => message.content.clone(),
-        };
+        let (role, content) = message.in_chat();
+        if role == Role::System {
+            system.push(message.content.as_str());
+            continue;
+        }
         match turns.last_mut().filter(|last| last.role == role.as_str()) {
             Some(last) => {
                 last.content.push_str("\n\n");
@@ -156,7 +138,10 @@ fn in_turns(context: &AssembledContext) -> (String, Vec<ContextMessageJson>) {
                     let before = "(earlier conversation)".to_owned();
                     turns.push(ContextMessageJson { role: Role::User.as_str(), content: before });
                 }
-                turns.push(ContextMessageJson { role: role.as_str(), content });
+                turns.push(ContextMessageJson {
+                    role: role.as_str(),
+                    content: content.into_owned(),
+                });
             }
         }
     }

@@ -2,11 +2,15 @@
 //! what leaves the program does here.
 
 mod context;
+mod effectiveness;
 mod files;
 mod forms;
+mod models;
 pub(crate) mod problem;
 pub(crate) mod request;
 
-pub(crate) use context::{AssembledContextJson, PayloadFormat, TOOL_MARK_TOKENS};
+pub(crate) use context::{AssembledContextJson, PayloadFormat};
+pub(crate) use effectiveness::EffectivenessJson;
 pub(crate) use files::FilePlanJson;
 pub(crate) use forms::{ActorJson, FactKindJson, IntentJson, RoleJson, TierJson, indexed};
+pub(crate) use models::ModelJson;

@@ -39,6 +39,30 @@ pub(crate) struct Problem {
     request_id: String,
 }
 
+impl Problem {
+    /// The problem that an error of this request is told as.
+    pub(crate) fn of(
+        status: StatusCode,
+        error: &Error,
+        detail: String,
+        request_id: String,
+    ) -> Self {
+        Self {
+            r#type: "about:blank",
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            code: error.kind().code().to_owned(),
+            detail,
+            request_id,
+        }
+    }
+
+    /// An error that comes in a stream, after the status was sent.
+    pub(crate) fn in_stream(error: &Error, request_id: String) -> Self {
+        Self::of(status(error.kind()), error, failure::tell(error), request_id)
+    }
+}
+
 /// The one table from kinds of errors to statuses.
 pub(crate) fn status(kind: ErrorKind) -> StatusCode {
     match kind {
@@ -106,14 +130,7 @@ impl From<Error> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         self.answer(|status, error, detail| {
-            let problem = Problem {
-                r#type: "about:blank",
-                title: status.canonical_reason().unwrap_or("Error").to_owned(),
-                status: status.as_u16(),
-                code: error.kind().code().to_owned(),
-                detail,
-                request_id: request_id(),
-            };
+            let problem = Problem::of(status, error, detail, request_id());
             ("application/problem+json", serde_json::to_string(&problem).unwrap_or_default())
         })
     }

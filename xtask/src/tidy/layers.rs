@@ -63,9 +63,9 @@ const CORE: Order = Order {
         Layer {
             name: "services",
             modules: &[
-                "services/archive", "services/removals", "services/access", "services/profiles",
-                "services/settings", "services/shares", "services/embeddings", "services/facts",
-                "services/model_jobs", "services/contexts", "services/sessions",
+                "services/archive", "services/removals", "services/repeats", "services/access",
+                "services/profiles", "services/settings", "services/shares", "services/embeddings",
+                "services/facts", "services/model_jobs", "services/contexts", "services/sessions",
                 "services/documents", "services/erasure", "services/personas",
             ],
         },

@@ -15,6 +15,7 @@ use crate::persona::{
 };
 use crate::ports::{Applied, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, Write};
 use crate::scope::Scope;
+use crate::services::repeats::TurnIds;
 use crate::services::sessions::AppendOptions;
 use crate::session::{MAX_CONTENT_BYTES, Message, NewMessage, Role};
 use crate::settings::TenantSettings;
@@ -52,7 +53,7 @@ pub struct ChatResult {
     pub question: Conversation,
     /// The persona's answer.
     pub answer: Conversation,
-    /// Tokens of what was sent and of the answer.
+    /// Tokens of what was sent and of the answer. Like the two below, of no meaning for a repeat.
     pub tokens_used: u64,
     /// Tokens of the history that was sent.
     pub history_tokens: u32,
@@ -76,11 +77,12 @@ impl PersonaService {
         request: &ChatRequest,
     ) -> Result<ChatTurn> {
         let now = self.now();
+        let erasures = self.ports.store.erasures(scope).await?;
         let persona = self.get(scope, id).await?;
         if persona.status(now) == Status::Expired {
             return Err(Error::conflict(format!(
-                "the context `{}` expired at {}: extend it to continue",
-                persona.name, persona.expires_at
+                "this context expired at {}: extend it to continue",
+                persona.expires_at
             )));
         }
         if let Some((_, what)) = NewMessage::new(Role::User, request.message.as_str()).problem() {
@@ -112,7 +114,7 @@ impl PersonaService {
             }
             false => (String::new(), Vec::new()),
         };
-        let turn = (self.ports.ids.next(), now, whole);
+        let turn = (self.ports.ids.next(), now, whole, erasures);
         finish((persona, request), plan, told, recalled, turn, tokenizer)
     }
 
@@ -166,8 +168,8 @@ impl PersonaService {
     ///
     /// # Errors
     /// `InvalidInput` for an answer that is empty or too long; `NotFound` for a persona that was deleted
-    /// meanwhile; `Conflict` for a turn that was prepared more than a day ago, or was answered otherwise;
-    /// those of the store.
+    /// meanwhile; `Conflict` for a turn that was prepared more than a day ago, or was answered otherwise, and
+    /// where something of the scope was erased since it was prepared; those of the store.
     pub async fn commit(
         &self,
         scope: &Scope,
@@ -188,13 +190,20 @@ impl PersonaService {
         }
         // The question was asked when the turn was prepared.
         let asked_at = Some(receipt.prepared_at.min(self.now()));
+        let ids = options.idempotency.as_ref().map(TurnIds::of).transpose()?;
+        let (question, answered) = ids.map(|ids| (ids.question, ids.answer)).unzip();
         let messages = vec![
             NewMessage {
                 created_at: asked_at,
+                external_id: question,
                 name: options.guest.as_ref().map(UserId::to_string),
                 ..NewMessage::new(Role::User, receipt.message.as_str())
             },
-            NewMessage { parts: options.parts, ..NewMessage::new(Role::Assistant, answer) },
+            NewMessage {
+                parts: options.parts,
+                external_id: answered,
+                ..NewMessage::new(Role::Assistant, answer)
+            },
         ];
         let held = self.get(scope, receipt.persona).await?;
         let options = AppendOptions {
@@ -203,6 +212,7 @@ impl PersonaService {
             without_facts: !held.memory || options.guest.is_some(),
             actor: options.actor,
             secrets: None,
+            made_after: receipt.erasures,
         };
         let mut ready = self.ports.sessions.ready(scope, &held.session, messages, options).await?;
         for attempt in 1.. {
@@ -228,8 +238,11 @@ impl PersonaService {
                 batch.writes.push(Write::CountPreset(preset.clone(), counted));
             }
             match self.ports.store.apply(batch).await {
-                Err(error) if error.is_lost_race() && attempt <= ATTEMPTS => {
+                Err(error) if error.is_lost_race() => {
                     self.ports.sessions.read_again(scope, &held.session, &mut ready).await?;
+                    if attempt > ATTEMPTS {
+                        return Err(error);
+                    }
                 }
                 Err(error) => return Err(error),
                 Ok(applied) => {
@@ -239,6 +252,29 @@ impl PersonaService {
             }
         }
         Err(Error::internal("a turn was neither stored nor refused"))
+    }
+
+    /// The turn that was stored under this idempotency key, also where the conversation could not go on now.
+    ///
+    /// # Errors
+    /// `NotFound`; `Conflict` for a key that stands for another turn; those of the store.
+    pub async fn answered(
+        &self,
+        scope: &Scope,
+        id: PersonaId,
+        repeat: &Idempotency,
+    ) -> Result<Option<ChatResult>> {
+        let persona = self.get(scope, id).await?;
+        let stored = TurnIds::of(repeat)?.find(&*self.ports.store, scope, &persona.session).await?;
+        Ok(stored.map(|[question, answer]| ChatResult {
+            persona,
+            question: Conversation::untagged(question),
+            answer: Conversation::untagged(answer),
+            tokens_used: 0,
+            history_tokens: 0,
+            history_truncated: false,
+            repeated: true,
+        }))
     }
 
     async fn kept(
@@ -254,11 +290,8 @@ impl PersonaService {
         let keys: Vec<UnitKey> =
             keys.map(|message| UnitKey::message(session.number, message.position)).collect();
         let found = self.ports.store.messages_at(scope, &keys).await?;
-        let mut found = found.into_iter().map(|(_, message)| Conversation {
-            message: Message::clone(&message),
-            tags: Vec::new(),
-            ratings: Vec::new(),
-        });
+        let mut found =
+            found.into_iter().map(|(_, message)| Conversation::untagged(Message::clone(&message)));
         let (Some(question), Some(answer)) = (found.next(), found.next()) else {
             return Err(gone());
         };

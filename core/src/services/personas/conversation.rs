@@ -29,6 +29,13 @@ pub struct Conversation {
     pub ratings: Vec<Rating>,
 }
 
+impl Conversation {
+    /// A message without tags and ratings.
+    pub(super) fn untagged(message: Message) -> Self {
+        Self { message, tags: Vec::new(), ratings: Vec::new() }
+    }
+}
+
 /// The tags and ratings of a conversation.
 #[derive(Default)]
 struct Annotations {

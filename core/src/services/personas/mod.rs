@@ -113,6 +113,8 @@ pub struct PersonaFilter {
 pub struct PersonaService {
     ports: PersonaPorts,
     presets: PresetService,
+    /// Whether errors name the personas that there are.
+    names: bool,
 }
 
 impl PersonaService {
@@ -120,7 +122,13 @@ impl PersonaService {
     #[must_use]
     pub fn new(ports: PersonaPorts) -> Self {
         let presets = PresetService::new(&ports);
-        Self { ports, presets }
+        Self { ports, presets, names: true }
+    }
+
+    /// The same, whose errors name no personas: for a caller who may not read them.
+    #[must_use]
+    pub fn without_names(self) -> Self {
+        Self { names: false, ..self }
     }
 
     /// The presets that personas are made from.
@@ -311,8 +319,11 @@ impl PersonaService {
         }
     }
 
-    /// An error that lists the existing personas.
+    /// An error that lists the existing personas, if they may be named.
     async fn none(&self, scope: &Scope, kind: ErrorKind, what: &str) -> Result<Error> {
+        if !self.names {
+            return Ok(Error::new(kind, what));
+        }
         let mut held = self.ports.store.personas(scope).await?;
         held.retain(Persona::is_active);
         let named: Vec<String> =

@@ -226,7 +226,7 @@ impl PersonaService {
             idempotency,
             without_facts: !persona.memory,
             actor: Actor::Import,
-            secrets: None,
+            ..AppendOptions::default()
         };
         let ready = self.ports.sessions.ready(scope, &persona.session, messages, options).await?;
         let mut batch = self.ports.sessions.batch_of(scope, &persona.session, &ready, true).await?;

@@ -36,6 +36,9 @@ pub struct AppendOptions {
     pub actor: Actor,
     /// What becomes of secrets, where that is not what the service says.
     pub secrets: Option<SecretPolicy>,
+    /// The erasures of the scope before anything was read that these messages were made of: nothing is stored if
+    /// something was erased since.
+    pub made_after: Option<u64>,
 }
 
 /// Messages that are ready for a batch, with what it stores of them.
@@ -50,6 +53,8 @@ pub(in crate::services) struct Ready {
     /// The number of erasures of the scope before facts were resolved, if any had to be.
     erasures: Option<u64>,
     idempotency: Option<Idempotency>,
+    /// See [`AppendOptions::made_after`].
+    made_after: Option<u64>,
     /// Whether a model may write the summaries that they make due.
     may_summarize: bool,
     now: Timestamp,
@@ -76,7 +81,8 @@ impl SessionService {
     /// As [`Self::append`], with what is special about it.
     ///
     /// # Errors
-    /// As [`Self::append`]; `Conflict` when the idempotency key stands for another request.
+    /// As [`Self::append`]; `Conflict` when the idempotency key stands for another request, and when something was
+    /// erased that the messages may be made of.
     pub async fn append_with(
         &self,
         scope: &Scope,
@@ -101,8 +107,11 @@ impl SessionService {
         for attempt in 1.. {
             let batch = self.batch_of(scope, session, &ready, attempt < ATTEMPTS).await?;
             match self.store.apply(batch).await {
-                Err(error) if error.is_lost_race() && attempt < ATTEMPTS => {
+                Err(error) if error.is_lost_race() => {
                     self.read_again(scope, session, &mut ready).await?;
+                    if attempt == ATTEMPTS {
+                        return Err(error);
+                    }
                 }
                 applied => return applied.map(|Applied { messages, .. }| messages),
             }
@@ -152,6 +161,7 @@ impl SessionService {
             space: None,
             erasures: None,
             idempotency: options.idempotency,
+            made_after: options.made_after,
             may_summarize: self.summarizing && !options.without_facts,
             now,
         };
@@ -181,14 +191,24 @@ impl SessionService {
 
     /// After a lost race: resolves facts again, where something of the scope was erased since they were
     /// resolved.
+    ///
+    /// # Errors
+    /// `Conflict` where something was erased that the messages may be made of; those of the store.
     pub(in crate::services) async fn read_again(
         &self,
         scope: &Scope,
         session: &SessionId,
         ready: &mut Ready,
     ) -> Result<()> {
+        if ready.made_after.is_none() && ready.unresolved.is_none() {
+            return Ok(());
+        }
+        let erasures = self.store.erasures(scope).await?;
+        if ready.made_after.is_some() && erasures != ready.made_after {
+            return Err(erased_meanwhile());
+        }
         if let Some(unresolved) = &ready.unresolved
-            && self.store.erasures(scope).await? != ready.erasures
+            && erasures != ready.erasures
         {
             ready.prepared.clone_from(unresolved);
             ready.beside.clear();
@@ -213,7 +233,8 @@ impl SessionService {
             let may_summarize = ready.may_summarize;
             self.roll_summaries(&mut batch, session, &ready.prepared, may_summarize).await?;
         }
-        batch.preconditions.extend(ready.erasures.map(Precondition::IfErasures));
+        let erasures = [ready.made_after, ready.erasures];
+        batch.preconditions.extend(erasures.into_iter().flatten().map(Precondition::IfErasures));
         let appends = ready.prepared.iter().map(|message| Write::AppendMessage {
             session: session.clone(),
             message: Box::new(message.clone()),
@@ -222,6 +243,14 @@ impl SessionService {
         batch.writes.extend(ready.beside.iter().cloned());
         Ok(batch)
     }
+}
+
+/// The error for an answer to a turn that something was erased of while a model wrote it.
+#[must_use]
+pub fn erased_meanwhile() -> Error {
+    Error::conflict(
+        "data was erased while the model answered, so nothing was stored: send the turn again",
+    )
 }
 
 /// Within one append, an `external_id` may stand for one content only.

@@ -19,7 +19,7 @@ use crate::services::embeddings::EmbeddingService;
 use crate::session::{FileRef, Message, NewFileRef, Session, no_session};
 use crate::tokens::Tokenizer;
 
-pub use append::{AppendOptions, Appended};
+pub use append::{AppendOptions, Appended, erased_meanwhile};
 
 /// Threads and messages.
 #[derive(Clone)]

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use throughline_core::ErrorKind;
 use throughline_core::access::Actor;
-use throughline_core::persona::{ChatRequest, NewPersona, Overrides, PersonaChange, PersonaLimits};
+use throughline_core::ids::PersonaId;
+use throughline_core::persona::{
+    ChatRequest, ChatTurn, NewPersona, Overrides, PersonaChange, PersonaLimits,
+};
 use throughline_core::ports::{
     PersonaRepo, SessionRepo, Store, TenantBatch, TenantRepo, TenantWrite, Write,
 };
@@ -169,7 +172,7 @@ async fn memory_recalls_what_other_sessions_know_and_can_be_off() {
     let without =
         world.make(NewPersona { memory: false, ..NewPersona::new("Blank", "You are new.") }).await;
     let request = ChatRequest::new("Where does the lighthouse keeper keep the key?");
-    let shown = |turn: &throughline_core::persona::ChatTurn| {
+    let shown = |turn: &ChatTurn| {
         turn.messages.iter().any(|message| message.content.contains("under a red stone"))
     };
     let turn = world.personas.prepare(&world.scope, with.id, &request).await.unwrap();
@@ -238,6 +241,46 @@ async fn question_and_answer_are_kept_together_or_not_at_all() {
     let (_, result) = world.say(&model, persona.id, "Are you there?").await;
     assert_eq!(result.answer.message.content, "in time");
     assert_eq!(world.said(&persona.session).await.len(), 2);
+}
+
+#[tokio::test]
+async fn answer_to_erased_conversation_is_not_kept() {
+    let world = World::new();
+    let model = ScriptedModel::default();
+    let [persona, other] = [world.persona("Guide").await, world.persona("Other").await];
+    let (_, first) = world.say(&model, persona.id, "I am Ada.").await;
+    let turn = world.prepare(persona.id, "Who am I?").await;
+    let late = world.prepare(persona.id, "Who was I?").await;
+    // What others write is no erasure.
+    world.say(&model, other.id, "Hello.").await;
+    let commit = async |turn: &ChatTurn| {
+        let options = CommitOptions::by(Actor::User);
+        world.personas.commit(&world.scope, &turn.receipt, "Ada.", options).await
+    };
+    commit(&turn).await.unwrap();
+    let ids = [first.question.message.id];
+    world.personas.delete_messages(&world.scope, persona.id, &ids).await.unwrap();
+    let error = commit(&late).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.message().contains("erased"), "{error}");
+    assert_eq!(world.said(&persona.session).await.len(), 3);
+    commit(&world.prepare(persona.id, "Who was I?").await).await.unwrap();
+}
+
+#[tokio::test]
+async fn errors_name_personas_only_if_they_may() {
+    let world = World::new();
+    world.persona("Guide").await;
+    let none = PersonaId::from_uuid(uuid::Uuid::max());
+    let named = world.personas.get(&world.scope, none).await.unwrap_err();
+    assert!(named.message().contains("Guide"), "{named}");
+    let personas = world.personas.clone().without_names();
+    let [unknown, invalid] = [
+        personas.get(&world.scope, none).await.unwrap_err(),
+        personas.id_of(&world.scope, "nonsense").await.unwrap_err(),
+    ];
+    assert_eq!((unknown.kind(), invalid.kind()), (ErrorKind::NotFound, ErrorKind::InvalidInput));
+    assert!(![unknown, invalid].iter().any(|error| error.message().contains("Guide")));
 }
 
 #[tokio::test]

@@ -147,14 +147,15 @@ impl World {
                 self.say(&model, persona.id, &format!("Question {n}?")).await;
             }
             let before = self.said(&persona.session).await;
-            let receipt = self.prepare(persona.id, "And meanwhile?").await.receipt;
-            let (personas, scope) = (self.personas.clone(), self.scope.clone());
+            let (personas, scope, id) = (self.personas.clone(), self.scope.clone(), persona.id);
             self.store.interrupt(calls, move || {
-                let kept = personas
-                    .commit(&scope, &receipt, "Meanwhile.", CommitOptions::by(Actor::User))
-                    .now_or_never()
-                    .unwrap();
-                kept.unwrap();
+                let turn = async {
+                    let request = ChatRequest::new("And meanwhile?");
+                    let receipt = personas.prepare(&scope, id, &request).await?.receipt;
+                    let options = CommitOptions::by(Actor::User);
+                    personas.commit(&scope, &receipt, "Meanwhile.", options).await
+                };
+                turn.now_or_never().unwrap().unwrap();
             });
             let done = work(persona.clone()).await;
             let was_interrupted = !self.store.cancel_interruption();

@@ -11,21 +11,24 @@ mod tools;
 use async_stream::try_stream;
 use futures_util::{StreamExt as _, future, pin_mut};
 use throughline_core::chat::{
-    ChatAnswer, ChatEvent, ChatMessage, ChatModelRequest, ModelInfo, ToolCall, ToolSpec,
+    ChatAnswer, ChatEvent, ChatMessage, ChatModelRequest, ModelInfo, RESULT_MARK_TOKENS, ToolCall,
+    ToolSpec,
 };
 use throughline_core::context::AssembledContext;
 use throughline_core::ids::MessageId;
 use throughline_core::ports::Idempotency;
-use throughline_core::session::Role;
-use throughline_core::turn::Tier;
+use throughline_core::session::{NewMessage, Role};
+use throughline_core::tokens::PER_MESSAGE;
+use throughline_core::turn::{MAX_BUDGET, Tier};
 use throughline_core::{Error, ErrorKind, Result};
 
+use super::messages::ErasureMark;
 use super::{App, Thread, Turn};
 use crate::compose::ChosenModel;
 use crate::config::SpecialistConfig;
 use crate::identity::Identity;
 use spent::Spent;
-pub(super) use stored::stopped;
+pub(super) use stored::{answer_parts, read_back};
 use tools::{DELEGATE, SHARE, Tools, delegation};
 
 pub use specialists::SpecialistView;
@@ -34,8 +37,6 @@ pub use specialists::SpecialistView;
 const MAX_STEPS: usize = 40;
 /// Most rounds in which a model calls our own tools in one request.
 const MAX_ROUNDS: usize = 8;
-/// Tokens that a provider adds to each message.
-const PER_MESSAGE: u32 = 4;
 
 /// A turn to answer.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +70,7 @@ pub enum ChatPiece {
     Window(Box<SpecialistView>),
     /// The next piece of the text. What comes before a call of a tool is not part of the answer.
     Text(String),
-    /// A tool that the model calls: one of the caller's, which waits for its result, or one that runs here.
+    /// A call of a tool of the caller's, which has to be run before the turn goes on.
     ToolCall(ToolCall),
     /// The whole answer; last.
     Done(Box<ChatReply>),
@@ -105,6 +106,7 @@ struct Work {
     spent: Spent,
     views: Vec<SpecialistView>,
     rounds: usize,
+    mark: ErasureMark,
 }
 
 impl Work {
@@ -147,18 +149,20 @@ impl App {
         &self,
         caller: Identity,
         session: String,
-        asked: ChatTurn,
+        mut asked: ChatTurn,
     ) -> impl futures_util::Stream<Item = Result<ChatPiece>> + Send + 'static {
         let app = self.clone();
         try_stream! {
-            // Who may not append is told before a model is paid.
+            // A caller who may not append is refused before a model is paid.
             let thread = Thread::to_append(&app.engine, &caller, &session).await?;
+            asked.idempotency = thread.repeat(&caller, asked.idempotency)?;
             if let Some(reply) = app.answered_before(&thread, &asked).await? {
                 yield ChatPiece::Text(reply.answer.text.clone());
                 yield ChatPiece::Done(Box::new(reply));
                 return;
             }
-            let (mut work, shown) = app.begin(&caller, &session, asked).await?;
+            let mark = app.erasure_mark(&caller, &thread).await?;
+            let (mut work, shown) = app.begin(&caller, &session, asked, mark).await?;
             yield shown;
             let answer = loop {
                 let pieces = work.chosen.stream(&work.request()).await?;
@@ -173,23 +177,23 @@ impl App {
                 let answer = done.ok_or_else(cut_off)?;
                 work.spent.add(&work.chosen, answer.usage);
                 app.count_chat(&caller, &work.chosen, answer.usage).await;
-                for call in &answer.tool_calls {
-                    yield ChatPiece::ToolCall(call.clone());
-                }
                 if answer.tool_calls.is_empty() {
                     break answer;
                 }
                 work.asked.steps.push(said(&answer));
                 let waiting = app.call_ours(&caller, &session, &mut work, &answer).await?;
+                for call in &waiting {
+                    yield ChatPiece::ToolCall(call.clone());
+                }
                 if !waiting.is_empty() {
                     break ChatAnswer { tool_calls: waiting, ..answer };
                 }
             };
-            let stored = match answer.tool_calls.is_empty() {
-                true => app.store_turn(caller, session, &work, &answer).await?,
-                false => Vec::new(),
+            let reply = match answer.tool_calls.is_empty() {
+                true => app.store_turn(caller, session, work, answer).await?,
+                false => work.reply(answer, Vec::new()),
             };
-            yield ChatPiece::Done(Box::new(work.reply(answer, stored)));
+            yield ChatPiece::Done(Box::new(reply));
         }
     }
 
@@ -232,14 +236,18 @@ impl App {
         caller: &Identity,
         session: &str,
         mut asked: ChatTurn,
+        mark: ErasureMark,
     ) -> Result<(Work, ChatPiece)> {
         let (chosen, specialist) = self.choose(caller, &asked).await?;
         if let Some(role) = specialist {
-            return self.begin_as(caller, session, &role, (chosen, asked)).await;
+            return self.begin_as(caller, session, &role, (chosen, asked, mark)).await;
         }
         let specialists = self.engine.models.specialists.as_slice();
         let specialists = if asked.delegate { specialists } else { &[] };
-        let budget = self.budget(caller, &asked.turn).await?;
+        let usual = self.budget(caller, &asked.turn).await?;
+        let less = budget_within_window(&chosen.info, asked.max_tokens, usual);
+        let budget = less.unwrap_or(usual);
+        asked.turn.token_budget = less.or(asked.turn.token_budget);
         let schemas = std::mem::take(&mut asked.tools);
         let is_much =
             schemas.iter().map(|tool| self.tokens_of_tool(tool)).sum::<u32>() > budget / SHARE;
@@ -254,6 +262,7 @@ impl App {
             spent: Spent::default(),
             views: Vec::new(),
             rounds: 0,
+            mark,
         };
         let context = self.assemble_base(caller, session, &mut work).await?;
         Ok((work, ChatPiece::Context(Box::new(context))))
@@ -265,19 +274,33 @@ impl App {
         caller: &Identity,
         session: &str,
         role: &SpecialistConfig,
-        (chosen, asked): (ChosenModel, ChatTurn),
+        (chosen, asked, mark): (ChosenModel, ChatTurn, ErasureMark),
     ) -> Result<(Work, ChatPiece)> {
         let turn = &asked.turn;
-        let budget = turn
-            .token_budget
-            .or_else(|| fitting(&chosen.info, role.tier.into(), asked.max_tokens, 0));
+        let question = NewMessage::new(Role::User, turn.user_turn.as_str());
+        if let Some((_, what)) = question.problem() {
+            return Err(Error::invalid(format!("user_turn {what}")));
+        }
+        let usual = turn.token_budget.unwrap_or(Tier::from(role.tier).budget());
+        let budget = budget_within_window(&chosen.info, asked.max_tokens, usual).unwrap_or(usual);
         let (base, view) =
             self.for_specialist(caller, session, role, &turn.user_turn, budget).await?;
         let (used, limit) = (view.tokens, view.token_budget);
         let shown = ChatPiece::Window(Box::new(view.clone()));
         let (spent, tools, rounds) = (Spent::default(), Tools::default(), 0);
         Ok((
-            Work { chosen, asked, tools, base, used, limit, spent, views: vec![view], rounds },
+            Work {
+                chosen,
+                asked,
+                tools,
+                base,
+                used,
+                limit,
+                spent,
+                views: vec![view],
+                rounds,
+                mark,
+            },
             shown,
         ))
     }
@@ -290,18 +313,18 @@ impl App {
         work: &mut Work,
     ) -> Result<AssembledContext> {
         let beside = self.tokens_beside(work);
-        let mut turn = Turn { tools: work.tools.directory(), beside, ..work.asked.turn.clone() };
-        if turn.token_budget.is_none() {
-            let tier = self.tier(caller, &turn).await?;
-            turn.token_budget = fitting(&work.chosen.info, tier, work.asked.max_tokens, beside);
-        }
+        let turn = Turn {
+            tools: work.tools.directory(),
+            beside,
+            tool_mark: RESULT_MARK_TOKENS,
+            ..work.asked.turn.clone()
+        };
         let context = self.assemble(caller, session, turn).await?;
         let system: Vec<&str> =
             context.header.iter().map(|message| message.content.as_str()).collect();
-        let said = context.working_set.iter().cloned().map(ChatMessage::from);
         work.base = ChatModelRequest {
             system: system.join("\n\n"),
-            messages: said.map(as_sent).collect(),
+            messages: context.working_set.iter().map(ChatMessage::of_history).collect(),
             ..ChatModelRequest::default()
         };
         work.used = context.budget.used;
@@ -375,7 +398,8 @@ impl App {
         };
         let own = Some(&*role.model).filter(|model| !model.is_empty());
         let chosen = self.model_for(caller, own.or(model)).await?;
-        let budget = fitting(&chosen.info, role.tier.into(), None, 0);
+        let usual = Tier::from(role.tier).budget();
+        let budget = budget_within_window(&chosen.info, None, usual).unwrap_or(usual);
         let sent = self.for_specialist(caller, session, role, &asked.task, budget).await;
         let (request, view) = match sent {
             Err(error) if error.kind() == ErrorKind::BudgetTooSmall => {
@@ -427,11 +451,12 @@ pub(super) fn cut_off() -> Error {
     )
 }
 
-/// A budget that leaves room in the model's window for tools and answer, where the usual one does not.
-fn fitting(model: &ModelInfo, tier: Tier, max_tokens: Option<u32>, beside: u32) -> Option<u32> {
+/// The budget that leaves room for the answer in the model's window, where the usual one does not.
+fn budget_within_window(model: &ModelInfo, max_tokens: Option<u32>, usual: u32) -> Option<u32> {
     let answer = max_tokens.unwrap_or(model.max_output).min(model.window / 2);
     let room = model.window.saturating_sub(answer);
-    (room.saturating_sub(beside) < tier.budget()).then_some(room)
+    // A budget that is not allowed is refused, and not replaced.
+    (room < usual && usual <= MAX_BUDGET).then_some(room)
 }
 
 /// Calls and their results have to match, or a provider refuses all of it.
@@ -463,12 +488,30 @@ fn check_steps(steps: &[ChatMessage]) -> Result<()> {
     }
 }
 
-/// A stored message as a provider takes it: a result without its call is refused, so it is a user's message that says so,
-/// and no stored message speaks as the system.
-fn as_sent(message: ChatMessage) -> ChatMessage {
-    match message.role {
-        Role::Tool => ChatMessage::text(Role::User, format!("Tool result: {}", message.content)),
-        Role::System => ChatMessage::text(Role::User, message.content),
-        Role::User | Role::Assistant => message,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_leave_room_for_the_answer() {
+        let model = |window, max_output| ModelInfo {
+            id: "m".to_owned(),
+            window,
+            max_output,
+            tools: true,
+            temperature: true,
+            price: None,
+        };
+        for (window, max_output, max_tokens, usual, budget) in [
+            (4_096, 4_096, None, 1_000, None),
+            (4_096, 4_096, None, 3_000, Some(2_048)),
+            (8_192, 1_000, None, 20_000, Some(7_192)),
+            (8_192, 8_192, Some(192), 20_000, Some(8_000)),
+            (1_000_000, 32_768, None, 20_000, None),
+            (8_192, 1_000, None, MAX_BUDGET + 1, None),
+        ] {
+            let found = budget_within_window(&model(window, max_output), max_tokens, usual);
+            assert_eq!(found, budget, "{window} {max_output} {max_tokens:?} {usual}");
+        }
     }
 }

@@ -3,18 +3,17 @@
 //! and the folder of the client's files.
 
 use serde_json::{Value, json};
-use throughline_core::chat::{ChatMessage, ChatModelRequest};
+use throughline_core::chat::{ChatMessage, ChatModelRequest, ContextMessage, RESULT_MARK_TOKENS};
 use throughline_core::context::Window;
 use throughline_core::entity::Entity;
 use throughline_core::ids::{EntityId, FileRefId, MessageId, SummaryId};
 use throughline_core::session::{Message, Role};
 use throughline_core::text::{fold_spaces, guarded_whole};
-use throughline_core::tokens::{PER_MESSAGE, Tokenizer, message_tokens};
+use throughline_core::tokens::{Tokenizer, message_tokens};
 use throughline_core::{Error, ErrorKind, Result};
 
-use super::as_sent;
-use crate::app::App;
 use crate::app::contexts::SessionWindow;
+use crate::app::{App, is_reserved};
 use crate::config::SpecialistConfig;
 use crate::identity::Identity;
 
@@ -78,26 +77,31 @@ impl App {
     }
 
     /// What a specialist is sent for a turn of a session, and what of the session is in it. Of a session that is not there
-    /// yet, it sees nothing. A budget of `None` is that of its tier.
+    /// yet, it sees nothing but the tenant's settings.
     pub(super) async fn for_specialist(
         &self,
         caller: &Identity,
         session: &str,
         role: &SpecialistConfig,
         user_turn: &str,
-        token_budget: Option<u32>,
+        limit: u32,
     ) -> Result<(ChatModelRequest, SpecialistView)> {
         let tier = role.tier.into();
         let seen = match self.window(caller, session, Some(tier)).await {
-            Err(error) if error.kind() == ErrorKind::NotFound => SessionWindow::empty(tier),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let settings = match is_reserved(session) {
+                    true => None,
+                    false => Some(self.settings(caller).await?),
+                };
+                SessionWindow::empty(tier, settings)
+            }
             seen => seen?,
         };
         let folder = seen.settings.as_ref().and_then(|settings| folder(&settings.client_config));
         let system = system(role, &seen.window, folder.as_deref());
-        let limit = token_budget.unwrap_or(tier.budget());
         let tokenizer = &*self.engine.tokenizer;
         let Window { recent, entities, summary, files, .. } = seen.window;
-        let (recent, tokens) = fitting(recent, &[&system, user_turn], limit, tokenizer)?;
+        let (recent, tokens) = newest_that_fit(recent, &[&system, user_turn], limit, tokenizer)?;
         let view = SpecialistView {
             specialist: role.name.clone(),
             messages: recent.iter().map(|message| message.id).collect(),
@@ -107,17 +111,18 @@ impl App {
             tokens,
             token_budget: limit,
         };
-        let said =
-            recent.into_iter().map(|message| ChatMessage::text(message.role, message.content));
+        let said = recent.into_iter().map(|Message { role, content, .. }| {
+            ChatMessage::of_history(&ContextMessage { role, content })
+        });
         let turn = ChatMessage::text(Role::User, user_turn);
-        let messages = said.map(as_sent).chain([turn]).collect();
+        let messages = said.chain([turn]).collect();
         let request = ChatModelRequest { system, messages, ..ChatModelRequest::default() };
         Ok((request, view))
     }
 }
 
 /// The newest messages that fit beside these texts, and the tokens of everything.
-fn fitting(
+fn newest_that_fit(
     mut recent: Vec<Message>,
     texts: &[&str],
     limit: u32,
@@ -133,7 +138,7 @@ fn fitting(
     }
     let mut tokens = fixed;
     let fits = |message: &&Message| {
-        let cost = message_tokens(tokenizer, &message.content) + RESULT_MARK;
+        let cost = message_tokens(tokenizer, &message.content) + RESULT_MARK_TOKENS;
         tokens + cost <= limit && {
             tokens += cost;
             true
@@ -143,9 +148,6 @@ fn fitting(
     let recent = recent.split_off(recent.len() - kept);
     Ok((recent, tokens))
 }
-
-/// Tokens of what [`as_sent`] puts before the result of a tool.
-const RESULT_MARK: u32 = PER_MESSAGE;
 
 fn system(role: &SpecialistConfig, window: &Window, folder: Option<&str>) -> String {
     let line = |text: &str| fold_spaces(&guarded_whole(text));

@@ -3,21 +3,25 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use throughline_core::chat::{ChatAnswer, ChatMessage, ToolCall};
-use throughline_core::ids::{ExternalId, MessageId};
-use throughline_core::ports::Idempotency;
-use throughline_core::session::{NewMessage, Role};
+use throughline_core::services::repeats::TurnIds;
+use throughline_core::session::{Message, NewMessage, Role};
 use throughline_core::{Error, Result};
 
 use super::{ChatReply, ChatTurn, SpecialistView, Work};
+use crate::app::messages::AnsweredTurn;
 use crate::app::{App, Thread};
-use crate::identity::{Identity, hex};
+use crate::identity::Identity;
 use crate::parts::text_of_calls;
+
+/// The reason of an answer that ended by itself; it is not stored.
+const ENDED: &str = "endTurn";
 
 /// What is stored beside the text of an answer.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct AnswerParts {
     /// The model, as `provider:id`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     /// Why the answer ended, where it did not end by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,29 +31,24 @@ struct AnswerParts {
     specialists: Vec<serde_json::Value>,
 }
 
-/// The ids of question and answer. The answer's depends on all of the request, so that a key which comes with another
-/// request is noticed.
-struct Ids {
-    question: ExternalId,
-    answer: ExternalId,
+/// What is stored beside an answer: its model, and why it ended.
+pub(in crate::app) fn answer_parts(model: Option<String>, answer: &ChatAnswer) -> Option<String> {
+    let stop_reason = stopped(answer).map(str::to_owned);
+    let is_known = model.is_some() || stop_reason.is_some();
+    let parts = AnswerParts { model, stop_reason, specialists: Vec::new() };
+    is_known.then(|| json!(parts).to_string())
 }
 
-impl Ids {
-    fn of(repeat: &Idempotency) -> Result<Self> {
-        let (key, fingerprint) = (hex(&repeat.key), hex(&repeat.fingerprint));
-        let id = |id: String| {
-            ExternalId::new(id)
-                .map_err(|error| Error::internal("no id of a turn").with_source(error))
-        };
-        Ok(Self {
-            question: id(format!("chat-{key}"))?,
-            answer: id(format!("chat-{key}-{fingerprint}"))?,
-        })
-    }
+/// The model of a stored answer, and the answer.
+pub(in crate::app) fn read_back(answer: &Message) -> (String, ChatAnswer) {
+    let parts = answer.parts.as_deref().and_then(|parts| serde_json::from_str(parts).ok());
+    let AnswerParts { model, stop_reason, .. } = parts.unwrap_or_default();
+    let (text, stop_reason) = (answer.content.clone(), stop_reason.or(Some(ENDED.to_owned())));
+    (model.unwrap_or_default(), ChatAnswer { text, stop_reason, ..ChatAnswer::default() })
 }
 
 impl App {
-    /// The answer of a turn that was stored under this idempotency key: no model is asked again.
+    /// The answer of a turn that was stored under this idempotency key.
     ///
     /// # Errors
     /// `Conflict` for a key that stands for another turn; those of the store.
@@ -59,50 +58,49 @@ impl App {
         asked: &ChatTurn,
     ) -> Result<Option<ChatReply>> {
         let Some(repeat) = &asked.idempotency else { return Ok(None) };
-        let Ids { question, answer } = Ids::of(repeat)?;
-        let ids = [question, answer];
-        let store = &self.engine.store;
-        let held = store.messages_by_external_id(&thread.scope, &thread.session, &ids).await?;
-        let of = |id| held.iter().find(|message| message.external_id.as_ref() == Some(id));
-        match ids.each_ref().map(of) {
-            [Some(question), Some(answer)] => {
-                let parts =
-                    answer.parts.as_deref().and_then(|parts| serde_json::from_str(parts).ok());
-                let AnswerParts { model, stop_reason, .. } = parts.unwrap_or_default();
-                let text = answer.content.clone();
-                Ok(Some(ChatReply {
-                    model: model.unwrap_or_default(),
-                    answer: ChatAnswer { text, stop_reason, ..ChatAnswer::default() },
-                    cost: None,
-                    stored: vec![question.id, answer.id],
-                    steps: Vec::new(),
-                    views: Vec::new(),
-                }))
-            }
-            [Some(_), None] => Err(Error::conflict(
-                "this idempotency key was used for a different request: give each request its own",
-            )),
-            [None, _] => Ok(None),
-        }
+        let store = &*self.engine.store;
+        let held = TurnIds::of(repeat)?.find(store, &thread.scope, &thread.session).await?;
+        Ok(held.map(|[question, answer]| {
+            let stored = vec![question.id, answer.id];
+            let (model, answer) = read_back(&answer);
+            let (steps, views) = (Vec::new(), Vec::new());
+            ChatReply { model, answer, cost: None, stored, steps, views }
+        }))
     }
 
-    /// Stores a turn and its answer. It is seen through where the caller goes meanwhile.
+    /// Stores a turn and its answer, even if the caller leaves meanwhile. If the same turn was stored in the meantime,
+    /// the reply is what is stored.
     pub(super) async fn store_turn(
         &self,
         caller: Identity,
         session: String,
-        work: &Work,
-        answer: &ChatAnswer,
-    ) -> Result<Vec<MessageId>> {
-        let messages = messages(work, answer)?;
-        let repeat = work.asked.idempotency;
+        work: Work,
+        answer: ChatAnswer,
+    ) -> Result<ChatReply> {
+        let turn = AnsweredTurn {
+            messages: messages(&work, &answer)?,
+            idempotency: work.asked.idempotency,
+            mark: work.mark.clone(),
+        };
         let app = self.clone();
-        let storing =
-            tokio::spawn(async move { app.append(&caller, &session, messages, repeat).await });
+        let storing = tokio::spawn({
+            let (caller, session) = (caller.clone(), session.clone());
+            async move { app.append_answered(&caller, &session, turn).await }
+        });
         let appended = storing.await.map_err(|error| {
             Error::internal("storing the answer did not end").with_source(error)
         })??;
-        Ok(appended.iter().map(|message| message.id).collect())
+        if !appended.iter().any(|message| message.replayed) {
+            let stored = appended.iter().map(|message| message.id).collect();
+            return Ok(work.reply(answer, stored));
+        }
+        let thread = Thread::to_read(&self.engine, &caller, &session).await?;
+        let held = self.answered_before(&thread, &work.asked).await?;
+        let held = held
+            .ok_or_else(|| Error::not_found("this turn was stored and has since been deleted"))?;
+        let paid = work.reply(answer, Vec::new());
+        let answer = ChatAnswer { usage: paid.answer.usage, ..held.answer };
+        Ok(ChatReply { answer, cost: paid.cost, ..held })
     }
 }
 
@@ -120,7 +118,7 @@ fn messages(work: &Work, answer: &ChatAnswer) -> Result<Vec<NewMessage>> {
         ..NewMessage::new(Role::Assistant, answer.text.clone())
     };
     if let Some(repeat) = &work.asked.idempotency {
-        let ids = Ids::of(repeat)?;
+        let ids = TurnIds::of(repeat)?;
         (question.external_id, answer.external_id) = (Some(ids.question), Some(ids.answer));
     }
     let steps = work.asked.steps.iter().map(step);
@@ -129,7 +127,7 @@ fn messages(work: &Work, answer: &ChatAnswer) -> Result<Vec<NewMessage>> {
 
 /// Why an answer ended, where it did not end by itself.
 pub(in crate::app) fn stopped(answer: &ChatAnswer) -> Option<&str> {
-    answer.stop_reason.as_deref().filter(|reason| *reason != "endTurn")
+    answer.stop_reason.as_deref().filter(|reason| *reason != ENDED)
 }
 
 fn step(step: &ChatMessage) -> NewMessage {

@@ -58,7 +58,7 @@ impl Tools {
         }
         if let Some(twice) = all.iter().find(|tool| !names.insert(&tool.name)) {
             return Err(Error::invalid(format!(
-                "tools: the name `{}` is there twice, or one of ours: rename the tool",
+                "tools: the name `{}` is used twice, or is reserved: rename the tool",
                 twice.name
             )));
         }
@@ -74,7 +74,7 @@ impl Tools {
         let is_sent = |tool: &&ToolSpec| {
             self.loaded.as_ref().is_none_or(|loaded| loaded.contains(&tool.name))
         };
-        let load = self.loaded.is_some().then(load);
+        let load = self.loaded.is_some().then(|| load(&self.all));
         load.into_iter()
             .chain(self.delegate.clone())
             .chain(self.all.iter().filter(is_sent).cloned())
@@ -154,15 +154,17 @@ pub(super) fn delegation(call: &ToolCall) -> std::result::Result<Delegation, Str
         .ok_or_else(|| "Give `specialist` and `task`, both as text.".to_owned())
 }
 
-fn load() -> ToolSpec {
+/// The names are part of the schema, because the header may not have room for all of them.
+fn load(tools: &[ToolSpec]) -> ToolSpec {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let parameters = json!({
         "type": "object",
-        "properties": {"names": {"type": "array", "items": {"type": "string"}}},
+        "properties": {"names": {"type": "array", "items": {"type": "string", "enum": names}}},
         "required": ["names"]
     });
     ToolSpec {
         name: LOAD.to_owned(),
-        description: "Loads tools that are listed under \"Tools:\", before they are called."
+        description: "Loads tools, before they are called. Some are described under \"Tools:\"."
             .to_owned(),
         parameters: parameters.to_string(),
     }

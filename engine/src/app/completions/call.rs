@@ -17,6 +17,7 @@ use super::answer::{Answer, END_MARK};
 use super::conversation::{link, text};
 use super::routing::Route;
 use crate::app::App;
+use crate::app::messages::ErasureMark;
 use crate::app::usage::CalledModel;
 use crate::identity::Identity;
 
@@ -28,6 +29,8 @@ pub(super) struct PendingTurn {
     pub(super) session: String,
     /// The messages before the answer.
     pub(super) latest: Vec<NewMessage>,
+    /// What had been erased before the context was assembled.
+    pub(super) mark: ErasureMark,
 }
 
 /// What was sent: its tokens are counted if the provider does not report them.
@@ -185,11 +188,11 @@ impl App {
         turn: PendingTurn,
         mut answer: NewMessage,
     ) -> Result<()> {
-        let PendingTurn { session, latest: mut messages } = turn;
+        let PendingTurn { session, latest: mut messages, mark } = turn;
         let before = messages.last().and_then(|message| message.external_id.as_ref());
         let before = before.map_or("", ExternalId::as_str).to_owned();
         answer.external_id = Some(link(&before, &answer)?);
         messages.push(answer);
-        self.append_new(caller, &session, &messages, None).await
+        self.append_new(caller, &session, &messages, (None, Some(&mark))).await
     }
 }

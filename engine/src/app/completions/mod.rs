@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::stream::BoxStream;
 use serde_json::{Map, Value, json};
-use throughline_core::chat::ContextMessage;
+use throughline_core::chat::{ContextMessage, RESULT_MARK_TOKENS};
 use throughline_core::context::AssembledContext;
 use throughline_core::ids::ExternalId;
 use throughline_core::session::{Message, NewMessage, Role};
@@ -19,6 +19,7 @@ use throughline_core::tokens::{PER_MESSAGE, message_tokens};
 use throughline_core::usage::ModelWork;
 use throughline_core::{Error, ErrorKind, Result};
 
+use super::messages::{AnsweredTurn, ErasureMark};
 use super::{App, Thread, Turn};
 use crate::compose::provider_error;
 use crate::identity::Identity;
@@ -28,9 +29,6 @@ use routing::Route;
 
 /// Where the provider answers chat completions.
 const CHAT: &str = "/chat/completions";
-/// Before the result of a tool in what was said earlier, where its call need not be quoted.
-const TOOL_MARK: &str = "Tool result: ";
-const TOOL_MARK_TOKENS: u32 = 4;
 
 /// A request of a client.
 #[derive(Debug)]
@@ -98,14 +96,15 @@ impl App {
         let tokens = self.tokens_of(&conversation.earlier, &held);
         if is_stored {
             let earlier = conversation.to_store();
-            self.append_new(&caller, &session, &earlier, Some(held)).await?;
+            self.append_new(&caller, &session, &earlier, (Some(held), None)).await?;
         }
         let turn = Turn {
             user_turn: conversation.turn.clone(),
             token_budget: asked.token_budget,
-            tool_mark: TOOL_MARK_TOKENS,
+            tool_mark: RESULT_MARK_TOKENS,
             ..Turn::default()
         };
+        let mark = self.erasure_mark(&caller, &thread).await?;
         let turn_tokens = message_tokens(&*self.engine.tokenizer, &turn.user_turn);
         let (context, own) = match is_stored {
             true => (self.assemble(&caller, &session, turn).await?, OwnMessages::default()),
@@ -119,8 +118,11 @@ impl App {
         let sent = Sent { tokens: sent, saved: all.saturating_sub(sent.into()) };
         let list = payload(&conversation, &context, own.said);
         body.insert("messages".to_owned(), list);
-        let turn = is_stored
-            .then(|| PendingTurn { session: session.clone(), latest: conversation.latest });
+        let turn = is_stored.then(|| PendingTurn {
+            session: session.clone(),
+            latest: conversation.latest,
+            mark,
+        });
         let answer = self.forward(caller, route, CHAT, body, turn).await?;
         Ok(Completed { session, sent: Some(sent), ..answer })
     }
@@ -217,18 +219,18 @@ impl App {
     }
 
     /// Appends those messages of a conversation that the session does not hold yet; `held` says which it does, where
-    /// that is known.
+    /// that is known. With a mark they are a turn that was answered, and are not stored if something was erased since.
     async fn append_new(
         &self,
         caller: &Identity,
         session: &str,
         messages: &[NewMessage],
-        held: Option<Vec<Message>>,
+        (held, mark): (Option<Vec<Message>>, Option<&ErasureMark>),
     ) -> Result<()> {
-        match self.append_not_held(caller, session, messages, held).await {
+        match self.append_not_held(caller, session, messages, (held, mark)).await {
             // Another request stored some of them meanwhile, with other parts.
             Err(error) if error.kind() == ErrorKind::Conflict => {
-                self.append_not_held(caller, session, messages, None).await
+                self.append_not_held(caller, session, messages, (None, mark)).await
             }
             appended => appended,
         }
@@ -239,7 +241,7 @@ impl App {
         caller: &Identity,
         session: &str,
         messages: &[NewMessage],
-        held: Option<Vec<Message>>,
+        (held, mark): (Option<Vec<Message>>, Option<&ErasureMark>),
     ) -> Result<()> {
         let held = match held {
             Some(held) => held,
@@ -258,7 +260,14 @@ impl App {
         if new == messages.len() {
             return Ok(());
         }
-        self.append(caller, session, messages[new..].to_vec(), None).await.map(drop)
+        let messages = messages[new..].to_vec();
+        match mark.cloned() {
+            Some(mark) => {
+                let turn = AnsweredTurn { messages, idempotency: None, mark };
+                self.append_answered(caller, session, turn).await.map(drop)
+            }
+            None => self.append(caller, session, messages, None).await.map(drop),
+        }
     }
 }
 
@@ -292,9 +301,8 @@ fn payload(
 /// A stored message as the provider takes it: a result without its call is refused, and no stored message speaks as the
 /// system.
 fn as_sent((index, message): (usize, &ContextMessage)) -> Value {
-    let content = message.content.as_str();
-    match message.role {
-        Role::Tool => json!({"role": "user", "content": format!("{TOOL_MARK}{content}")}),
+    let (role, content) = message.in_chat();
+    match role {
         Role::System if index > 0 => json!({"role": "user", "content": content}),
         role => json!({"role": role.as_str(), "content": content}),
     }

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use throughline_core::chat::RESULT_MARK_TOKENS;
 use throughline_core::settings::TenantSettings;
 use throughline_core::turn::{Intent, Tier};
 use throughline_engine::app::{SessionWindow, Turn};
@@ -20,7 +21,7 @@ use crate::http::caller::{Caller, Read};
 use crate::http::extract::{Body, Named, Params};
 use crate::http::service::Service;
 use crate::wire::problem::Failure;
-use crate::wire::{AssembledContextJson, IntentJson, PayloadFormat, TOOL_MARK_TOKENS, TierJson};
+use crate::wire::{AssembledContextJson, IntentJson, PayloadFormat, TierJson};
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(assemble)).routes(routes!(window))
@@ -119,7 +120,7 @@ async fn assemble(
         topic_tags: asked.topic_tags,
         max_items: asked.k,
         force_refresh: asked.force_refresh,
-        tool_mark: TOOL_MARK_TOKENS,
+        tool_mark: RESULT_MARK_TOKENS,
         ..Turn::default()
     };
     let context = service.app.assemble(&caller, &id, turn).await?;

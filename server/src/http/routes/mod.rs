@@ -12,6 +12,7 @@ pub(super) mod facts;
 pub(super) mod files;
 pub(super) mod keys;
 pub(super) mod messages;
+pub(super) mod models;
 pub(super) mod openai;
 pub(super) mod operations;
 pub(super) mod presets;

@@ -36,7 +36,7 @@ pub(crate) fn router() -> OpenApiRouter<Service> {
 pub(crate) struct ShareJson {
     /// The id of the session for its members; of a context, also its id as a context.
     session: String,
-    /// The name of the context, if it is one.
+    /// The name of the context, if it is one; null for a key without the permission `read`.
     context: Option<String>,
     /// The owner.
     owner: String,
@@ -103,7 +103,7 @@ pub(super) async fn grant_of(
     session: &SessionId,
 ) -> Result<ShareJson> {
     let share = service.app.engine.shares.of(owner, session).await?;
-    let share = share.ok_or_else(|| Error::not_found("it is not shared"))?;
+    let share = share.ok_or_else(|| Error::not_found("not shared: share it with PUT"))?;
     ShareJson::of(service, share).await
 }
 
@@ -118,7 +118,9 @@ pub(super) async fn grant(
     let members = members.collect::<Result<BTreeSet<UserId>>>()?;
     let shares = &service.app.engine.shares;
     let share = shares.share(caller.by(), owner, session, members, with.writable).await?;
-    ShareJson::of(service, share).await
+    let mut shown = ShareJson::of(service, share).await?;
+    shown.context = shown.context.filter(|_| caller.may_read());
+    Ok(shown)
 }
 
 /// Share a session

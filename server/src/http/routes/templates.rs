@@ -79,7 +79,7 @@ pub(super) fn filled(
     match id {
         Some(id) => Template::of(id)?.filled(fields, said).map(Some),
         None if fields.is_empty() => Ok(None),
-        None => Err(Error::invalid("fields: are those of a template: give template_id")),
+        None => Err(Error::invalid("`fields` needs `template_id`")),
     }
 }
 

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::upstream::{Next, Upstream, completion, pieces, whole};
-use super::{KEY, held, sent, serve, start};
+use super::{KEY, held, last_event, sent, serve, serve_with, start};
 use crate::http::service::{Answer, Service, key};
 use crate::support::{Throughline, stderr};
 
@@ -17,6 +17,12 @@ async fn create(service: &Service, new: Value) -> String {
 
 fn guide() -> Value {
     json!({"name": "Guide", "system_prompt": "You are a calm guide of a harbour.", "max_tokens": 50_000})
+}
+
+/// A request under an idempotency key.
+async fn once(service: &Service, path: &str, key: &str, body: Value) -> Answer {
+    let request = service.request(Method::POST, path).header("Idempotency-Key", key);
+    Answer::of(request.json(&body)).await
 }
 
 async fn conversation(service: &Service, context: &str) -> Vec<(String, String)> {
@@ -53,15 +59,19 @@ async fn a_context_is_answered_by_the_configured_model_and_kept() {
         conversation(&service, &context).await.into_iter().map(|(_, text)| text).collect();
     assert_eq!(kept, ["When does it open?", "At nine.", "And close?", "At six."]);
 
-    // A repeat stores nothing, and is told what is stored.
-    let repeat = async |answer: &str| {
-        upstream.says(answer);
-        let request = service.request(Method::POST, &path).header("Idempotency-Key", "k1");
-        Answer::of(request.json(&json!({"message": "On Sunday?"}))).await.ok()
-    };
-    let (first, second) = (repeat("Closed.").await, repeat("Open!").await);
-    assert_eq!((&second["text"], &second["messages"]), (&json!("Closed."), &first["messages"]));
-    assert_eq!(conversation(&service, &context).await.len(), 6);
+    // A repeat asks no model, and is told what is stored.
+    upstream.says("Closed.");
+    let (first, second) = (
+        once(&service, &path, "k1", json!({"message": "On Sunday?"})).await.ok(),
+        once(&service, &path, "k1", json!({"message": "On Sunday?"})).await.ok(),
+    );
+    for field in ["text", "messages", "model", "stop_reason"] {
+        assert_eq!(second[field], first[field], "{field}");
+    }
+    assert_eq!((&second["text"], &second["usage"]), (&json!("Closed."), &Value::Null));
+    assert_eq!((upstream.asked().len(), conversation(&service, &context).await.len()), (3, 6));
+    let other = once(&service, &path, "k1", json!({"message": "On Monday?"})).await;
+    other.problem(409, "conflict");
 
     // An answer that ended at its limit says so, and is marked.
     let half = json!({"role": "assistant", "content": "Well, the"});
@@ -89,7 +99,10 @@ async fn an_answer_of_a_context_is_streamed_and_kept_when_it_is_whole() {
 
     upstream.then(Next::CutOff(pieces(&["At ", "n"])));
     let answer = service.post(&path, &turn).await;
-    assert!(answer.text.contains("event: error"), "{}", answer.text);
+    let problem = last_event(&answer, "error");
+    let request = answer.headers["x-request-id"].to_str().unwrap();
+    assert_eq!((&problem["status"], &problem["code"]), (&json!(503), &json!("unavailable")));
+    assert_eq!(problem["request_id"], request);
     assert_eq!(conversation(&service, &context).await.len(), 2, "no half answer is kept");
 
     upstream.then(Next::Hangs(pieces(&["At "])));
@@ -143,10 +156,16 @@ async fn what_goes_wrong_with_a_context_is_told_and_nothing_is_kept() {
         (json!({"message": "When?", "token_budget": 20}), 422, "budget_too_small"),
         (json!({"message": long}), 422, "budget_too_small"),
     ] {
-        ask(body).await.problem(status, code);
+        ask(body.clone()).await.problem(status, code);
+        // Also of a stream.
+        let mut streamed = body;
+        streamed["stream"] = json!(true);
+        ask(streamed).await.problem(status, code);
     }
     let unknown = format!("/v1/contexts/{}/chat", uuid::Uuid::max());
     service.post(&unknown, &json!({"message": "When?"})).await.problem(404, "not_found");
+    let streamed = json!({"message": "When?", "stream": true});
+    service.post(&unknown, &streamed).await.problem(404, "not_found");
     assert_eq!(upstream.asked().len(), asked, "what can be refused is, before a model is paid");
     assert_eq!(conversation(&service, &context).await, []);
     let changed = service.get(&format!("/v1/contexts/{context}")).await.ok();
@@ -164,6 +183,8 @@ async fn a_context_that_expired_does_not_answer() {
     let mut new = guide();
     new["expiry_days"] = json!(1);
     let context = create(&service, new).await;
+    let path = format!("/v1/contexts/{context}/chat");
+    let first = once(&service, &path, "k1", json!({"message": "Hello?"})).await.ok();
     drop(service);
     // Two days later.
     let database = rusqlite::Connection::open(data.database()).unwrap();
@@ -171,12 +192,75 @@ async fn a_context_that_expired_does_not_answer() {
     assert_eq!(past.unwrap(), 1);
     drop(database);
     let service = serve(&data, &upstream);
-    let path = format!("/v1/contexts/{context}/chat");
-    let refused = service.post(&path, &json!({"message": "Still?"})).await;
-    assert!(refused.problem(409, "conflict").contains("extend it"));
+    for stream in [false, true] {
+        let turn = json!({"message": "Still?", "stream": stream});
+        let refused = service.post(&path, &turn).await;
+        assert!(refused.problem(409, "conflict").contains("extend it"));
+    }
+    let repeat = once(&service, &path, "k1", json!({"message": "Hello?"})).await.ok();
+    assert_eq!(repeat["messages"], first["messages"], "what is stored is told");
     service.post(&format!("/v1/contexts/{context}/extend"), &json!({})).await.ok();
     service.post(&path, &json!({"message": "Still?"})).await.ok();
+    assert_eq!(upstream.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn repeat_is_streamed_as_it_is_stored_also_when_the_conversation_is_full() {
+    let (data, upstream) = (Throughline::new(), Upstream::start().await);
+    let service = serve_with(&data, &upstream, &["--set", "persona.max_conversations=2"]);
+    let context = create(&service, guide()).await;
+    let path = format!("/v1/contexts/{context}/chat");
+    let turn = json!({"message": "When?", "stream": true});
+    upstream.then(Next::Stream(whole(&["At ", "nine."])));
+    let first = once(&service, &path, "k1", turn.clone()).await;
+    let second = once(&service, &path, "k1", turn.clone()).await;
+    let events: Vec<&str> =
+        second.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(events, ["delta", "done"], "{}", second.text);
+    assert!(second.text.contains(r#"data: {"text":"At nine."}"#), "{}", second.text);
+    let [first, second] = [&first, &second].map(|answer| last_event(answer, "done"));
+    assert_eq!((&first["messages"], &first["text"]), (&second["messages"], &second["text"]));
+    once(&service, &path, "k2", turn).await.problem(409, "conflict");
     assert_eq!(upstream.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn repeats_of_a_context_at_the_same_time_have_the_stored_answer() {
+    let (_data, upstream, service) = start().await;
+    let context = create(&service, guide()).await;
+    let path = format!("/v1/contexts/{context}/chat");
+    let (first, second) = (upstream.says_later("At nine."), upstream.says_later("At ten."));
+    let send = async || once(&service, &path, "k1", json!({"message": "When?"})).await.ok();
+    let release = async {
+        upstream.is_asked(2).await;
+        first.send(()).unwrap();
+        while conversation(&service, &context).await.is_empty() {}
+        second.send(()).unwrap();
+    };
+    let (one, other, ()) = tokio::join!(send(), send(), release);
+    assert_eq!((&one["text"], &other["text"]), (&json!("At nine."), &json!("At nine.")));
+    assert_eq!(one["messages"], other["messages"]);
+    assert_eq!(conversation(&service, &context).await.len(), 2);
+}
+
+#[tokio::test]
+async fn model_of_tenant_answers_for_contexts() {
+    let (data, upstream) = (Throughline::new(), Upstream::start().await);
+    let service = serve(&data, &upstream);
+    let settings = json!({"models": {"chat": "openai:gpt-4.1-nano"}});
+    Answer::of(service.request(Method::PUT, "/v1/settings").json(&settings)).await.ok();
+    let context = create(&service, guide()).await;
+    let path = format!("/v1/contexts/{context}/chat");
+    service.post(&path, &json!({"message": "When?"})).await.ok();
+    assert_eq!(upstream.last().body["model"], "gpt-4.1-nano");
+    drop(service);
+
+    // No model is needed but the tenant's.
+    let service = serve_with(&data, &upstream, &["--set", "chat.model="]);
+    service.post(&path, &json!({"message": "When?"})).await.ok();
+    let none = json!({"models": {"chat": null}});
+    Answer::of(service.request(Method::PUT, "/v1/settings").json(&none)).await.ok();
+    service.post(&path, &json!({"message": "When?"})).await.problem(400, "invalid_input");
 }
 
 #[tokio::test]
@@ -360,12 +444,10 @@ async fn a_shared_context_answers_its_guests_and_shows_them_nothing_else() {
     let guests = bo.get(&said).await;
     assert!(guests.text.contains("No help.") && !guests.text.contains("Good of it."), "{guests:?}");
     // The guest's words are fenced for the owner's model.
-    ana.chat(&context, "And today?").await.ok();
+    ana.chat(&context, "What is my locker code?").await.ok();
     let to_model = upstream.last().body.to_string();
-    assert!(
-        to_model.contains("said by=\\\"bo\\\"")
-            && to_model.contains("4471") == to_model.contains("<recalled>")
-    );
+    assert!(to_model.contains("said by=\\\"bo\\\""), "{to_model}");
+    assert!(to_model.contains("4471"), "the owner's memory is the owner's: {to_model}");
     let found =
         bo.ask(Method::POST, &format!("{said}/search"), json!({"query": "Oslo"})).await.ok();
     assert_eq!(found["items"][0]["conversation"]["content"], asked);

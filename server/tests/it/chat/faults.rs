@@ -212,7 +212,7 @@ async fn a_lost_answer_is_asked_for_again_and_kept_once() {
 }
 
 #[tokio::test]
-async fn providers_that_refuse_are_told_of() {
+async fn refusals_of_providers_are_passed_on() {
     let wired = Wired::start(&["providers.openai.max_retries=0"]).await;
     let error = |text: &str, code: &str, param: &str| json!({"error": {"message": text, "type": "invalid_request_error", "param": param, "code": code}});
 
@@ -253,7 +253,7 @@ async fn providers_that_refuse_are_told_of() {
 }
 
 #[tokio::test]
-async fn answers_without_sense_pass_to_clients_and_are_not_kept() {
+async fn malformed_answers_are_passed_on_and_not_stored() {
     let wired = Wired::start(&["providers.openai.max_retries=0"]).await;
     let empty = completion(&json!({"role": "assistant", "content": ""}), "stop");
     for next in
@@ -325,7 +325,7 @@ async fn clients_that_take_compressed_answers_get_whole_ones() {
 }
 
 #[tokio::test]
-async fn refusals_of_ours_have_the_form_of_openai() {
+async fn errors_have_the_form_of_openai() {
     let data = Throughline::new();
     let service = Service::start(&data);
     let refused = complete(&service, &turn(false), None).await;

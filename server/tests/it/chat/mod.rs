@@ -2,12 +2,16 @@
 
 mod completions;
 mod contexts;
+mod erased;
 mod faults;
 mod gemini;
+mod guests;
 mod rounds;
 pub(crate) mod upstream;
 
 use serde_json::{Value, json};
+use throughline_core::tokens::message_tokens;
+use throughline_engine::adapters::O200k;
 
 use crate::http::service::{Answer, Service, key};
 use crate::support::{Throughline, stderr};
@@ -24,22 +28,27 @@ async fn start() -> (Throughline, Upstream, Service) {
 
 /// Serves with that upstream as the provider.
 pub(crate) fn serve(data: &Throughline, upstream: &Upstream) -> Service {
+    serve_with(data, upstream, &[])
+}
+
+/// The same, with more flags.
+fn serve_with(data: &Throughline, upstream: &Upstream, more: &[&str]) -> Service {
     let url = format!("providers.openai.base_url={}", upstream.url);
     let key = format!("providers.openai.api_key={KEY}");
     let retries = "providers.openai.max_retries=0";
     let flags =
         ["--set", &url, "--set", &key, "--set", "chat.model=openai:gpt-4.1", "--set", retries];
-    Service::start_with(data, &flags)
+    Service::start_with(data, &[&flags, more].concat())
 }
 
 /// What a session holds, as roles and contents.
 async fn held(service: &Service, session: &str) -> Vec<(String, String)> {
     let answer = service.get(&format!("/v1/sessions/{session}/messages")).await;
-    if !answer.status.is_success() {
+    if answer.status == 404 {
         return Vec::new();
     }
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let held = answer.json();
+    let held = answer.ok();
     held["items"]
         .as_array()
         .unwrap()
@@ -140,12 +149,23 @@ async fn an_answer_is_streamed_and_kept_when_it_is_whole() {
 
     upstream.then(Next::CutOff(pieces(&["At ", "7"])));
     let answer = service.post("/v1/sessions/s/chat", &turn).await;
-    assert!(
-        answer.text.contains("event: error") && answer.text.contains("unavailable"),
-        "{}",
-        answer.text
+    let problem = last_event(&answer, "error");
+    let request = answer.headers["x-request-id"].to_str().unwrap();
+    assert_eq!((&problem["status"], &problem["code"]), (&json!(503), &json!("unavailable")));
+    assert_eq!(
+        (&problem["type"], &problem["request_id"]),
+        (&json!("about:blank"), &json!(request))
     );
+    assert!(problem["title"].is_string() && problem["detail"].is_string(), "{problem}");
     assert_eq!(held(&service, "s").await.len(), 2, "no half answer is kept");
+}
+
+/// The data of the last event of a stream, which has this name.
+fn last_event(answer: &Answer, name: &str) -> Value {
+    let mut lines = answer.text.lines().filter(|line| !line.is_empty()).rev();
+    let data = lines.next().and_then(|line| line.strip_prefix("data: "));
+    assert_eq!(lines.next(), Some(&*format!("event: {name}")), "{answer:?}");
+    serde_json::from_str(data.unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -175,19 +195,37 @@ async fn what_goes_wrong_is_told_and_nothing_is_kept() {
     let refusal =
         json!({"role": "assistant", "content": null, "refusal": "I cannot help with that."});
     let table = [
-        (401, error("Incorrect API key provided: sk-test", "invalid_api_key"), "OPENAI_API_KEY"),
-        (404, error("The model does not exist", "model_not_found"), "gpt-4.1"),
-        (429, error("Rate limit reached", "rate_limit_exceeded"), ""),
-        (500, json!("oops"), ""),
-        (200, json!({"nothing": "known"}), ""),
-        (200, completion(&empty, "stop"), ""),
-        (200, completion(&refusal, "stop"), ""),
-        (200, completion(&json!({"role": "assistant", "content": null}), "content_filter"), ""),
+        (
+            401,
+            error("Incorrect API key provided: sk-test", "invalid_api_key"),
+            None,
+            "OPENAI_API_KEY",
+        ),
+        (
+            404,
+            error("The model does not exist", "model_not_found"),
+            Some((404, "not_found")),
+            "gpt-4.1",
+        ),
+        (429, error("Rate limit reached", "rate_limit_exceeded"), Some((429, "rate_limited")), ""),
+        (500, json!("oops"), Some((503, "unavailable")), ""),
+        (200, json!({"nothing": "known"}), Some((422, "declined")), ""),
+        (200, completion(&empty, "stop"), Some((422, "declined")), ""),
+        (200, completion(&refusal, "stop"), Some((422, "declined")), ""),
+        (
+            200,
+            completion(&json!({"role": "assistant", "content": null}), "content_filter"),
+            Some((422, "declined")),
+            "",
+        ),
     ];
-    for (status, body, said) in table {
+    for (status, body, refused, said) in table {
         upstream.then(Next::Json(status, body.clone()));
         let answer = service.post("/v1/sessions/s/chat", &json!({"user_turn": "When?"})).await;
         assert!(!answer.status.is_success(), "{body}: {answer:?}");
+        if let Some((status, code)) = refused {
+            answer.problem(status, code);
+        }
         assert!(answer.text.contains(said), "{body}: {answer:?}");
         assert!(!answer.text.contains(KEY), "{answer:?}");
     }
@@ -221,6 +259,52 @@ async fn the_command_line_chats() {
     assert_eq!(upstream.last().key, format!("Bearer {KEY}"));
     let exported = data.json(&["recall", "When does it leave?"]);
     assert!(exported["items"].to_string().contains("7:40"), "{exported}");
+
+    // A specialist has no context to answer in.
+    let wrong = data.run(&["chat", "Hi", "--context", "c", "--specialist", "writer"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
+    assert!(stderr(&wrong).contains("--specialist"), "{}", stderr(&wrong));
+}
+
+#[tokio::test]
+async fn command_line_stays_within_its_budget() {
+    let (data, upstream, service) = start().await;
+    let results: Vec<Value> =
+        (0..100).map(|n| json!({"role": "tool", "content": format!("{n}")})).collect();
+    service.post("/v1/sessions/s/messages", &json!({"messages": results})).await.ok();
+    drop(service);
+    let mut command = data.command(&[
+        "chat", "And now?", "--session", "s", "--model", "openai:gpt-4.1", "--budget", "200",
+    ]);
+    command.env("OPENAI_API_KEY", KEY).env("OPENAI_BASE_URL", &upstream.url);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let messages = sent(&upstream.last().body);
+    assert!(messages.len() > 5 && messages[2].1.starts_with("Tool result: "), "{messages:?}");
+    let tokens: u32 = messages.iter().map(|(_, text)| message_tokens(&O200k, text)).sum();
+    assert!(tokens <= 200, "{tokens} tokens: {messages:?}");
+}
+
+#[tokio::test]
+async fn budget_of_tenant_holds_in_small_windows() {
+    let (data, upstream) = (Throughline::new(), Upstream::start().await);
+    let models = r#"
+        [providers.openai]
+        models = [{id = "small", window = 4096, max_output = 4096}, {id = "medium", window = 8192, max_output = 4096}]
+    "#;
+    data.file("throughline.toml", models);
+    let service = serve(&data, &upstream);
+    let limit = async |tenant: u32, turn: Value| {
+        let settings = json!({"token_budget": tenant});
+        let request = service.request(reqwest::Method::PUT, "/v1/settings").json(&settings);
+        Answer::of(request).await.ok();
+        let answer = service.post("/v1/sessions/s/chat", &turn).await.ok();
+        answer["context"]["budget"]["limit"].clone()
+    };
+    assert_eq!(limit(1_000, json!({"user_turn": "Hi", "model": "small"})).await, 1_000);
+    assert_eq!(limit(20_000, json!({"user_turn": "Hi", "model": "medium"})).await, 4_096);
+    let asked = json!({"user_turn": "Hi", "model": "medium", "token_budget": 100_000});
+    assert_eq!(limit(1_000, asked).await, 4_096);
 }
 
 /// A request of OpenAI's client.

@@ -105,13 +105,13 @@ async fn specialist_answers_from_window_of_session() {
     assert_eq!((&last["name"], &last["parts"]["specialists"][0]), (&json!("writer"), view));
     assert_eq!(last["parts"]["model"], "openai:gpt-4.1");
 
-    // Another one has its own model and sees less; a session that is not there yet is empty.
+    // Another one has its own model and sees less; of a session that is not there yet, the tenant's settings alone.
     upstream.says("None.");
     let turn = json!({"user_turn": "Which dates?", "specialist": "clerk"});
     let answer = service.post("/v1/sessions/new/chat", &turn).await.ok();
     assert_eq!(answer["model"], "openai:gpt-4.1-mini");
     let sent = upstream.last().body.to_string();
-    assert!(sent.contains("Client Google Drive Folder: Not configured"), "{sent}");
+    assert!(sent.contains("Client Google Drive Folder: 1x-9"), "{sent}");
     assert!(sent.contains("Referenced Files: None"), "{sent}");
 }
 
@@ -123,7 +123,8 @@ async fn unknown_specialists_and_what_they_cannot_do_are_refused() {
         (json!({"user_turn": "Hi", "specialist": "poet"}), "writer, clerk"),
         (json!({"user_turn": "Hi", "specialist": "writer", "tools": [tool]}), "leave out `tools`"),
         (json!({"user_turn": "Hi", "specialist": "writer", "delegate": true}), "leave out `tools`"),
-        (json!({"user_turn": "Hi", "tools": [tool, tool]}), "`f` is there twice"),
+        (json!({"user_turn": " ", "specialist": "writer"}), "user_turn"),
+        (json!({"user_turn": "Hi", "tools": [tool, tool]}), "`f` is used twice"),
     ] {
         let refused = chat(&service, &turn).await;
         assert!(refused.problem(400, "invalid_input").contains(said), "{turn}: {refused:?}");
@@ -203,7 +204,11 @@ async fn schemas_that_are_large_are_loaded_when_they_are_needed() {
     let answer = chat(&service, &turn).await;
     let events: Vec<&str> =
         answer.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
-    assert_eq!(events, ["context", "tool_call", "tool_call", "usage", "done"], "{}", answer.text);
+    assert_eq!(events, ["context", "tool_call", "usage", "done"], "{}", answer.text);
+    assert!(
+        !answer.text.contains(r#"data: {"id":"1""#),
+        "calls that run here are not the client's"
+    );
     let asked = upstream.asked();
     assert_eq!(names(&asked[0].body["tools"]), ["load_tools"]);
     let system = |asked: &Value| asked["messages"][0]["content"].as_str().unwrap().to_owned();
@@ -225,6 +230,46 @@ async fn schemas_that_are_large_are_loaded_when_they_are_needed() {
     assert_eq!(answer["text"], "Gate B12.");
     assert_eq!(names(&upstream.last().body["tools"]), ["load_tools", "find_7"], "it stays loaded");
     assert_eq!(held(&service, "flat").await.len(), 6);
+}
+
+#[tokio::test]
+async fn model_is_told_the_names_of_all_tools() {
+    let (_data, upstream, service) = start().await;
+    let rules = "Answer in metric units. ".repeat(50);
+    let card = json!({"rules": rules, "card": "Likes short answers and long walks. ".repeat(10)});
+    let profile = service.request(reqwest::Method::PUT, "/v1/profile").json(&card);
+    Answer::of(profile).await.ok();
+    let tools: Vec<Value> = (0..100)
+        .map(|n| {
+            let words = "The place that the traveller leaves from, as its code. ".repeat(3);
+            json!({"type": "function", "function": {"name": format!("find_the_timetable_of_line_{n}"), "description": words}})
+        })
+        .collect();
+    chat(&service, &json!({"user_turn": "Find 99.", "tools": tools})).await.ok();
+    let sent = upstream.last().body["tools"].clone();
+    assert_eq!(names(&sent), ["load_tools"]);
+    let listed = &sent[0]["function"]["parameters"]["properties"]["names"]["items"]["enum"];
+    assert_eq!(*listed, json!(names(&json!(tools))));
+}
+
+#[tokio::test]
+async fn repeats_at_the_same_time_have_the_stored_answer() {
+    let (_data, upstream, service) = start().await;
+    let (first, second) = (upstream.says_later("At 7:40."), upstream.says_later("At 8:40."));
+    let send = async || {
+        let request = service.request(reqwest::Method::POST, "/v1/sessions/s/chat");
+        let turn = json!({"user_turn": "When?"});
+        Answer::of(request.header("Idempotency-Key", "one").json(&turn)).await.ok()
+    };
+    let release = async {
+        upstream.is_asked(2).await;
+        first.send(()).unwrap();
+        while held(&service, "s").await.is_empty() {}
+        second.send(()).unwrap();
+    };
+    let (one, other, ()) = tokio::join!(send(), send(), release);
+    assert_eq!((&one["text"], &other["text"]), (&json!("At 7:40."), &json!("At 7:40.")));
+    assert_eq!((&one["messages"], held(&service, "s").await.len()), (&other["messages"], 2));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, StatusCode, Uri};
@@ -16,6 +17,8 @@ pub(crate) enum Next {
     Json(u16, Value),
     /// A status and a body that need not be JSON.
     Text(u16, &'static str),
+    /// A whole answer of a chat, once the test lets it go.
+    Waits(tokio::sync::oneshot::Receiver<()>, Value),
     /// Too many requests, with so many seconds to wait.
     Busy(u32),
     /// A stream of these pieces, as they are.
@@ -79,6 +82,21 @@ impl Upstream {
     pub(crate) fn says(&self, text: &str) {
         let message = json!({"role": "assistant", "content": text, "refusal": null});
         self.then(Next::Json(200, completion(&message, "stop")));
+    }
+
+    /// The same, once the sender is used.
+    pub(crate) fn says_later(&self, text: &str) -> tokio::sync::oneshot::Sender<()> {
+        let (release, waits) = tokio::sync::oneshot::channel();
+        let message = json!({"role": "assistant", "content": text, "refusal": null});
+        self.then(Next::Waits(waits, completion(&message, "stop")));
+        release
+    }
+
+    /// Waits until it was asked so often.
+    pub(crate) async fn is_asked(&self, times: usize) {
+        while self.asked().len() < times {
+            tokio::time::sleep(Duration::from_millis(5)).await; // tidy: sleep: between two looks
+        }
     }
 
     pub(crate) fn asked(&self) -> Vec<Asked> {
@@ -154,6 +172,14 @@ fn respond(shared: &Arc<Mutex<State>>, uri: &Uri, headers: &HeaderMap, body: &By
         Some(Next::Text(status, body)) => {
             let json = [("content-type", "application/json")];
             (StatusCode::from_u16(status).unwrap(), json, body).into_response()
+        }
+        Some(Next::Waits(released, body)) => {
+            let whole = async move {
+                released.await.map_err(std::io::Error::other)?;
+                Ok::<_, std::io::Error>(Bytes::from(body.to_string()))
+            };
+            let json = [("content-type", "application/json")];
+            (json, Body::from_stream(stream::once(whole))).into_response()
         }
         Some(Next::Busy(seconds)) => {
             let body = json!({"error": {"message": "slow down", "type": "rate_limit_error", "code": null}});

@@ -320,3 +320,33 @@ async fn the_configured_model_answers_a_client_without_one() {
         });
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn model_of_tenant_answers_a_client_without_one() {
+    let (data, upstream) = (Throughline::new(), Upstream::start().await);
+    let set = async |settings: Value| {
+        let service = crate::chat::serve(&data, &upstream);
+        let request = service.request(Method::PUT, "/v1/settings").json(&settings);
+        Answer::of(request).await.ok();
+    };
+    let url = format!("providers.openai.base_url={}", upstream.url);
+    let flags = ["--set", &url, "--set", "chat.model=openai:gpt-nonsense"];
+    let ask = || {
+        tokio::task::block_in_place(|| {
+            let mut client = Client::start_with(&data, SESSION, &json!({}), &flags);
+            let context = context(&mut client);
+            let chat = json!({"contextId": context, "message": "Where is the ferry?"});
+            client.answer("context-chat", &chat)
+        })
+    };
+    set(json!({"models": {"chat": "openai:gpt-4.1-nano"}})).await;
+    let told = ask();
+    assert_eq!(told["result"]["structuredContent"]["response"], "Yes.", "{told}");
+    assert_eq!(upstream.last().body["model"], "gpt-4.1-nano");
+
+    // A model that does not exist is not the same as none.
+    set(json!({"models": {"chat": null}})).await;
+    let told = ask();
+    assert!(refusal(&told).contains("there is no model `openai:gpt-nonsense`"), "{told}");
+    assert_eq!(upstream.asked().len(), 1);
+}

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::{Stream, StreamExt as _, pin_mut};
+use futures_util::{Stream, StreamExt as _, future, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use throughline_core::persona::ChatRequest;
@@ -21,6 +21,7 @@ use crate::http::extract::{Body, Named, Repeat};
 use crate::http::routes::chat::{UsageJson, failed};
 use crate::http::service::Service;
 use crate::wire::problem::Failure;
+use crate::wire::request::request_id;
 
 pub(super) fn router() -> OpenApiRouter<Service> {
     OpenApiRouter::new().routes(routes!(chat))
@@ -62,12 +63,12 @@ pub(crate) struct ContextChatJson {
     usage: Option<UsageJson>,
     /// The ids of the stored messages: the question and the answer.
     messages: Vec<String>,
-    /// Tokens of what was sent and of the answer, as Throughline counts.
-    tokens_used: u64,
-    /// Tokens of the history that was sent.
-    history_tokens: u32,
-    /// Whether some of the history was not sent.
-    history_truncated: bool,
+    /// Tokens of what was sent and of the answer, as Throughline counts; null for a repeat.
+    tokens_used: Option<u64>,
+    /// Tokens of the history that was sent; null for a repeat.
+    history_tokens: Option<u32>,
+    /// Whether some of the history was not sent; null for a repeat.
+    history_truncated: Option<bool>,
     /// When the context expires.
     #[schema(format = DateTime)]
     expires_at: String,
@@ -78,15 +79,16 @@ pub(crate) struct ContextChatJson {
 impl From<PersonaReply> for ContextChatJson {
     fn from(reply: PersonaReply) -> Self {
         let PersonaReply { kept, model, answer, cost, warnings } = reply;
+        let is_new = !kept.repeated;
         Self {
             model,
             usage: UsageJson::of(&answer, cost),
             stop_reason: answer.stop_reason,
             messages: [&kept.question, &kept.answer].map(|one| one.message.id.to_string()).into(),
             text: kept.answer.message.content,
-            tokens_used: kept.tokens_used,
-            history_tokens: kept.history_tokens,
-            history_truncated: kept.history_truncated,
+            tokens_used: is_new.then_some(kept.tokens_used),
+            history_tokens: is_new.then_some(kept.history_tokens),
+            history_truncated: is_new.then_some(kept.history_truncated),
             expires_at: kept.persona.expires_at.to_rfc3339(),
             warnings,
         }
@@ -96,7 +98,7 @@ impl From<PersonaReply> for ContextChatJson {
 /// Chat with a context
 ///
 /// Sends its prompt, its history and the message to a model, and stores the message and the answer. Nothing is stored if
-/// the model fails, is cut off, or the client disconnects before the end. A context that somebody shares as writable has
+/// the model fails, is cut off, or the client disconnects before the end, or if data is erased while the model answers. A context that somebody shares as writable has
 /// the id `share:<id>`.
 #[utoipa::path(
     post,
@@ -119,18 +121,18 @@ async fn chat(
     body: Body<ContextChatRequest>,
 ) -> Result<Response, Failure> {
     let idempotency = repeat.of(&body);
-    let ContextChatRequest { message, model, maintain_personality, token_budget, stream } =
+    let ContextChatRequest { message, model, maintain_personality, token_budget, stream: streamed } =
         body.value;
-    // What can be refused is refused with a status, also of a stream.
-    service.app.chat_model(model.as_deref())?;
     let maintain_personality = maintain_personality.unwrap_or(true);
     let request = ChatRequest { maintain_personality, token_budget, ..ChatRequest::new(message) };
     let turn = PersonaTurn { request, model, idempotency };
-    let pieces = service.app.chat_with_persona(caller.identity(), id, turn);
-    if stream {
-        return Ok(Sse::new(events(pieces)).keep_alive(KeepAlive::default()).into_response());
+    let mut pieces = Box::pin(service.app.chat_with_persona(caller.identity(), id, turn));
+    if streamed {
+        // Errors that come before the model is asked are answered with a status.
+        let first = pieces.next().await.transpose()?;
+        let events = events(stream::iter(first.map(Ok)).chain(pieces), request_id());
+        return Ok(Sse::new(events).keep_alive(KeepAlive::default()).into_response());
     }
-    pin_mut!(pieces);
     while let Some(piece) = pieces.next().await {
         if let PersonaPiece::Done(reply) = piece? {
             return Ok(Json(ContextChatJson::from(*reply)).into_response());
@@ -142,13 +144,15 @@ async fn chat(
 /// The pieces as server-sent events.
 fn events(
     pieces: impl Stream<Item = Result<PersonaPiece>> + Send + 'static,
+    request: String,
 ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
-    pieces.map(|piece| {
+    pieces.filter_map(move |piece| {
         let (name, data) = match piece {
+            Ok(PersonaPiece::Prepared) => return future::ready(None),
             Ok(PersonaPiece::Text(text)) => ("delta", json!({"text": text})),
             Ok(PersonaPiece::Done(reply)) => ("done", json!(ContextChatJson::from(*reply))),
-            Err(error) => failed(&error),
+            Err(error) => failed(&error, &request),
         };
-        Ok(Event::default().event(name).data(data.to_string()))
+        future::ready(Some(Ok(Event::default().event(name).data(data.to_string()))))
     })
 }

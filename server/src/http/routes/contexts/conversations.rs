@@ -7,7 +7,7 @@ use throughline_core::ids::MessageId;
 use throughline_core::services::personas::{Conversation, ConversationFilter, Hit};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
-use throughline_engine::app::{PersonaThread, WhichConversations};
+use throughline_engine::app::{PersonaThread, WhichConversations, personas};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -79,7 +79,7 @@ struct Which {
     /// Whether the oldest messages come first.
     #[serde(default)]
     oldest_first: bool,
-    /// Only contexts with this tag.
+    /// Only messages with this tag; refused for a context that somebody shares.
     #[param(min_length = 1, max_length = 64)]
     tag: Option<String>,
 }
@@ -180,6 +180,7 @@ async fn list(
     let slice = Paging { limit: which.limit, cursor: which.cursor }.slice()?;
     let filter =
         ConversationFilter { newest_first: !which.oldest_first, tag: checked_tag(which.tag)? };
+    thread.check_filter(&filter)?;
     let found = engine.personas.conversation(&thread.scope, thread.id, &filter, slice).await;
     Ok(Json(List::of_slice(thread.for_caller(found)?, |one| thread.shown(one).into())))
 }
@@ -202,7 +203,7 @@ async fn delete(
     Named(id): Named<String>,
     Params(gone): Params<RemovedMessages>,
 ) -> Result<Json<DeletedMessagesJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let which = match (gone.ids, gone.older_than, gone.all) {
         (Some(ids), None, false) => {
@@ -287,7 +288,7 @@ async fn tag(
     Named((id, message)): Named<(String, String)>,
     body: Body<TagsJson>,
 ) -> Result<Json<TagsJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let message: MessageId = message.parse()?;
     let tags = personas.tag_message(&scope, id, message, &body.value.tags).await?;

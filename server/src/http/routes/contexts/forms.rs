@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use throughline_core::persona::{Finding, Overrides, Persona, PersonaChange};
 use throughline_core::services::personas::TakenIn;
 use throughline_core::time::Timestamp;
+use throughline_engine::identity::Identity;
 use utoipa::ToSchema;
 
 use crate::http::service::Service;
@@ -41,11 +42,15 @@ pub(crate) struct ContextJson {
     id: String,
     /// The session with its conversation.
     session: String,
-    name: String,
+    /// Left out for a key without the permission `read`, as are `system_prompt`, `personality`, `tags` and `findings`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     /// The system prompt.
-    system_prompt: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_prompt: Option<String>,
     /// A description of the personality.
-    personality: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    personality: Option<String>,
     /// Diversity of answers, 0.0 to 1.0.
     temperature: f64,
     /// Maximum number of tokens of an answer.
@@ -56,7 +61,8 @@ pub(crate) struct ContextJson {
     expiry_days: u32,
     /// Whether its turns recall the user's other memory.
     memory: bool,
-    tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tags: Option<Vec<String>>,
     /// The preset that it was created from.
     preset_id: Option<String>,
     /// `active`, `expiring` (within 24 hours), `expired` or `deleted`.
@@ -85,7 +91,8 @@ pub(crate) struct ContextJson {
     /// Increases with every change and every answer.
     version: u64,
     /// Problems found in its prompt.
-    findings: Vec<FindingJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<FindingJson>>,
     /// Messages that were left out because they have been erased; only after an import or a restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_back: Option<u64>,
@@ -93,12 +100,13 @@ pub(crate) struct ContextJson {
 
 impl ContextJson {
     /// One that was made of an export or a backup.
-    pub(super) fn taken_in(service: &Service, taken: TakenIn) -> Self {
-        let context = Self::of(service, taken.made.value);
+    pub(super) fn taken_in(service: &Service, caller: &Identity, taken: TakenIn) -> Self {
+        let context = Self::of(service, caller, taken.made.value);
         Self { held_back: Some(taken.held_back), ..context }
     }
 
-    pub(super) fn of(service: &Service, persona: Persona) -> Self {
+    pub(super) fn of(service: &Service, caller: &Identity, persona: Persona) -> Self {
+        let reads = caller.may_read();
         let personas = &service.app.engine.personas;
         let grace = personas.limits().grace_days;
         Self {
@@ -107,16 +115,17 @@ impl ContextJson {
             status: persona.status(personas.now()).as_str().to_owned(),
             is_active: persona.is_active(),
             erased_from: persona.erased_from(grace).map(Timestamp::to_rfc3339),
-            findings: personas.findings(&persona).iter().map(FindingJson::from).collect(),
-            name: persona.name,
-            system_prompt: persona.system_prompt,
-            personality: persona.personality,
+            findings: reads
+                .then(|| personas.findings(&persona).iter().map(FindingJson::from).collect()),
+            name: reads.then_some(persona.name),
+            system_prompt: reads.then_some(persona.system_prompt),
+            personality: reads.then_some(persona.personality),
             temperature: persona.settings.temperature,
             max_tokens: persona.settings.max_tokens,
             max_history_tokens: persona.settings.max_history_tokens,
             expiry_days: persona.settings.expiry_days,
             memory: persona.memory,
-            tags: persona.tags,
+            tags: reads.then_some(persona.tags),
             preset_id: persona.preset.map(|id| id.to_string()),
             created_at: persona.created_at.to_rfc3339(),
             updated_at: persona.updated_at.to_rfc3339(),

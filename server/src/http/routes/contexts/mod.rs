@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use throughline_core::persona::NewPersona;
 use throughline_core::services::personas::{FromPreset, PersonaFilter};
 use throughline_core::{Error, Result};
-use throughline_engine::app::DeletedPersona;
+use throughline_engine::app::{DeletedPersona, personas};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -119,7 +119,7 @@ async fn create(
     body: Body<NewContextJson>,
 ) -> Result<(StatusCode, Json<ContextJson>), Failure> {
     let idempotency = repeat.of(&body);
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let new = body.value;
     let settings = new.settings();
     let template = filled(new.template_id.as_deref(), &new.fields, settings)?;
@@ -131,8 +131,7 @@ async fn create(
             if new.system_prompt.is_some() || new.personality.is_some() =>
         {
             return Err(Error::invalid(
-                "preset_id, template_id: they set system_prompt and personality: leave them out here and \
-                 change them afterwards",
+                "with `preset_id` or `template_id`, leave out `system_prompt` and `personality`; change them with PATCH",
             )
             .into());
         }
@@ -172,7 +171,7 @@ async fn create(
             personas.create(&scope, new, idempotency).await?
         }
     };
-    Ok((StatusCode::CREATED, Json(ContextJson::of(&service, made.value))))
+    Ok((StatusCode::CREATED, Json(ContextJson::of(&service, &caller, made.value))))
 }
 
 /// The tag that a list is asked for by.
@@ -208,7 +207,7 @@ async fn list(
         include_deleted: which.include_deleted,
     };
     let found = service.app.engine.personas.list(&caller.scope()?, &filter, slice).await?;
-    Ok(Json(List::of_slice(found, |persona| ContextJson::of(&service, persona))))
+    Ok(Json(List::of_slice(found, |persona| ContextJson::of(&service, &caller, persona))))
 }
 
 /// Show a context
@@ -225,9 +224,9 @@ async fn show(
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<ContextJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
-    Ok(Json(ContextJson::of(&service, personas.get(&scope, id).await?)))
+    Ok(Json(ContextJson::of(&service, &caller, personas.get(&scope, id).await?)))
 }
 
 /// Change a context
@@ -248,11 +247,11 @@ async fn change(
     Named(id): Named<String>,
     body: Body<ContextChangeJson>,
 ) -> Result<Json<ContextJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let (change, expected) = body.value.change();
     let changed = personas.update(&scope, id, &change, expected).await?;
-    Ok(Json(ContextJson::of(&service, changed.value)))
+    Ok(Json(ContextJson::of(&service, &caller, changed.value)))
 }
 
 /// Delete a context
@@ -273,16 +272,17 @@ async fn delete(
     Named(id): Named<String>,
     Params(how): Params<How>,
 ) -> Result<Json<DeletedJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let deleted = service.app.delete_persona(&caller, id, how.version, how.permanent).await?;
     Ok(Json(match deleted {
         DeletedPersona::Erased(erased) => {
             DeletedJson { context: None, erased: Some(ErasedJson::from(&erased)) }
         }
-        DeletedPersona::Hidden(persona) => {
-            DeletedJson { context: Some(ContextJson::of(&service, *persona)), erased: None }
-        }
+        DeletedPersona::Hidden(persona) => DeletedJson {
+            context: Some(ContextJson::of(&service, &caller, *persona)),
+            erased: None,
+        },
     }))
 }
 
@@ -305,11 +305,11 @@ async fn extend(
     repeat: Repeat,
     body: Body<ExtendJson>,
 ) -> Result<Json<ContextJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let idempotency = repeat.of(&body);
     let extended = personas.extend_once(&scope, id, body.value.days, idempotency).await?;
-    Ok(Json(ContextJson::of(&service, extended)))
+    Ok(Json(ContextJson::of(&service, &caller, extended)))
 }
 
 /// Restore a context
@@ -328,7 +328,7 @@ async fn restore(
     caller: Caller<Write>,
     Named(id): Named<String>,
 ) -> Result<Json<ContextJson>, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
-    Ok(Json(ContextJson::of(&service, personas.restore(&scope, id).await?)))
+    Ok(Json(ContextJson::of(&service, &caller, personas.restore(&scope, id).await?)))
 }

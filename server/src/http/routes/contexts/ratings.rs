@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use throughline_core::ids::PresetId;
-use throughline_core::persona::{Effectiveness, NewRating, Rating};
+use throughline_core::persona::{NewRating, Rating};
 use throughline_core::time::Timestamp;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -15,6 +15,7 @@ use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params};
 use crate::http::routes::List;
 use crate::http::service::Service;
+use crate::wire::EffectivenessJson;
 use crate::wire::problem::Failure;
 
 pub(super) fn router() -> OpenApiRouter<Service> {
@@ -71,52 +72,6 @@ struct Which {
     /// Only ratings before this time.
     #[param(min_length = 1)]
     until: Option<String>,
-}
-
-/// How well a version of a preset does.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({
-    "preset_id": "preset-calm-counselor", "preset_version": 1, "contexts": 3, "turns": 120, "rated": 40,
-    "helpful": 36, "helpful_share": 0.9, "first_rated_at": "2026-03-02T09:14:00Z",
-    "last_rated_at": "2026-03-30T18:02:00Z"
-}))]
-pub(crate) struct EffectivenessJson {
-    /// The preset; null for contexts without one.
-    preset_id: Option<String>,
-    /// Its version; null for contexts whose prompt or personality was changed after their creation.
-    preset_version: Option<u64>,
-    /// Contexts created from it that exist.
-    contexts: u64,
-    /// Turns that these contexts answered, at any time.
-    turns: u64,
-    /// Ratings in the period.
-    rated: u64,
-    /// Ratings in the period that say that the answer helped.
-    helpful: u64,
-    /// `helpful` divided by `rated`; null without ratings.
-    helpful_share: Option<f64>,
-    /// The first rating in the period.
-    #[schema(format = DateTime)]
-    first_rated_at: Option<String>,
-    /// The last rating in the period.
-    #[schema(format = DateTime)]
-    last_rated_at: Option<String>,
-}
-
-impl From<Effectiveness> for EffectivenessJson {
-    fn from(of: Effectiveness) -> Self {
-        Self {
-            helpful_share: of.helpful_share(),
-            preset_id: of.preset.map(|id| id.to_string()),
-            preset_version: of.preset_version,
-            contexts: of.contexts,
-            turns: of.turns,
-            rated: of.rated,
-            helpful: of.helpful,
-            first_rated_at: of.first_at.map(Timestamp::to_rfc3339),
-            last_rated_at: of.last_at.map(Timestamp::to_rfc3339),
-        }
-    }
 }
 
 /// Rate an answer of a context

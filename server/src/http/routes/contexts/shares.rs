@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use throughline_core::ids::SessionId;
 use throughline_core::{Result, Scope};
-use throughline_engine::app::PersonaThread;
+use throughline_engine::app::{PersonaThread, personas};
 use throughline_engine::identity::Identity;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -24,7 +24,7 @@ pub(super) fn router() -> OpenApiRouter<Service> {
 async fn session_of(service: &Service, caller: &Identity, id: &str) -> Result<(Scope, SessionId)> {
     let engine = &service.app.engine;
     let PersonaThread { scope, id, .. } = PersonaThread::own(engine, caller, id).await?;
-    let session = engine.personas.get(&scope, id).await?.session;
+    let session = personas(engine, caller).get(&scope, id).await?.session;
     Ok((scope, session))
 }
 

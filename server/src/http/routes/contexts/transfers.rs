@@ -9,6 +9,7 @@ use serde_json::Value;
 use throughline_core::ids::BackupId;
 use throughline_core::persona::{BackupHead, ExportFormat};
 use throughline_core::{Error, Result};
+use throughline_engine::app::personas;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -111,7 +112,7 @@ async fn export(
     Named(id): Named<String>,
     Params(which): Params<Which>,
 ) -> Result<Response, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let (format, kind) = match which.format {
         FormJson::Json => (ExportFormat::Json, "application/json"),
@@ -148,7 +149,7 @@ async fn import(
         }
     };
     let taken = service.app.engine.personas.import(&caller.scope()?, &text, idempotency).await?;
-    Ok((StatusCode::CREATED, Json(ContextJson::taken_in(&service, taken))))
+    Ok((StatusCode::CREATED, Json(ContextJson::taken_in(&service, &caller, taken))))
 }
 
 /// List the backups of a context
@@ -167,7 +168,7 @@ async fn backups(
     caller: Caller<Read>,
     Named(id): Named<String>,
 ) -> Result<Json<List<BackupJson>>, Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let items = personas.backups(&scope, id).await?.into_iter().map(BackupJson::from).collect();
     Ok(Json(List { items, next_cursor: None }))
@@ -192,9 +193,9 @@ async fn restore_backup(
     caller: Caller<Write>,
     Named((id, backup)): Named<(String, String)>,
 ) -> Result<(StatusCode, Json<ContextJson>), Failure> {
-    let (scope, personas) = (caller.scope()?, &service.app.engine.personas);
+    let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let backup: BackupId = backup.parse()?;
     let taken = personas.restore_backup(&scope, id, backup, None).await?;
-    Ok((StatusCode::CREATED, Json(ContextJson::taken_in(&service, taken))))
+    Ok((StatusCode::CREATED, Json(ContextJson::taken_in(&service, &caller, taken))))
 }

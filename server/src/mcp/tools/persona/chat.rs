@@ -7,7 +7,7 @@ use throughline_core::access::Permission;
 use throughline_core::ids::UserId;
 use throughline_core::persona::{ChatRequest, Status};
 use throughline_core::services::personas::ChatResult;
-use throughline_engine::app::PersonaThread;
+use throughline_engine::app::{KeptAnswer, PersonaThread};
 use throughline_engine::config::ToolSet;
 
 use super::forms::ConversationForm;
@@ -46,8 +46,10 @@ struct Args {
 #[serde(rename_all = "camelCase")]
 struct Answer {
     response: String,
-    context_name: String,
-    personality: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    personality: Option<String>,
     user_message: ConversationForm,
     assistant_response: ConversationForm,
     metadata: Metadata,
@@ -77,8 +79,8 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
         Some(answered) => answered,
         None => {
             call.progress(0, 3, "reading").await;
-            let configured = sampling::configured(&call);
-            let turn = app.prepare_turn(&thread, request, configured.as_ref());
+            let configured = sampling::configured(&call).await?;
+            let turn = app.prepare_turn(&call.who, &thread, request, configured.as_ref());
             let turn = call.server.bounded(turn).await.map_err(in_camel_case)?;
             call.progress(1, 3, "asking the model").await;
             match sampling::sample(&call, turn, configured).await? {
@@ -88,11 +90,12 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
         }
     };
     call.progress(2, 3, "keeping the answer").await;
-    let Answered { receipt, answer, mut warnings } = answered;
-    let (keeps, who, answered) = (app.clone(), call.who.clone(), answer.clone());
+    let Answered { receipt, answer, model, mut warnings } = answered;
+    let (keeps, who) = (app.clone(), call.who.clone());
+    let answered = KeptAnswer { receipt, answer: answer.clone(), model, idempotency: None };
     let named = asked.context_id.clone();
     let kept = call.server.written(Some(thread.scope.clone()), async move {
-        keeps.keep_answer(&who, &asked.context_id, &receipt, &answered, None).await
+        keeps.keep_answer(&who, &asked.context_id, answered).await
     });
     let kept = kept.await.map_err(in_camel_case)?;
     if answer.stop_reason.as_deref() == Some(CUT) {
@@ -109,12 +112,12 @@ fn form(
     (named, user): (&str, &UserId),
 ) -> Answer {
     let engine = &call.server.app.engine;
-    let now = engine.personas.now();
+    let (now, reads) = (engine.personas.now(), call.who.may_read());
     let form = |one| ConversationForm::of(one, named, (user, engine.masking));
     Answer {
         response: kept.answer.message.content.clone(),
-        context_name: kept.persona.name.clone(),
-        personality: engine.masking.shown(&kept.persona.personality).into_owned(),
+        context_name: reads.then(|| kept.persona.name.clone()),
+        personality: reads.then(|| engine.masking.shown(&kept.persona.personality).into_owned()),
         user_message: form(kept.question),
         assistant_response: form(kept.answer),
         metadata: Metadata {

@@ -120,6 +120,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
                 newest_first: asked.reverse.unwrap_or(true),
                 tag: asked.tag.clone(),
             };
+            thread.check_filter(&filter)?;
             let slice = page(asked.page, asked.page_size, PAGE_SIZE)?;
             let found = personas.conversation(&thread.scope, id, &filter, slice).await;
             let found = thread.for_caller(found)?;

@@ -1,33 +1,17 @@
-//! Turns that a model answers, and the models.
+//! The forms of turns that a model answers.
 
-use std::convert::Infallible;
-
-use axum::Json;
-use axum::extract::State;
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Response};
-use futures_util::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use throughline_core::chat::{ChatAnswer, ChatMessage, ToolCall, ToolSpec};
+use throughline_core::ports::Idempotency;
 use throughline_core::session::Role;
 use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
-use throughline_engine::app::{ChatPiece, ChatReply, ChatTurn, SpecialistView, Turn, failure};
-use throughline_engine::config::SpecialistConfig;
+use throughline_engine::app::{ChatReply, ChatTurn, SpecialistView, Turn};
 use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
-use crate::http::caller::{self, Caller, Read};
-use crate::http::extract::{Body, Named, Repeat, objects};
-use crate::http::service::Service;
-use crate::wire::problem::Failure;
-use crate::wire::{AssembledContextJson, IntentJson, PayloadFormat, TOOL_MARK_TOKENS, TierJson};
-
-pub(crate) fn router() -> OpenApiRouter<Service> {
-    OpenApiRouter::new().routes(routes!(chat)).routes(routes!(models))
-}
+use crate::http::extract::objects;
+use crate::wire::{AssembledContextJson, IntentJson, TierJson};
 
 /// A turn to answer.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -76,7 +60,8 @@ pub(crate) struct ChatRequest {
     #[schema(minimum = 1)]
     max_tokens: Option<u32>,
     /// Send the answer piece by piece, as server-sent events: `context` (or `window`, of a specialist), `delta` for each piece
-    /// of the text, `tool_call` for each call, then `usage` and `done`, or `error` with a problem.
+    /// of the text, `tool_call` for each call of `tools`, then `usage` and `done`, or `error` with a problem. A key without the
+    /// permission `read` gets no `context`.
     #[serde(default)]
     stream: bool,
 }
@@ -127,7 +112,7 @@ enum StepRole {
 
 /// A call of a function.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-struct ToolCallJson {
+pub(super) struct ToolCallJson {
     id: String,
     /// Always `function`.
     #[serde(rename = "type", default = "function_type")]
@@ -164,19 +149,19 @@ pub(crate) struct ChatJson {
     specialists: Vec<SpecialistViewJson>,
     /// Why the answer ended, such as `endTurn`, `maxTokens` or `toolUse`.
     stop_reason: Option<String>,
-    usage: Option<UsageJson>,
-    /// The ids of the messages that were stored: the turn, its steps, and the answer. Empty if functions are to be called
-    /// first.
+    pub(super) usage: Option<UsageJson>,
+    /// The ids of the messages that were stored: the turn, its steps, and the answer; for a repeat, the turn and the answer.
+    /// Empty if functions are to be called first.
     messages: Vec<String>,
-    /// The context that the model was sent. It is not in the event `done`, which follows the event `context`, nor in the
-    /// answer of a specialist, nor in that of a repeat.
+    /// The context that the model was sent. Left out of the event `done`, which follows the event `context`, of the answer
+    /// of a specialist, of a repeat, and for a key without the permission `read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<AssembledContextJson>,
 }
 
 /// What a specialist was shown of the session, by ids.
-#[derive(Debug, Serialize, ToSchema)]
-struct SpecialistViewJson {
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(super) struct SpecialistViewJson {
     specialist: String,
     /// The recent messages, the oldest first.
     messages: Vec<String>,
@@ -190,23 +175,16 @@ struct SpecialistViewJson {
 }
 
 impl SpecialistViewJson {
-    fn of(view: &SpecialistView) -> Self {
-        let texts = |ids: &mut dyn Iterator<Item = String>| ids.collect();
-        Self {
-            specialist: view.specialist.clone(),
-            messages: texts(&mut view.messages.iter().map(ToString::to_string)),
-            summary: view.summary.map(|id| id.to_string()),
-            entities: texts(&mut view.entities.iter().map(ToString::to_string)),
-            files: texts(&mut view.files.iter().map(ToString::to_string)),
-            tokens: view.tokens,
-            token_budget: view.token_budget,
-        }
+    /// The form in which it is stored.
+    pub(super) fn of(view: &SpecialistView) -> Result<Self> {
+        serde_json::from_value(view.json())
+            .map_err(|error| Error::internal("a view cannot be shown").with_source(error))
     }
 }
 
 /// What the answer took, as the provider counts, all its rounds together.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct UsageJson {
+pub(in crate::http::routes) struct UsageJson {
     input_tokens: u64,
     /// Part of `input_tokens` that the provider read from its prompt cache.
     cached_input_tokens: u64,
@@ -216,10 +194,7 @@ pub(super) struct UsageJson {
 }
 
 impl ChatRequest {
-    fn turn(
-        self,
-        repeat: Option<throughline_core::ports::Idempotency>,
-    ) -> Result<(ChatTurn, bool)> {
+    pub(super) fn turn(self, repeat: Option<Idempotency>) -> Result<(ChatTurn, bool)> {
         if let Some(temperature) = self.temperature
             && !(0.0..=2.0).contains(&temperature)
         {
@@ -233,7 +208,6 @@ impl ChatRequest {
             intent: self.intent.map(Intent::from),
             tier: self.tier.map(Tier::from),
             token_budget: self.token_budget,
-            tool_mark: TOOL_MARK_TOKENS,
             ..Turn::default()
         };
         let turn = ChatTurn {
@@ -289,7 +263,7 @@ impl StepJson {
 }
 
 impl ToolCallJson {
-    fn of(call: ToolCall) -> Self {
+    pub(super) fn of(call: ToolCall) -> Self {
         let function = CalledJson { name: call.name, arguments: call.arguments };
         Self { id: call.id, r#type: function_type(), function }
     }
@@ -297,7 +271,7 @@ impl ToolCallJson {
 
 impl UsageJson {
     /// What an answer took, where the provider says so.
-    pub(super) fn of(answer: &ChatAnswer, cost_usd: Option<f64>) -> Option<Self> {
+    pub(in crate::http::routes) fn of(answer: &ChatAnswer, cost_usd: Option<f64>) -> Option<Self> {
         answer.usage.map(|used| Self {
             input_tokens: used.input,
             cached_input_tokens: used.cached_input,
@@ -308,180 +282,20 @@ impl UsageJson {
 }
 
 impl ChatJson {
-    fn of(reply: ChatReply, context: Option<AssembledContextJson>) -> Self {
+    pub(super) fn of(reply: ChatReply, context: Option<AssembledContextJson>) -> Result<Self> {
         let ChatReply { model, answer, cost, stored, steps, views } = reply;
         let usage = UsageJson::of(&answer, cost);
         let ChatAnswer { text, tool_calls, stop_reason, .. } = answer;
-        Self {
+        Ok(Self {
             model,
             text,
             tool_calls: tool_calls.into_iter().map(ToolCallJson::of).collect(),
             steps: steps.into_iter().map(StepJson::of).collect(),
-            specialists: views.iter().map(SpecialistViewJson::of).collect(),
+            specialists: views.iter().map(SpecialistViewJson::of).collect::<Result<_>>()?,
             stop_reason,
             usage,
             messages: stored.iter().map(ToString::to_string).collect(),
             context,
-        }
-    }
-}
-
-/// Answer a turn
-///
-/// Assembles the context of the turn, lets a model answer it, and stores the turn and the answer. Nothing is stored if the
-/// model fails, is cut off, or the client disconnects before the end.
-#[utoipa::path(
-    post,
-    path = "/v1/sessions/{id}/chat",
-    operation_id = "chat",
-    tag = "contexts",
-    params(("id" = String, Path, description = "The session; it need not exist yet")),
-    request_body = ChatRequest,
-    responses(
-        (status = 200, description = "The answer", content(
-            (ChatJson = "application/json"), (String = "text/event-stream")
-        ))
-    )
-)]
-async fn chat(
-    State(service): State<Service>,
-    caller: Caller<caller::Chat>,
-    Named(id): Named<String>,
-    repeat: Repeat,
-    body: Body<ChatRequest>,
-) -> Result<Response, Failure> {
-    let repeat = repeat.of(&body);
-    let (turn, streamed) = body.value.turn(repeat)?;
-    let mut pieces = Box::pin(service.app.chat(caller.identity(), id, turn));
-    if streamed {
-        // What is refused before a model is asked is refused with a status.
-        let first = pieces.next().await.transpose()?;
-        let all = stream::iter(first.map(Ok)).chain(pieces);
-        return Ok(Sse::new(events(all)).keep_alive(KeepAlive::default()).into_response());
-    }
-    let mut context = None;
-    while let Some(piece) = pieces.next().await {
-        match piece? {
-            ChatPiece::Context(assembled) => context = Some(assembled),
-            ChatPiece::Window(_) | ChatPiece::Text(_) | ChatPiece::ToolCall(_) => {}
-            ChatPiece::Done(reply) => {
-                let context = context
-                    .map(|context| AssembledContextJson::of(*context, PayloadFormat::Openai));
-                return Ok(Json(ChatJson::of(*reply, context)).into_response());
-            }
-        }
-    }
-    Err(Error::internal("the chat ended without an answer").into())
-}
-
-/// The pieces as server-sent events.
-fn events(
-    pieces: impl Stream<Item = Result<ChatPiece>> + Send + 'static,
-) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
-    pieces.flat_map(|piece| {
-        let mut usage = None;
-        let (name, data) = match piece {
-            Ok(ChatPiece::Context(context)) => {
-                ("context", json!(AssembledContextJson::of(*context, PayloadFormat::Openai)))
-            }
-            Ok(ChatPiece::Text(text)) => ("delta", json!({"text": text})),
-            Ok(ChatPiece::Window(view)) => ("window", json!(SpecialistViewJson::of(&view))),
-            Ok(ChatPiece::ToolCall(call)) => ("tool_call", json!(ToolCallJson::of(call))),
-            Ok(ChatPiece::Done(reply)) => {
-                let done = ChatJson::of(*reply, None);
-                usage = done.usage.as_ref().map(|used| ("usage", json!(used)));
-                ("done", json!(done))
-            }
-            Err(error) => failed(&error),
-        };
-        let events = usage.into_iter().chain([(name, data)]);
-        let event =
-            |(name, data): (&str, Value)| Ok(Event::default().event(name).data(data.to_string()));
-        stream::iter(events.map(event).collect::<Vec<_>>())
-    })
-}
-
-/// The event of a failure.
-pub(super) fn failed(error: &Error) -> (&'static str, Value) {
-    let code = error.kind().code();
-    ("error", json!({"code": code, "detail": failure::tell(error)}))
-}
-
-/// The models that can answer.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ModelsJson {
-    /// The model that answers if neither a request nor the tenant's settings name one.
-    default: Option<String>,
-    items: Vec<ModelJson>,
-    /// The specialists that are configured.
-    specialists: Vec<SpecialistJson>,
-}
-
-/// A role that answers turns with a prompt of its own.
-#[derive(Debug, Serialize, ToSchema)]
-struct SpecialistJson {
-    name: String,
-    /// What to ask it for.
-    description: String,
-    /// Its model; null for that of the turn.
-    model: Option<String>,
-}
-
-/// A model.
-#[derive(Debug, Serialize, ToSchema)]
-struct ModelJson {
-    /// `provider:model`.
-    model: String,
-    /// Maximum number of tokens of request and answer together.
-    window: u32,
-    /// Maximum number of tokens of an answer.
-    max_output: u32,
-    /// Whether it can call functions.
-    tools: bool,
-    price: Option<PriceJson>,
-}
-
-/// US dollars for a million tokens.
-#[derive(Debug, Serialize, ToSchema)]
-struct PriceJson {
-    input: f64,
-    cached_input: f64,
-    output: f64,
-}
-
-/// List the models
-///
-/// Lists the models of all configured providers.
-#[utoipa::path(
-    get,
-    path = "/v1/models",
-    operation_id = "list_models",
-    tag = "contexts",
-    responses((status = 200, body = ModelsJson, description = "The models"))
-)]
-async fn models(State(service): State<Service>, _: Caller<Read>) -> Json<ModelsJson> {
-    let models = &service.app.engine.models;
-    let items = models.providers.iter().flat_map(|provider| {
-        provider.models().iter().map(|model| ModelJson {
-            model: format!("{}:{}", provider.name(), model.id),
-            window: model.window,
-            max_output: model.max_output,
-            tools: model.tools,
-            price: model.price.map(|price| PriceJson {
-                input: price.input,
-                cached_input: price.cached_input,
-                output: price.output,
-            }),
         })
-    });
-    let specialist = |role: &SpecialistConfig| SpecialistJson {
-        name: role.name.clone(),
-        description: role.description.clone(),
-        model: Some(role.model.clone()).filter(|model| !model.is_empty()),
-    };
-    Json(ModelsJson {
-        default: models.default.clone(),
-        items: items.collect(),
-        specialists: models.specialists.iter().map(specialist).collect(),
-    })
+    }
 }
