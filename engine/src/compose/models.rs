@@ -116,9 +116,6 @@ impl SummaryWriting {
     }
 }
 
-/// A model with its name, as `provider:id`, and what is known of it.
-type NamedModel = (String, ModelInfo, Arc<dyn ChatModel>);
-
 impl ChatModels {
     /// The model of a setting with its name and what is known of it; none where it is empty.
     fn find_for(&self, setting: &str, name: &str) -> Result<Option<NamedModel>> {

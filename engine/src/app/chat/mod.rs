@@ -500,6 +500,7 @@ mod tests {
             max_output,
             tools: true,
             temperature: true,
+            thinks: false,
             price: None,
         };
         for (window, max_output, max_tokens, usual, budget) in [
