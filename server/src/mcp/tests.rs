@@ -63,7 +63,11 @@ fn a_set_is_chosen_whole_and_in_order() {
             "conversation-manage",
             "refer_to_file",
             "list_files",
+            "plan_files",
         ]
     );
     assert!(names(&[]).is_empty());
+    assert!(
+        of_sets(&[ToolSet::Files], false).iter().all(|tool| tool.definition.name != "plan_files")
+    );
 }

@@ -105,7 +105,7 @@ async fn conversation_goes_on_after_regenerated_tool_call() {
             "assistant: Yes."
         ]
     );
-    assert!(!service.log().contains("was not kept"), "{}", service.log());
+    assert!(!service.log().contains("was not stored"), "{}", service.log());
 }
 
 #[tokio::test]

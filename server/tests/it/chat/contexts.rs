@@ -379,7 +379,8 @@ async fn a_shared_context_answers_its_guests_and_shows_them_nothing_else() {
     let keys = [user("acme", "ana"), user("acme", "bo"), user("acme", "cy"), user("bolt", "bo")];
     let service = serve(&data, &upstream);
     let [ana, bo, cy, stranger] = keys.map(|key| User { service: &service, key });
-    let private = json!({"messages": [{"role": "user", "content": "My locker code is 4471."}]});
+    let private =
+        json!({"messages": [{"role": "user", "content": "My locker code is tern-4471."}]});
     ana.ask(Method::POST, "/v1/sessions/private/messages", private).await.ok();
     let other = json!({"name": "Zanzibar", "system_prompt": "You are another."});
     ana.ask(Method::POST, "/v1/contexts", other).await.ok();
@@ -422,7 +423,10 @@ async fn a_shared_context_answers_its_guests_and_shows_them_nothing_else() {
     let answer = bo.chat(&shared, asked).await.ok();
     assert_eq!(answer["text"], "I do not know.");
     let to_model = upstream.last().body.to_string();
-    assert!(!to_model.contains("4471"), "the owner's other memory is not the guest's: {to_model}");
+    assert!(
+        !to_model.contains("tern-4471"),
+        "the owner's other memory is not the guest's: {to_model}"
+    );
     assert!(to_model.contains("said by=\\\"ana\\\""), "{to_model}");
     let facts = ana.get("/v1/facts").await;
     assert!(!facts.text.contains("Oslo"), "{facts:?}");
@@ -447,7 +451,7 @@ async fn a_shared_context_answers_its_guests_and_shows_them_nothing_else() {
     ana.chat(&context, "What is my locker code?").await.ok();
     let to_model = upstream.last().body.to_string();
     assert!(to_model.contains("said by=\\\"bo\\\""), "{to_model}");
-    assert!(to_model.contains("4471"), "the owner's memory is the owner's: {to_model}");
+    assert!(to_model.contains("tern-4471"), "the owner's memory is the owner's: {to_model}");
     let found =
         bo.ask(Method::POST, &format!("{said}/search"), json!({"query": "Oslo"})).await.ok();
     assert_eq!(found["items"][0]["conversation"]["content"], asked);
@@ -468,7 +472,7 @@ async fn a_shared_context_answers_its_guests_and_shows_them_nothing_else() {
     let told = gone.problem(404, "not_found");
     assert!(!told.contains("Zanzibar"), "{told}");
     let log = service.log();
-    assert!(!log.contains("osprey") && !log.contains("4471"));
+    assert!(!log.contains("osprey") && !log.contains("tern-4471"));
 }
 
 #[tokio::test]

@@ -61,7 +61,7 @@ async fn answer_made_of_erased_message_is_not_stored() {
     };
     let (answer, ()) = tokio::join!(complete(&service, &body, Some("client")), erase);
     assert_eq!(answer.ok()["choices"][0]["message"]["content"], "At 9:15.");
-    service.logged("an answer was not kept").await;
+    service.logged("an answer was not stored").await;
     assert_eq!(held(&service, "client").await, []);
 }
 
