@@ -5,7 +5,7 @@
 // answers, declines and hangs, and gives calls up.
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -73,7 +73,7 @@ const answers = ({ params }) => ({
 });
 
 /** What is ours: lists, every tool, resource and prompt, and what is not there. */
-async function own(server, mode, revision, who) {
+async function own(server, calls, mode, revision, who) {
   return sampled(server, mode, answers, async client => {
     assert.equal(client.getNegotiatedProtocolVersion(), revision);
     assert.equal(client.getServerVersion()?.name, 'throughline');
@@ -199,18 +199,20 @@ const { values } = parseArgs({ options: { program: flag, url: flag, fixtures: fl
 const [calls, reads] = ['calls', 'reads'].map(name =>
   JSON.parse(readFileSync(new URL(`${name}.json`, import.meta.url), 'utf8')),
 );
+const anywhere = calls.filter(call => call.only !== 'standard input');
 let failed = 0;
 for (const [name, mode, revision] of MODES) {
   const folder = mkdtempSync(join(tmpdir(), 'throughline-'));
+  writeFileSync(join(folder, 'timetable.md'), 'The ferry leaves at nine.\n');
   const args = ['mcp', '--data-dir', folder, '--tool-sets', values['tool-sets'], '--set', 'log.level=error'];
   const stdio = more => () =>
     new StdioClientTransport({ command: values.program, args: [...args, ...more], cwd: folder });
   const http = url => () => new StreamableHTTPClientTransport(new URL(url));
   const who = `typescript-${name}`;
   const parts = [
-    ['standard input', () => own(stdio([]), mode, revision, who)],
+    ['standard input', () => own(stdio([]), calls, mode, revision, who)],
     ['standard input, asked', () => asked(stdio(['--mcp-fixtures']), mode)],
-    ['HTTP', () => own(http(values.url), mode, revision, who)],
+    ['HTTP', () => own(http(values.url), anywhere, mode, revision, who)],
     ['HTTP, asked', () => asked(http(values.fixtures), mode)],
   ];
   for (const [part, work] of parts) {

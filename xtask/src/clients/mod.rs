@@ -36,10 +36,9 @@ pub(crate) fn check() -> Result<bool> {
     let mut in_javascript = Command::new(npm.join("node_modules").join(".bin").join("node"));
     in_javascript.arg(there).args(served.arguments(&mock.base, KEY));
     let in_python = served.python(&python, &mock, &mock.base, KEY)?;
-    let good = all_succeed(vec![
-        ("python".to_owned(), in_python),
-        ("javascript".to_owned(), in_javascript),
-    ])?;
+    // One after the other: the first asks the mock what it was sent last.
+    let python_is_good = all_succeed(vec![("python".to_owned(), in_python)])?;
+    let good = all_succeed(vec![("javascript".to_owned(), in_javascript)])? && python_is_good;
     Ok(good && !served.service.panicked()?)
 }
 

@@ -161,9 +161,13 @@ async fn broken_wires_leave_no_turn_behind() {
 
 #[tokio::test]
 async fn answers_that_break_off_are_not_kept() {
-    let wired =
-        Wired::start(&["providers.openai.idle_timeout_ms=500", "providers.openai.max_retries=0"])
-            .await;
+    let wired = Wired::start(&[
+        "providers.openai.idle_timeout_ms=500",
+        // What is forwarded to a client may pause for as long as its call.
+        "providers.openai.timeout_ms=3000",
+        "providers.openai.max_retries=0",
+    ])
+    .await;
     // The wire is cut, or nothing comes any more.
     for fault in [None, Some(Fault::Stall)] {
         for (path, body, seen) in
