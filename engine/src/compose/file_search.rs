@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throughline_core::Result;
-use throughline_core::ports::{Embedder, FileSearch};
+use throughline_core::ports::{Embedder, FileSearch, IdGen};
 
 use crate::config::{Config, FileSearchKind};
 
@@ -17,7 +17,10 @@ pub(super) type ChosenSearch = (Arc<dyn FileSearch>, Option<&'static str>);
 pub(super) fn open(
     config: &Config,
     embedder: Option<Arc<dyn Embedder>>,
+    ids: Arc<dyn IdGen>,
 ) -> Result<Option<ChosenSearch>> {
+    #[cfg(not(feature = "qdrant"))]
+    drop(ids);
     match config.files.search {
         FileSearchKind::InProcess => Ok(in_process(embedder).map(|search| (search, None))),
         #[cfg(feature = "openai")]
@@ -28,9 +31,11 @@ pub(super) fn open(
         #[cfg(not(feature = "openai"))]
         FileSearchKind::OpenAi => Err(super::not_built("file search `openai`", "openai")),
         #[cfg(feature = "qdrant")]
-        FileSearchKind::Qdrant => Err(throughline_core::Error::invalid(
-            "`files.search` cannot be `qdrant` yet: set `in_process` or `openai`",
-        )),
+        FileSearchKind::Qdrant => {
+            let search = embedder.map(|embedder| super::qdrant::files(config, embedder, ids));
+            let chosen = |search| (search, Some("drop_file_stores_qdrant"));
+            Ok(search.transpose()?.map(chosen))
+        }
         #[cfg(not(feature = "qdrant"))]
         FileSearchKind::Qdrant => Err(super::not_built("file search `qdrant`", "qdrant")),
     }

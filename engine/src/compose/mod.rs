@@ -533,7 +533,8 @@ impl Engine {
         if how.measured {
             (store, index) = (metered(store), metered_index(index));
         }
-        let file_search = file_search::open(config, embedder.clone())?;
+        let ids: Arc<dyn IdGen> = Arc::new(UuidV7::new(Arc::clone(&clock)));
+        let file_search = file_search::open(config, embedder.clone(), Arc::clone(&ids))?;
         let ports = Ports {
             reading,
             writing,
@@ -541,7 +542,7 @@ impl Engine {
             names: ledger.identity().await?,
             ledger,
             meaning: embedder.map(|embedder| (embedder, index, placement)),
-            ids: Arc::new(UuidV7::new(Arc::clone(&clock))),
+            ids,
             clock,
             secrets: Arc::new(OsSecrets::open()?),
             tokenizer: Arc::new(O200k),
