@@ -1,6 +1,8 @@
 //! The files of a session: what a call would send, and the list that says which stay inline.
 
 mod stores;
+#[cfg(test)]
+mod stores_tests;
 
 use std::collections::BTreeMap;
 
