@@ -8,6 +8,7 @@
 
 mod collection;
 mod errors;
+mod file_search;
 mod health;
 mod hits;
 mod index;
@@ -18,6 +19,7 @@ mod server;
 mod vector;
 mod watermark;
 
+pub use file_search::QdrantFiles;
 pub use health::QdrantHealth;
 pub use index::QdrantIndex;
 pub use options::QdrantOptions;

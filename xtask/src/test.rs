@@ -23,7 +23,7 @@ const OPTIONAL: [&str; 3] = [
 
 /// The tests that this feature adds: those of the adapters of servers, and of engines on them.
 const LIVE_TESTS: &str = "((package(/^throughline-store-(postgres|qdrant|redis)$/) & kind(test) - \
-    binary(away)) | test(/^(authority::postgres|clocks|combinations|erasing|http::live|kills|limits::live|mcp::live|moving|removed::postgres|replicas|secrets::postgres|trust::postgres)::/))";
+    binary(away)) | test(/^(authority::postgres|clocks|combinations|erasing|file_stores|http::live|kills|limits::live|mcp::live|moving|removed::postgres|replicas|secrets::postgres|trust::postgres)::/))";
 /// The tests that need the files of the local model.
 const MODEL_TESTS: &str = "((package(throughline-provider-local) & binary(model)) | \
     (package(throughline-server) & test(/(^|::)local_model::/)))";

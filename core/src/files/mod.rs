@@ -7,7 +7,9 @@
 //! succeeded, so that one that fails leaves the list as it was. A reset is an empty list.
 
 mod codec;
+mod fuse;
 mod list;
+mod passages;
 mod place;
 mod plan;
 mod render;
@@ -23,7 +25,9 @@ mod scenario_tests;
 #[cfg(test)]
 mod test_tree;
 
+pub use fuse::fuse;
 pub use list::{InlineList, MAX_LIST_BYTES, MAX_OVERFLOW_FILES, MAX_PATH_BYTES};
+pub use passages::passages;
 pub use plan::{Outcome, Plan, PlanTokens, Planned, PlannedFile, files_to_read, plan};
 pub use render::{INTRODUCTION, render};
 pub use request::{Budget, CountedFile, Mode, PlanRequest, Readings};

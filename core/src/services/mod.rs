@@ -7,6 +7,7 @@ pub mod documents;
 pub mod embeddings;
 pub mod erasure;
 pub mod facts;
+pub mod file_stores;
 pub mod model_jobs;
 pub mod personas;
 pub mod profiles;

@@ -25,7 +25,7 @@ pub use completions::{Completed, Completion, Sent};
 pub use contexts::{Recalling, SessionWindow, Turn};
 pub use cursors::{Cursors, invalid_cursor};
 pub use facts::{FactFilter, FactSearch, Place};
-pub use files::{DEFAULT_FILE_TOKENS, FilePlan, FilesOfCall};
+pub use files::{DEFAULT_FILE_TOKENS, FilePlan, FileStores, FilesOfCall};
 pub use messages::WhichMessages;
 pub use persona_chat::{KeptAnswer, PersonaPiece, PersonaReply, PersonaTurn};
 pub use personas::{DeletedPersona, WhichConversations};
@@ -45,6 +45,8 @@ pub struct App {
     pub engine: Engine,
     /// Counts contexts without making them wait.
     pub meter: UsageMeter,
+    /// The stores of files of calls that run.
+    file_stores: files::FileStoreTasks,
 }
 
 impl App {
@@ -54,6 +56,6 @@ impl App {
     /// Those of the ledger of erasures.
     pub async fn new(engine: Engine) -> Result<Self> {
         let meter = UsageMeter::new(&engine).await?;
-        Ok(Self { engine, meter })
+        Ok(Self { engine, meter, file_stores: files::FileStoreTasks::default() })
     }
 }

@@ -2,6 +2,7 @@
 
 mod embedders;
 mod erasure_ledger;
+mod file_search;
 mod files;
 mod models;
 #[cfg(feature = "postgres")]
@@ -39,6 +40,9 @@ use throughline_core::services::documents::DocumentService;
 use throughline_core::services::embeddings::{EmbeddingService, JobQuota, Placement, Worked};
 use throughline_core::services::erasure::{EraseService, Replayed};
 use throughline_core::services::facts::{FactService, Rejecting};
+use throughline_core::services::file_stores::{
+    DroppedFileStores, FileStorePorts, FileStoreService,
+};
 use throughline_core::services::model_jobs::{
     Extracting, ExtractionService, Summarizing, SummaryService,
 };
@@ -107,6 +111,8 @@ pub struct Engine {
     pub extraction: Option<ExtractionService>,
     /// Summaries that a model writes, if one does.
     pub summaries: Option<SummaryService>,
+    /// Stores of files that live for one call; `None` where what `files.search` needs is not there.
+    pub file_stores: Option<FileStoreService>,
     /// The store itself, for operations.
     pub store: Arc<dyn Store>,
     /// The vector index and the cache, for operations.
@@ -373,6 +379,7 @@ impl Engine {
             embeddings,
             extraction,
             summaries,
+            file_stores: None,
             store,
             beside,
             names,
@@ -410,11 +417,20 @@ impl Engine {
     pub async fn work(&self, limit: usize) -> Result<Worked> {
         let forgotten = self.erase.work(limit).await?;
         let (kept_up, _) = self.personas.work(limit).await?;
+        let dropped = match &self.file_stores {
+            Some(stores) => stores.work(limit).await?,
+            None => DroppedFileStores::default(),
+        };
         let worked = match &self.embeddings {
             Some(embeddings) => embeddings.work(limit).await?,
             None => Worked::default(),
         };
-        Ok(Worked { jobs: worked.jobs + forgotten + kept_up, forgotten, ..worked })
+        Ok(Worked {
+            jobs: worked.jobs + forgotten + kept_up + dropped.jobs,
+            failed: worked.failed + dropped.failed,
+            forgotten,
+            ..worked
+        })
     }
 
     /// Does up to `limit` jobs of each kind that wait for models.
@@ -517,6 +533,8 @@ impl Engine {
         if how.measured {
             (store, index) = (metered(store), metered_index(index));
         }
+        let ids: Arc<dyn IdGen> = Arc::new(UuidV7::new(Arc::clone(&clock)));
+        let file_search = file_search::open(config, embedder.clone(), Arc::clone(&ids))?;
         let ports = Ports {
             reading,
             writing,
@@ -524,7 +542,7 @@ impl Engine {
             names: ledger.identity().await?,
             ledger,
             meaning: embedder.map(|embedder| (embedder, index, placement)),
-            ids: Arc::new(UuidV7::new(Arc::clone(&clock))),
+            ids,
             clock,
             secrets: Arc::new(OsSecrets::open()?),
             tokenizer: Arc::new(O200k),
@@ -543,6 +561,21 @@ impl Engine {
         }
         engine.fact_half_life = config.facts.half_life();
         engine.models = models;
+        if file_search.is_none() {
+            tracing::warn!("files cannot be searched: what `files.search` needs is not there");
+        }
+        engine.file_stores = match file_search {
+            Some((search, journal)) => Some(FileStoreService::new(FileStorePorts {
+                search,
+                journal,
+                store: Arc::clone(&engine.store),
+                clock: Arc::clone(&engine.clock),
+                ids: Arc::clone(&engine.ids),
+                secrets: Arc::new(OsSecrets::open()?),
+                max_bytes: config.files.max_search_bytes,
+            })),
+            None => None,
+        };
         engine.replayed = engine.erase.replay().await?;
         Ok(engine)
     }

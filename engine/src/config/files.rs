@@ -19,6 +19,23 @@ pub struct FilesConfig {
     pub max_file_bytes: u64,
     /// Most files of a call, those included that are left out.
     pub max_files: usize,
+    /// Where files that do not fit into a prompt, and attachments, are searched while a call runs.
+    pub search: FileSearchKind,
+    /// Most bytes of files that all calls of a process search at once; what exceeds it is refused before anything is indexed.
+    pub max_search_bytes: u64,
+}
+
+/// Where the files of a call are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileSearchKind {
+    /// In the memory of this process: by words, and by meaning where the embedder is instant.
+    InProcess,
+    /// In Qdrant (`qdrant.*`), with the configured embedder.
+    Qdrant,
+    /// In vector stores that OpenAI hosts (`providers.openai.*`), which cost money by the gigabyte and day.
+    #[serde(rename = "openai")]
+    OpenAi,
 }
 
 /// What the list of files of a session does.
@@ -50,6 +67,8 @@ impl Default for FilesConfig {
             stable_inline_list: StableInlineList::On,
             max_file_bytes: 4 << 20,
             max_files: 20_000,
+            search: FileSearchKind::InProcess,
+            max_search_bytes: 1 << 30,
         }
     }
 }

@@ -34,7 +34,7 @@ use throughline_core::{Error, Result, Scope};
 
 pub use document::DocumentConfig;
 pub use facts::FactsConfig;
-pub use files::{FilesConfig, StableInlineList};
+pub use files::{FileSearchKind, FilesConfig, StableInlineList};
 pub use history::{FadingKind, HistoryConfig};
 pub use http::{HttpConfig, JobsConfig};
 pub use log::{LogConfig, LogFormat};
@@ -65,6 +65,8 @@ const MAX_TIMEOUT_MS: u64 = 3_600_000;
 
 /// Largest cache: a TiB.
 const MAX_CACHE_MB: u64 = 1 << 20;
+/// Most bytes of files that calls may search at once: a tebibyte.
+const MAX_SEARCH_BYTES: u64 = 1 << 40;
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -523,6 +525,7 @@ impl Config {
         whole("backup.days", self.backup.days.into(), 0, 3_650)?;
         whole("facts.half_life_days", self.facts.half_life_days.into(), 0, 36_500)?;
         whole("document.kept", self.document.kept.into(), 1, 10_000)?;
+        whole("files.max_search_bytes", self.files.max_search_bytes, 1, MAX_SEARCH_BYTES)?;
         whole("http.max_in_flight", self.http.max_in_flight as u64, 1, 65_536)?;
         whole("http.max_connections", self.http.max_connections as u64, 1, 1 << 20)?;
         whole("http.max_body_mb", self.http.max_body_mb as u64, 1, 1_024)?;
@@ -569,7 +572,22 @@ impl Config {
         if self.cache == CacheKind::Redis {
             require("redis.url", &self.redis.url, cfg!(feature = "redis"))?;
         }
+        self.check_file_search()?;
         Ok(self)
+    }
+
+    /// Whether there is what `files.search` needs.
+    fn check_file_search(&self) -> Result<()> {
+        let lacks = match self.files.search {
+            FileSearchKind::Qdrant if self.embedder == EmbedderKind::None => {
+                "an embedder: set `embedder`"
+            }
+            FileSearchKind::OpenAi if !self.providers.openai.is_configured() => {
+                "a key: set `providers.openai.api_key` or OPENAI_API_KEY"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::invalid(format!("the value of configuration key `files.search` needs {lacks}")))
     }
 
     /// Whether a Postgres URL is configured.

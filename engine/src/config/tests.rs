@@ -84,6 +84,10 @@ fn wrong_keys_and_values_say_what_is_allowed() {
         ("[otel]\nendpoint = \"collector:4317\"\n", "`otel.endpoint` must be an HTTP URL"),
         #[cfg(not(feature = "otel"))]
         ("[otel]\nendpoint = \"http://127.0.0.1:4318\"\n", "build it with `--features otel`"),
+        ("[files]\nmax_search_bytes = 0\n", "`files.max_search_bytes` must be 1 to"),
+        ("[files]\nsearch = \"disk\"\n", "in_process"),
+        ("[files]\nsearch = \"openai\"\n", "`files.search` needs a key"),
+        ("embedder = \"none\"\n[files]\nsearch = \"qdrant\"\n", "`files.search` needs an embedder"),
         ("[persona]\nmax_contexts = 0\n", "`persona.max_contexts` must be 1 to"),
         ("[persona]\nmax_context = 9\n", "did you mean `max_contexts`?"),
         ("not toml", ""),

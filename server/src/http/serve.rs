@@ -205,6 +205,7 @@ impl Served {
                 tracing::warn!("requests were still running after http.drain_ms and were aborted");
             }
         }
+        service.app.close_file_stores().await;
         if let Err(error) = beside.await {
             tracing::error!("background work panicked: {error}");
         }

@@ -335,6 +335,7 @@ impl Server {
     /// Waits for work that has begun.
     async fn finish(&self) {
         self.admission.finish().await;
+        self.app.close_file_stores().await;
         drop(self.slice.lock().await);
         self.app.meter.write().await;
         if self.local.is_some() {

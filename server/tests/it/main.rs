@@ -16,6 +16,8 @@ mod doctor;
 mod erasing;
 mod erasure;
 mod faults;
+#[cfg(feature = "live-tests")]
+mod file_stores;
 mod files;
 mod first;
 mod http;

@@ -28,6 +28,18 @@ struct FileStore {
 }
 
 impl MemoryFileSearch {
+    /// The labels of the stores that are there, in the order in which they were created.
+    #[must_use]
+    pub fn labels(&self) -> Vec<String> {
+        self.stores(|stores| stores.values().map(|store| store.label.clone()).collect())
+    }
+
+    /// How many stores were created.
+    #[must_use]
+    pub fn created(&self) -> u64 {
+        self.lock().created
+    }
+
     fn lock(&self) -> MutexGuard<'_, Stores> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

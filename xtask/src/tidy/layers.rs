@@ -64,9 +64,10 @@ const CORE: Order = Order {
             name: "services",
             modules: &[
                 "services/archive", "services/removals", "services/repeats", "services/access",
-                "services/profiles", "services/settings", "services/shares", "services/embeddings",
-                "services/facts", "services/model_jobs", "services/contexts", "services/sessions",
-                "services/documents", "services/erasure", "services/personas",
+                "services/file_stores", "services/profiles", "services/settings",
+                "services/shares", "services/embeddings", "services/facts", "services/model_jobs",
+                "services/contexts", "services/sessions", "services/documents", "services/erasure",
+                "services/personas",
             ],
         },
     ],

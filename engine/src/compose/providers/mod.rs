@@ -61,6 +61,10 @@ pub fn open(config: &Config) -> Result<ChatModels> {
 #[cfg(feature = "openai")]
 pub(super) use openai::embedder as openai_embedder;
 
+/// The stores of files that OpenAI hosts.
+#[cfg(feature = "openai")]
+pub(super) use openai::hosted_files;
+
 #[cfg(not(feature = "openai"))]
 pub(super) fn openai_embedder(_: &Config, _: &str) -> Result<Arc<dyn Embedder>> {
     Err(not_built("embedder `openai`", "openai"))

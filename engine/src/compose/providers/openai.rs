@@ -1,12 +1,13 @@
 //! OpenAI, and servers with its API.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use http::{HeaderName, HeaderValue};
 use throughline_core::Result;
-use throughline_core::ports::Embedder;
+use throughline_core::ports::{Embedder, FileSearch};
 use throughline_provider_openai::{Api, OpenAi, Settings};
 #[cfg(feature = "gemini")]
 use throughline_provider_openai::{ApiProfile, ConnectionSettings};
@@ -37,6 +38,12 @@ pub(super) fn compatible(
 pub(in crate::compose) fn embedder(config: &Config, model: &str) -> Result<Arc<dyn Embedder>> {
     let settings = super::embedder_settings(model, &config.providers.openai.connection());
     Ok(Arc::new(server(config)?.embedder(settings)?))
+}
+
+pub(in crate::compose) fn hosted_files(config: &Config) -> Result<Arc<dyn FileSearch>> {
+    // Indexing a batch may take as long as an answer.
+    let timeout = Duration::from_millis(config.providers.openai.timeout_ms);
+    Ok(Arc::new(server(config)?.hosted_files(timeout)))
 }
 
 fn server(config: &Config) -> Result<OpenAi> {

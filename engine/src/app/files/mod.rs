@@ -1,5 +1,9 @@
 //! The files of a session: what a call would send, and the list that says which stay inline.
 
+mod stores;
+#[cfg(test)]
+mod stores_tests;
+
 use std::collections::BTreeMap;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -14,6 +18,9 @@ use throughline_core::{Error, Result, Scope};
 
 use super::{App, Thread};
 use crate::identity::Identity;
+
+pub(super) use stores::FileStoreTasks;
+pub use stores::FileStores;
 
 /// Tokens of files where neither the call nor a model says how many fit.
 pub const DEFAULT_FILE_TOKENS: u64 = 100_000;
