@@ -5,6 +5,7 @@ was stored is read back over Throughline's own API.
 """
 
 import argparse
+import asyncio
 import base64
 import json
 import os
@@ -416,10 +417,73 @@ def gemini(run):
     run.holds("py-gemini-bad")
 
 
+def files_over_mcp(run):
+    """MCP's own client talks to a model about a folder: three turns, the program starts anew before the last."""
+    import mcp
+
+    with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as project:
+        source = pathlib.Path(project, "src")
+        source.mkdir()
+        (source / "pier.md").write_text("Pier nine is closed.\n")
+        (source / "gate.md").write_text("Gate B12 opens at seven.\n")
+        env = {"PATH": os.environ["PATH"], "HOME": home, "OPENAI_API_KEY": run.args.provider_key}
+        env["OPENAI_BASE_URL"] = f"{run.args.provider}/v1"
+        model = f'mcp.chat_models=["openai:{MODEL}"]'
+        args = ["mcp", "--data-dir", home, "--tool-sets", "chat,files", "--set", model, "--set", "log.level=error"]
+        server = mcp.StdioServerParameters(command=run.args.program, args=args, cwd=project, env=env)
+        tool = f"chat_with_{MODEL.replace('.', '_')}"
+
+        def sent():
+            return [message["content"] for message in run.sent()["body"]["messages"]]
+
+        async def turns(*asked):
+            answers = []
+            async with mcp.Client(server) as client:
+                names = {tool.name for tool in (await client.list_tools()).tools}
+                need({tool, "start_chat", "poll_chat", "cancel_chat", "plan_files"} <= names, names)
+                for instructions in asked:
+                    call = {"instructions": instructions, "session_id": "py-files", "context": ["src"]}
+                    done = await client.call_tool(tool, call)
+                    need(not done.is_error, done)
+                    answers.append((done.structured_content, sent()))
+            return answers
+
+        outcomes = lambda answer: {file["path"]: file["outcome"] for file in answer["files"]["files"]}
+        (first, told), (second, again) = asyncio.run(turns("When does my flight leave?", "Is that early?"))
+        need(first["text"] == "It leaves at 7:40.", first)
+        need(outcomes(first) == {"src/gate.md": "inline", "src/pier.md": "inline"}, first)
+        need(set(outcomes(second).values()) == {"unchanged"} and second["files"]["tokens"]["sent"] == 0, second)
+        files = next(text for text in told if "Gate B12 opens" in text)
+        need(files in again, again)
+        (source / "gate.md").write_text("Gate B12 opens at eight.\n")
+        [(third, after)] = asyncio.run(turns("Is it open?"))
+        need(outcomes(third) == {"src/gate.md": "changed", "src/pier.md": "unchanged"}, third)
+        grown = next(text for text in after if "opens at eight" in text)
+        need(grown.startswith(files) and "When does my flight leave?" in after, after)
+
+        # A call that runs on, one that is given up, and what is wrong.
+        async def running():
+            async with mcp.Client(server) as client:
+                call = {"model": MODEL, "instructions": "Is that early?", "session_id": "py-long"}
+                begun = (await client.call_tool("start_chat", call)).structured_content
+                polled = (await client.call_tool("poll_chat", begun)).structured_content
+                need(polled["state"] == "done" and polled["answer"]["text"] == "Yes.", polled)
+                call["instructions"] = "Tell me a long story."
+                begun = (await client.call_tool("start_chat", call)).structured_content
+                given_up = (await client.call_tool("cancel_chat", begun)).structured_content
+                need(given_up["state"] == "cancelled", given_up)
+                gone = await client.call_tool("poll_chat", begun)
+                need(gone.is_error and gone.content[0].text.startswith("not_found"), gone)
+                unknown = await client.call_tool("start_chat", {**call, "model": "nothing"})
+                need(unknown.is_error and f"openai:{MODEL}" in unknown.content[0].text, unknown)
+
+        asyncio.run(running())
+
+
 PARTS = [
     "chat", "memory", "streaming", "tools", "pictures", "not_stored", "unknown_fields", "embeddings", "models", "errors",
     "cut_off", "langchain", "own_api", "own_errors", "command_line",
-    "gemini",
+    "gemini", "files_over_mcp",
 ]
 
 

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use throughline_core::files::{Mode, Outcome, Plan};
+use throughline_core::files::{Outcome, Plan};
 use throughline_core::ids::SessionId;
 use throughline_core::{Error, Result, Scope};
 use throughline_engine::app::{App, FilesOfCall};
 use throughline_engine::compose::{Engine, file_source};
-use throughline_engine::config::{Config, FilesConfig};
+use throughline_engine::config::{Config, FilesConfig, StableInlineList};
 use throughline_engine::identity::Identity;
 
 /// Files that are edited in a turn.
@@ -79,7 +79,11 @@ pub(crate) async fn files(
     copy(&args.folder, &root).map_err(unwritable)?;
     let mut config = config.clone();
     config.data_dir = folder.path().join("data");
-    config.files = FilesConfig { roots: vec![root.clone()], ..config.files };
+    config.files = FilesConfig {
+        roots: vec![root.clone()],
+        stable_inline_list: StableInlineList::On,
+        ..config.files
+    };
     let source = file_source(&config.files, &[])?;
     let app = App::new(Engine::open(&config).await?).await?;
     let scope = Scope::new("eval", "files", None)?;
@@ -98,11 +102,11 @@ pub(crate) async fn files(
         if turn > 1 {
             project.change(turn).map_err(unwritable)?;
         }
-        let planned = app.plan_files(&caller, "s", (&*source, Mode::On), &call).await?;
-        app.keep_files(&planned).await?;
+        let planned = app.plan_files(&caller, "s", &*source, &call).await?;
+        app.keep_files(planned.clone()).await?;
         played.count(&planned.plan, &project.root, &mut report).map_err(unwritable)?;
         let begun = Instant::now();
-        let again = app.plan_files(&caller, "s", (&*source, Mode::On), &call).await?;
+        let again = app.plan_files(&caller, "s", &*source, &call).await?;
         idle.push((begun.elapsed(), again.plan.files.len()));
         if again.plan.tokens.sent > 0 {
             report.resent_unchanged += 1;

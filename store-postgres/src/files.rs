@@ -50,22 +50,25 @@ pub(crate) async fn put_list(
     list: &FileList,
 ) -> sqlx::Result<bool> {
     let put = sqlx::query(
-        "INSERT INTO file_list (scope, session_number, revision, list)
-         SELECT $1, $2, $3, $4 WHERE $3 = 1 + coalesce(
+        "INSERT INTO file_list (scope, session_number, revision, list, sent)
+         SELECT $1, $2, $3, $4, $5 WHERE $3 = 1 + coalesce(
            (SELECT revision FROM file_list WHERE scope = $1 AND session_number = $2), 0)
-         ON CONFLICT (scope, session_number) DO UPDATE SET revision = $3, list = $4",
+         ON CONFLICT (scope, session_number) DO UPDATE SET revision = $3, list = $4, sent = $5",
     )
     .bind(scope)
     .bind(i64::from(session_number))
     .bind(bounded(list.revision))
     .bind(&list.bytes)
+    .bind(list.sent.as_bytes())
     .execute(connection)
     .await?;
     Ok(put.rows_affected() > 0)
 }
 
 fn read_list(row: &PgRow) -> sqlx::Result<FileList> {
-    Ok(FileList { revision: number(row.try_get(0)?)?, bytes: row.try_get(1)? })
+    let sent = String::from_utf8(row.try_get(2)?);
+    let sent = sent.map_err(|error| sqlx::Error::Decode(error.into()))?;
+    Ok(FileList { revision: number(row.try_get(0)?)?, bytes: row.try_get(1)?, sent })
 }
 
 fn read_file(row: &PgRow, session: &SessionId) -> sqlx::Result<FileRef> {
@@ -108,7 +111,7 @@ impl FileRepo for PostgresStore {
     async fn file_list(&self, scope: &Scope, session: &SessionId) -> Result<Option<FileList>> {
         let mut read = self.read(scope).await?;
         let row = sqlx::query(concat!(
-            "SELECT revision, list FROM file_list WHERE scope = $1 AND session_number = ",
+            "SELECT revision, list, sent FROM file_list WHERE scope = $1 AND session_number = ",
             session_number!()
         ))
         .bind(read.key)

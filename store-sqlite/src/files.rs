@@ -46,16 +46,21 @@ pub(crate) fn put_list(
     session_number: u32,
     list: &FileList,
 ) -> rusqlite::Result<bool> {
-    let held = read_list(connection, scope_id, session_number)?.map_or(0, |held| held.revision);
-    if list.revision != held + 1 {
+    let held = connection
+        .prepare_cached(
+            "SELECT revision FROM file_list WHERE scope_id = ?1 AND session_number = ?2",
+        )?
+        .query_row(params![scope_id, session_number], |row| row.get::<_, u64>(0))
+        .optional()?;
+    if list.revision != held.unwrap_or(0) + 1 {
         return Ok(false);
     }
     connection
         .prepare_cached(
-            "INSERT INTO file_list (scope_id, session_number, revision, list)
-             VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET revision = ?3, list = ?4",
+            "INSERT INTO file_list (scope_id, session_number, revision, list, sent)
+             VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET revision = ?3, list = ?4, sent = ?5",
         )?
-        .execute(params![scope_id, session_number, list.revision, list.bytes])
+        .execute(params![scope_id, session_number, list.revision, list.bytes, list.sent])
         .map(|_| true)
 }
 
@@ -66,10 +71,10 @@ fn read_list(
 ) -> rusqlite::Result<Option<FileList>> {
     connection
         .prepare_cached(
-            "SELECT revision, list FROM file_list WHERE scope_id = ?1 AND session_number = ?2",
+            "SELECT revision, list, sent FROM file_list WHERE scope_id = ?1 AND session_number = ?2",
         )?
         .query_row(params![scope_id, session_number], |row| {
-            Ok(FileList { revision: row.get(0)?, bytes: row.get(1)? })
+            Ok(FileList { revision: row.get(0)?, bytes: row.get(1)?, sent: row.get(2)? })
         })
         .optional()
 }

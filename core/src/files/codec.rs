@@ -17,6 +17,7 @@ const CHECKSUM: usize = 8;
 
 pub(super) fn encode(list: &InlineList) -> Vec<u8> {
     let mut bytes = vec![VERSION, u8::from(list.fixed)];
+    put_number(&mut bytes, list.spent);
     put_number(&mut bytes, list.inline.len() as u64);
     let (mut before, mut time) = ("", 0_i64);
     for (path, file) in &list.inline {
@@ -76,7 +77,8 @@ impl Reader<'_> {
             [1] => true,
             _ => return None,
         };
-        let mut list = InlineList { fixed, ..InlineList::default() };
+        let spent = self.number()?;
+        let mut list = InlineList { fixed, spent, ..InlineList::default() };
         let (mut before, mut time) = (String::new(), 0_i64);
         for nth in 0..self.number()? {
             let path = self.path(&before)?;
@@ -263,8 +265,8 @@ mod tests {
             proptest::collection::btree_map("(src|tests|é)/[a-f/]{0,8}\\PC{0,3}", file, 0..40);
         let other = (any::<u32>(), any::<u32>(), 0_u64..6);
         let others = proptest::collection::btree_map(any::<u64>(), other, 0..40);
-        (any::<bool>(), inline, others).prop_map(|(fixed, inline, others)| {
-            let mut list = InlineList { fixed, ..InlineList::default() };
+        (any::<(bool, u64)>(), inline, others).prop_map(|((fixed, spent), inline, others)| {
+            let mut list = InlineList { fixed, spent, ..InlineList::default() };
             for (path, ((rank, held, size, modified_ns), hash, tokens)) in inline {
                 let hash = ContentHash::from_bytes(hash);
                 let sent = CountedFile { size, modified_ns, hash, tokens };

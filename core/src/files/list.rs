@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::codec;
 use super::request::CountedFile;
-use super::{FileStat, SkipReason};
+use super::{ContentHash, FileStat, SkipReason};
 use crate::error::Result;
 
 /// Most bytes of the inline part of a list: about 9,500 files with names of 60 bytes. What does not fit is overflow.
@@ -32,6 +32,8 @@ pub struct InlineList {
     /// What the inline files take of [`MAX_LIST_BYTES`].
     pub(super) weight: usize,
     pub(super) next_rank: u32,
+    /// Tokens of all that models were sent and have, also of what was replaced since.
+    pub(super) spent: u64,
 }
 
 /// A file that is inline for as long as the session lives.
@@ -39,7 +41,7 @@ pub struct InlineList {
 pub(super) struct InlineFile {
     /// Its place among the inline files: they are in the order in which they came.
     pub(super) rank: u32,
-    /// Whether the model has what was last sent. Not where it was told that the file is gone, or the thread expired.
+    /// Whether the model has what was last sent. Not where it was told that the file is gone, or the prompt was begun anew.
     pub(super) held: bool,
     /// What was last sent.
     pub(super) sent: CountedFile,
@@ -86,6 +88,13 @@ impl InlineList {
         self.inline.contains_key(path)
     }
 
+    /// Whether the model has this of an inline file.
+    #[must_use]
+    pub fn has_sent(&self, path: &str, content: ContentHash) -> bool {
+        let file = self.inline.get(path);
+        file.is_some_and(|file| file.held && file.sent.hash == content)
+    }
+
     /// The names of the inline files, in their order in the prompt.
     #[must_use]
     pub fn paths(&self) -> Vec<&str> {
@@ -98,6 +107,12 @@ impl InlineList {
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.inline.values().map(|file| u64::from(file.sent.tokens)).sum()
+    }
+
+    /// Tokens of all that models were sent and have: the inline files, and what was replaced of them since.
+    #[must_use]
+    pub fn spent(&self) -> u64 {
+        self.spent
     }
 
     /// For a store to keep: at most 100 KB for a thousand files with names of 60 bytes, and [`MAX_LIST_BYTES`] and 17

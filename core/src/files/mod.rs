@@ -29,7 +29,7 @@ pub use fuse::fuse;
 pub use list::{InlineList, MAX_LIST_BYTES, MAX_OVERFLOW_FILES, MAX_PATH_BYTES};
 pub use passages::passages;
 pub use plan::{Outcome, Plan, PlanTokens, Planned, PlannedFile, files_to_read, plan};
-pub use render::{INTRODUCTION, render};
+pub use render::{INTRODUCTION, passage, render};
 pub use request::{Budget, CountedFile, Mode, PlanRequest, Readings};
 pub use skip::SkipReason;
 

@@ -44,11 +44,11 @@ pub(super) enum Known {
     Unread,
 }
 
-pub(super) fn known(list: &InlineList, expired: bool, role: Role, file: &FileStat) -> Known {
+pub(super) fn known(list: &InlineList, afresh: bool, role: Role, file: &FileStat) -> Known {
     match (role, list.inline.get(&file.path)) {
         (_, Some(inline)) => {
             let same = inline.sent.size == file.size && inline.sent.modified_ns == file.modified_ns;
-            if same && inline.held && !expired { Known::Unchanged(*inline) } else { Known::Unread }
+            if same && inline.held && !afresh { Known::Unchanged(*inline) } else { Known::Unread }
         }
         _ if file.size == 0 => Known::Empty,
         // A priority file may be overflow so far, and its text is needed then.
@@ -90,7 +90,7 @@ pub(super) fn place(
         candidates: Vec::new(),
         seen: BTreeSet::new(),
     };
-    if request.thread_expired {
+    if request.afresh {
         placing.next.let_all_go();
     }
     for (role, file) in roles(request) {
@@ -124,7 +124,7 @@ struct Placing<'r> {
 impl<'r> Placing<'r> {
     fn sort(&mut self, role: Role, file: &'r FileStat) -> Result<()> {
         let path = file.path.as_str();
-        match known(self.list, self.request.thread_expired, role, file) {
+        match known(self.list, self.request.afresh, role, file) {
             Known::Unread => return self.sort_unread(role, file),
             Known::Unchanged(inline) => {
                 let reason = "the model has it";
@@ -167,15 +167,15 @@ impl<'r> Placing<'r> {
             self.sort_new(role, path, read);
             return;
         };
-        let expired = self.request.thread_expired;
-        if before.held && !expired && before.sent.hash == read.hash {
+        let afresh = self.request.afresh;
+        if before.held && !afresh && before.sent.hash == read.hash {
             self.next.set_sent(path, read);
             let reason = "the model has it: only its time differs";
             self.inline.push(planned(path, Outcome::Unchanged, read.tokens, reason));
             return;
         }
-        let (outcome, reason) = if before.held && expired {
-            (Outcome::Inline, "the provider's thread expired: sent again")
+        let (outcome, reason) = if before.held && afresh {
+            (Outcome::Inline, "the prompt is begun anew: sent again")
         } else if before.held {
             (Outcome::Changed, "its content changed")
         } else {
@@ -211,7 +211,7 @@ impl<'r> Placing<'r> {
             return Err(Error::new(
                 ErrorKind::BudgetTooSmall,
                 format!(
-                    "the model's window is full: changed and priority files take {tokens} tokens, and {room} are left: \
+                    "the model's window is full: the files that have to be sent take {tokens} tokens, and {room} are left: \
                      continue in a fresh session"
                 ),
             ));
@@ -279,7 +279,7 @@ impl<'r> Placing<'r> {
                 continue;
             }
             self.next.let_go(path);
-            if file.held && !self.request.thread_expired {
+            if file.held && !self.request.afresh {
                 let reason = "no longer among the files: the model is told";
                 removed.push(planned(path, Outcome::Removed, 0, reason));
             }
@@ -301,7 +301,7 @@ impl<'r> Placing<'r> {
 
     fn skip(&mut self, path: &str, reason: SkipReason) {
         let held = self.list.inline.get(path).is_some_and(|file| file.held);
-        let reason = if held && !self.request.thread_expired {
+        let reason = if held && !self.request.afresh {
             format!("{reason}; the model keeps what it was sent before")
         } else {
             reason.to_string()
@@ -330,7 +330,9 @@ impl<'r> Placing<'r> {
         };
         let saved = |outcome| outcome == Outcome::Unchanged;
         let tokens = PlanTokens { sent: sum(Outcome::is_sent), saved: sum(saved) };
-        Planned { plan: Plan { files, tokens }, next: self.next }
+        let kept = if self.request.afresh { 0 } else { self.next.spent };
+        let next = InlineList { spent: kept.saturating_add(tokens.sent), ..self.next };
+        Planned { plan: Plan { files, tokens }, next }
     }
 }
 

@@ -124,7 +124,7 @@ pub struct Planned {
 #[must_use]
 pub fn files_to_read<'r>(list: &InlineList, request: &'r PlanRequest) -> Vec<&'r FileStat> {
     let is_needed = |(role, file): &(_, &'r FileStat)| match request.mode {
-        Mode::On => known(list, request.thread_expired, *role, file) == Known::Unread,
+        Mode::On => known(list, request.afresh, *role, file) == Known::Unread,
         Mode::Off | Mode::Record => file.size > 0 || list.is_inline(&file.path),
     };
     roles(request).into_iter().filter(is_needed).map(|(_, file)| file).collect()
@@ -137,7 +137,7 @@ pub fn files_to_read<'r>(list: &InlineList, request: &'r PlanRequest) -> Vec<&'r
 ///   join the list where they fit.
 /// - A file never moves between inline and overflow. The one exception is the caller's: an overflow file that is named as
 ///   priority joins the list.
-/// - Inline files are sent again only where their content differs from what was last sent, or where the thread expired.
+/// - Inline files are sent again only where their content differs from what was last sent, or where the prompt is begun anew.
 /// - A file that is gone and comes back is sent again. A file at a place that the walk could not see is not called gone.
 ///
 /// `readings` has what reading gave of each of [`files_to_read`].
@@ -152,7 +152,7 @@ pub fn plan(list: &InlineList, request: &PlanRequest, readings: &Readings) -> Re
     }
     let Planned { plan, next: fresh } = place(&InlineList::default(), request, readings, true)?;
     let mut before = list.clone();
-    if request.thread_expired {
+    if request.afresh {
         before.let_all_go();
     }
     let mut next = match request.mode {
@@ -167,5 +167,7 @@ pub fn plan(list: &InlineList, request: &PlanRequest, readings: &Readings) -> Re
             (None, None) => file.held = false,
         }
     }
+    // Every call begins the prompt anew.
+    next.spent = plan.tokens.sent;
     Ok(Planned { plan, next })
 }

@@ -170,7 +170,8 @@ fn removed_file_is_told_once_and_sent_again_when_it_is_back() {
         Some(Outcome::Changed),
         "the same bytes, and the model was told it is gone"
     );
-    assert_eq!(fourth.next, first.next);
+    assert_eq!(fourth.next.spent(), first.next.spent() + 20);
+    assert_eq!(fourth.next.paths(), first.next.paths());
 }
 
 #[test]
@@ -269,22 +270,23 @@ fn reason_that_may_pass_is_looked_at_again() {
 }
 
 #[test]
-fn expired_thread_sends_everything_again() {
+fn prompt_that_is_begun_anew_has_every_file() {
     let mut tree = Tree::of("src", [10, 20, 30, 900]);
     let first = tree.call(&none(), &["src"], 100);
     tree.edit("src/001.rs");
     tree.remove("src/002.rs");
     let mut request = tree.request(&["src"], 100);
-    request.thread_expired = true;
+    request.afresh = true;
     let second = tree.plan(&first.next, &request).unwrap();
     assert_eq!(
         second.with(Outcome::Inline),
         ["src/000.rs", "src/001.rs"],
         "in the order of the list"
     );
-    assert!(second.reason("src/000.rs").contains("expired"));
-    assert_eq!(second.count(Outcome::Removed), 0, "the thread knows nothing of it");
+    assert!(second.reason("src/000.rs").contains("begun anew"));
+    assert_eq!(second.count(Outcome::Removed), 0, "the new prompt says nothing of it");
     assert_eq!(second.with(Outcome::Overflow), ["src/003.rs"]);
+    assert_eq!((first.next.spent(), second.next.spent()), (60, 30));
     let third = tree.call(&second.next, &["src"], 100);
     assert_eq!((third.plan.tokens.sent, third.read.len()), (0, 0));
 }
@@ -297,19 +299,19 @@ fn files_that_are_sent_again_have_the_same_bytes() {
     tree.write("src/a.rs", 5, "new, smaller, and first by name");
     let second = tree.call(&first.next, &["src"], 100);
     let mut request = tree.request(&["src"], 100);
-    request.thread_expired = true;
+    request.afresh = true;
     let third = tree.plan(&second.next, &request).unwrap();
     assert!(text(&third).starts_with(&text(&first)), "what is new comes last");
     assert_eq!(third.with(Outcome::Inline).last(), Some(&"src/a.rs"));
 }
 
 #[test]
-fn file_that_was_not_given_when_thread_expired_is_sent_later() {
+fn file_that_was_not_given_when_prompt_was_begun_anew_is_sent_later() {
     let mut tree = Tree::of("src", [10]);
     tree.add("guide", [20]);
     let first = tree.call(&none(), &["src", "guide"], 100);
     let mut request = tree.request(&["src"], 100);
-    request.thread_expired = true;
+    request.afresh = true;
     let second = tree.plan(&first.next, &request).unwrap();
     let third = tree.call(&second.next, &["src", "guide"], 100);
     assert_eq!(third.with(Outcome::Changed), ["guide/000.rs"]);
@@ -396,7 +398,7 @@ enum Step {
     Edit(u8),
     Touch(u8),
     Remove(u8),
-    Expire,
+    Afresh,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Vec<Step>>> {
@@ -405,7 +407,7 @@ fn steps() -> impl Strategy<Value = Vec<Vec<Step>>> {
         2 => (0..30_u8).prop_map(Step::Edit),
         1 => (0..30_u8).prop_map(Step::Touch),
         2 => (0..30_u8).prop_map(Step::Remove),
-        1 => Just(Step::Expire),
+        1 => Just(Step::Afresh),
     ];
     proptest::collection::vec(proptest::collection::vec(step, 0..12), 1..12)
 }
@@ -426,7 +428,7 @@ proptest! {
         let mut versions: BTreeMap<String, String> = BTreeMap::new();
         let mut count = 0;
         for steps in turns {
-            let mut expired = false;
+            let mut afresh = false;
             for step in steps {
                 count += 1;
                 match step {
@@ -440,15 +442,15 @@ proptest! {
                     }
                     Step::Touch(file) if versions.contains_key(&path(file)) => tree.set_modified(&path(file), count),
                     Step::Remove(file) if versions.remove(&path(file)).is_some() => tree.remove(&path(file)),
-                    Step::Expire => expired = true,
+                    Step::Afresh => afresh = true,
                     _ => {}
                 }
             }
             let mut request = tree.request(&["src"], 400);
-            request.thread_expired = expired;
+            request.afresh = afresh;
             request.budget.call = 3_000;
             let Turn { plan, next, .. } = tree.plan(&list, &request).unwrap();
-            if expired {
+            if afresh {
                 model.clear();
             }
             let mut named = BTreeSet::new();

@@ -23,7 +23,7 @@ pub enum Mode {
 pub struct Budget {
     /// All inline files of a session together.
     pub session: u64,
-    /// What one call sends: the room that the model's window has left for files.
+    /// What one call adds: the room that the model's window has left for files.
     pub call: u64,
 }
 
@@ -43,8 +43,9 @@ pub struct PlanRequest {
     pub mode: Mode,
     /// How much fits.
     pub budget: Budget,
-    /// The provider has forgotten the thread of the session, so the model has none of the files.
-    pub thread_expired: bool,
+    /// Whether the prompt is begun anew, without what models were sent so far: what was replaced in the meantime fills the
+    /// window, or whoever kept it has lost it.
+    pub afresh: bool,
     /// The names of the files and folders that the caller gave, as [`crate::ports::FileWalk`] says. An inline file at or
     /// below one of them that was not found is removed; files elsewhere are left alone.
     pub given: Vec<String>,
@@ -65,7 +66,7 @@ impl PlanRequest {
         Self {
             mode,
             budget,
-            thread_expired: false,
+            afresh: false,
             given: Vec::new(),
             context: Vec::new(),
             priority: Vec::new(),

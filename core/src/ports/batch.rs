@@ -12,7 +12,9 @@ use crate::ids::{
 };
 use crate::job::{NewJob, Outcome};
 use crate::persona::{Backup, Persona, Preset, PresetUse, Rating};
-use crate::ports::{Erased, Erasure, FileList, MAX_FILE_LIST_BYTES, VectorSpace};
+use crate::ports::{
+    Erased, Erasure, FileList, MAX_FILE_LIST_BYTES, MAX_SENT_FILES_BYTES, VectorSpace,
+};
 use crate::scope::{Profile, Scope};
 use crate::session::{FileRef, PreparedMessage};
 use crate::summary::Summary;
@@ -358,12 +360,19 @@ impl WriteBatch {
     /// the batch's space.
     pub fn check(&self) -> Result<()> {
         self.check_erasure()?;
-        let is_too_long = |write: &Write| matches!(write, Write::PutFileList { list, .. } if list.bytes.len() > MAX_FILE_LIST_BYTES);
-        if self.writes.iter().any(is_too_long) {
-            return Err(Error::invalid(
-                "too many files for one session: its list would have more than 1 MiB; name fewer or \
-                 narrower folders",
-            ));
+        for write in &self.writes {
+            let Write::PutFileList { list, .. } = write else { continue };
+            if list.bytes.len() > MAX_FILE_LIST_BYTES {
+                return Err(Error::invalid(
+                    "too many files for one session: its list would have more than 1 MiB; name fewer or \
+                     narrower folders",
+                ));
+            }
+            if list.sent.len() > MAX_SENT_FILES_BYTES {
+                return Err(Error::invalid(
+                    "the files of one session have more than 32 MiB of text: name fewer, or reset its list",
+                ));
+            }
         }
         let Some(space) = &self.space else { return Ok(()) };
         let units = self.writes.iter().flat_map(|write| match write {

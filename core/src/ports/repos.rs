@@ -211,17 +211,21 @@ pub trait EntityRepo: Send + Sync {
     ) -> Result<Vec<Entity>>;
 }
 
-/// Which files a session has inline, as the policy encodes it.
+/// Which files a session has inline, as the policy encodes it, and what models were sent of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileList {
     /// 1 for the first that is kept of a session, then one more each.
     pub revision: u64,
     /// At most [`MAX_FILE_LIST_BYTES`].
     pub bytes: Vec<u8>,
+    /// The prompts of the calls so far, one behind the other: at most [`MAX_SENT_FILES_BYTES`].
+    pub sent: String,
 }
 
 /// Longest list of files of a session.
 pub const MAX_FILE_LIST_BYTES: usize = 1 << 20;
+/// Longest text of the files that the models of a session were sent.
+pub const MAX_SENT_FILES_BYTES: usize = 32 << 20;
 
 /// Files that sessions refer to.
 #[async_trait]

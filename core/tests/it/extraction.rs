@@ -215,19 +215,19 @@ fn today(world: &World) -> UsageDay {
 #[tokio::test]
 async fn only_own_words_of_the_user_are_shown() {
     let (world, scope) = (World::new(), scope("a"));
-    let options = AppendOptions::default();
-    let by = |actor| AppendOptions { actor, ..options };
+    let options = AppendOptions::default;
+    let by = |actor| AppendOptions { actor, ..options() };
     let user = |text: &str| NewMessage::new(Role::User, text);
     world.append(&scope, "s1", user("A tool says so."), by(Actor::Model)).await;
-    world.append(&scope, "s1", NewMessage::new(Role::Assistant, "You moved."), options).await;
-    world.append(&scope, "s1", NewMessage::new(Role::Tool, "it is moved"), options).await;
-    let guest = AppendOptions { without_facts: true, ..options };
+    world.append(&scope, "s1", NewMessage::new(Role::Assistant, "You moved."), options()).await;
+    world.append(&scope, "s1", NewMessage::new(Role::Tool, "it is moved"), options()).await;
+    let guest = AppendOptions { without_facts: true, ..options() };
     world.append(&scope, "s1", user("A guest says so."), guest).await;
     assert_eq!(world.work().await, Extracting::default(), "no message of these is read");
     world.append(&scope, "s1", user("The boat is in the harbour."), by(Actor::Import)).await;
     let mixed = "My password is hunter2-Xk9. We moved.\n> I own a boat\n```\nlet boat = 1;\n```";
-    world.append(&scope, "s2", user(mixed), options).await;
-    world.append(&scope, "s2", user("> only a quotation"), options).await;
+    world.append(&scope, "s2", user(mixed), options()).await;
+    world.append(&scope, "s2", user("> only a quotation"), options()).await;
     let done = world.work().await;
     let masked = "My password is [secret: password]. We moved.".replace(". ", ".\n");
     assert_eq!(

@@ -112,7 +112,7 @@ impl World {
             let text = if nth == 3 { third } else { &filler };
             let said = NewMessage::new(Role::User, text);
             self.clock.advance(Duration::from_secs(60));
-            self.sessions.append_with(scope, &of(), vec![said], options).await.unwrap();
+            self.sessions.append_with(scope, &of(), vec![said], options.clone()).await.unwrap();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use throughline_core::ids::{MessageId, SessionId, UserId};
 use throughline_core::persona::Persona;
-use throughline_core::ports::{Erased, Idempotency};
+use throughline_core::ports::{Erased, FileList, Idempotency};
 use throughline_core::services::sessions::{AppendOptions, Appended, erased_meanwhile};
 use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
@@ -41,6 +41,8 @@ pub(super) struct AnsweredTurn {
     pub(super) idempotency: Option<Idempotency>,
     /// Of what the model was shown.
     pub(super) mark: ErasureMark,
+    /// The files that it was sent.
+    pub(super) files: Option<FileList>,
 }
 
 impl App {
@@ -76,7 +78,7 @@ impl App {
         session: &str,
         turn: AnsweredTurn,
     ) -> Result<Appended> {
-        let AnsweredTurn { mut messages, idempotency, mark } = turn;
+        let AnsweredTurn { mut messages, idempotency, mark, files } = turn;
         let thread = Thread::to_append(&self.engine, caller, session).await?;
         if thread.share.is_some() {
             let name = caller.scope()?.user.to_string();
@@ -89,7 +91,7 @@ impl App {
             }
         }
         let made_after = mark.held;
-        let options = AppendOptions { idempotency, made_after, ..AppendOptions::default() };
+        let options = AppendOptions { idempotency, made_after, files, ..AppendOptions::default() };
         self.append_to(caller, &thread, messages, options).await
     }
 

@@ -20,7 +20,7 @@ mod short_ids;
 mod thread;
 mod usage;
 
-pub use chat::{ChatPiece, ChatReply, ChatTurn, SpecialistView};
+pub use chat::{ChatPiece, ChatReply, ChatTurn, SpecialistView, TurnFiles};
 pub use completions::{Completed, Completion, Sent};
 pub use contexts::{Recalling, SessionWindow, Turn};
 pub use cursors::{Cursors, invalid_cursor};

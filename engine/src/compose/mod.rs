@@ -27,6 +27,7 @@ use throughline_core::access::Rate;
 use throughline_core::document::DocumentLimits;
 use throughline_core::erase::check;
 use throughline_core::fact::{Forms, Rejections};
+use throughline_core::files::Mode;
 use throughline_core::persona::PersonaLimits;
 use throughline_core::ports::{
     Cache, ChatProvider, Clock, Embedder, ErasureLedger, Health, IdGen, LedgerIdentity,
@@ -127,6 +128,8 @@ pub struct Engine {
     pub ids: Arc<dyn IdGen>,
     /// What happens to secrets in what is stored, and in what a model is shown.
     pub masking: SecretPolicy,
+    /// What the lists of files of sessions do.
+    pub file_lists: Mode,
 }
 
 /// The chat models of a configuration.
@@ -388,6 +391,7 @@ impl Engine {
             clock,
             ids,
             masking,
+            file_lists: Mode::default(),
         }
     }
 
@@ -556,6 +560,7 @@ impl Engine {
             fading: config.history.fading.into(),
         };
         let mut engine = Self::new(ports, beside);
+        engine.file_lists = config.files.stable_inline_list.into();
         if how.new_ledger {
             engine.erase.accept_ledger().await?;
         }

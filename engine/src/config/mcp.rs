@@ -21,6 +21,8 @@ pub enum ToolSet {
     Persona,
     /// Files that a session refers to.
     Files,
+    /// Models of the configured providers, with the memory and with files of this machine.
+    Chat,
     /// Usage, settings and the state of the service.
     Admin,
 }
@@ -31,6 +33,9 @@ pub enum ToolSet {
 pub struct McpConfig {
     /// Tool sets to offer, such as `["memory", "persona"]`; every tool takes tokens of the client's context window.
     pub tool_sets: Vec<ToolSet>,
+    /// Models that the tool set `chat` offers as tools, such as `["openai:gpt-4.1"]`. Empty for that of `chat.model`, and
+    /// where it is empty too, for all models of the configured providers.
+    pub chat_models: Vec<String>,
     /// How long to wait for the answer of a client's model, in milliseconds.
     pub answer_timeout_ms: u64,
     /// Origins of web pages that may call `/mcp`, in addition to this machine's, as browsers write them:
@@ -70,6 +75,7 @@ impl Default for McpConfig {
     fn default() -> Self {
         Self {
             tool_sets: vec![ToolSet::Memory],
+            chat_models: Vec::new(),
             answer_timeout_ms: 300_000,
             allowed_origins: Vec::new(),
             fixtures: false,

@@ -159,7 +159,8 @@ async fn import_all(
     for session in &sessions {
         for batch in session.messages.chunks(BATCH) {
             let messages = batch.to_vec();
-            let appended = engine.sessions.append_with(scope, &session.id, messages, options).await;
+            let appended =
+                engine.sessions.append_with(scope, &session.id, messages, options.clone()).await;
             let applied = appended.map_err(|error| stopped(&error, done, total))?;
             for message in applied {
                 if message.replayed {

@@ -1,18 +1,22 @@
 //! `throughline chat` and `throughline models`.
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::path::PathBuf;
 
 use futures_util::{StreamExt as _, pin_mut};
 use serde::Serialize;
 use throughline_core::persona::ChatRequest;
 use throughline_core::{Error, Result};
-use throughline_engine::app::{App, ChatPiece, ChatTurn, PersonaPiece, PersonaTurn, Turn};
+use throughline_engine::app::{
+    App, ChatPiece, ChatTurn, PersonaPiece, PersonaTurn, Turn, TurnFiles,
+};
 use throughline_engine::config::Config;
 use throughline_engine::identity::Identity;
 use throughline_engine::terminal::{Output, grouped, table};
 
+use super::files;
 use super::open::open;
-use crate::wire::ModelJson;
+use crate::wire::{FilePlanJson, ModelJson};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -36,6 +40,15 @@ pub(super) struct Args {
     /// Maximum number of tokens of the answer
     #[arg(long, value_name = "TOKENS")]
     max_tokens: Option<u32>,
+    /// A file or folder of the conversation; may be given several times
+    #[arg(long = "file", value_name = "PATH", conflicts_with_all = ["context", "specialist"])]
+    files: Vec<PathBuf>,
+    /// A file or folder to send in any case; may be given several times
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["context", "specialist"])]
+    priority: Vec<PathBuf>,
+    /// A file or folder that the model only searches, in this turn; may be given several times
+    #[arg(long = "attach", value_name = "PATH", conflicts_with_all = ["context", "specialist"])]
+    attachments: Vec<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -47,6 +60,8 @@ struct Answered {
     output_tokens: Option<u64>,
     cost_usd: Option<f64>,
     messages: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<FilePlanJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -67,6 +82,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         model: args.model.clone(),
         specialist: args.specialist.clone(),
         max_tokens: args.max_tokens,
+        files: turn_files(args, config)?,
         ..ChatTurn::default()
     };
     let pieces = app.chat(caller, args.session.clone(), turn);
@@ -90,10 +106,21 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         output_tokens: usage.map(|used| used.output),
         cost_usd: reply.cost,
         messages: reply.stored.iter().map(ToString::to_string).collect(),
+        files: reply.files.as_ref().map(FilePlanJson::from),
         warnings: Vec::new(),
     };
     // People have read the text; the line ends here.
     output.result(&answered, String::new)
+}
+
+/// The files that the command names, if any.
+fn turn_files(args: &Args, config: &Config) -> Result<Option<TurnFiles>> {
+    let Args { files, priority, attachments, .. } = args;
+    if [files, priority, attachments].iter().all(|paths| paths.is_empty()) {
+        return Ok(None);
+    }
+    let (source, call) = files::named(config, files, priority, attachments, None)?;
+    Ok(Some(TurnFiles { source, call }))
 }
 
 /// A context answers.
@@ -128,6 +155,7 @@ async fn answered_by(
         output_tokens: usage.map(|used| used.output),
         cost_usd: reply.cost,
         messages: kept.map(|one| one.message.id.to_string()).into(),
+        files: None,
         warnings: reply.warnings,
     };
     output.result(&answered, || {

@@ -1,9 +1,11 @@
 //! `throughline files`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use throughline_core::files::{Outcome, Plan};
+use throughline_core::ports::FileSource;
 use throughline_core::{Error, Result};
 use throughline_engine::app::FilesOfCall;
 use throughline_engine::compose::file_source;
@@ -61,21 +63,15 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
     let caller = Identity::local(config.scope()?);
     match command {
         Command::Plan(args) => {
-            let call = FilesOfCall {
-                context: texts(&args.paths)?,
-                priority: texts(&args.priority)?,
-                attachments: texts(&args.attachments)?,
-                budget: args.budget,
-            };
-            let named = [&call.context, &call.priority, &call.attachments].into_iter().flatten();
-            let files = file_source(&config.files, &named.map(PathBuf::from).collect::<Vec<_>>())?;
-            let mode = config.files.stable_inline_list.into();
+            let [context, priority, attached] = [&args.paths, &args.priority, &args.attachments];
+            let (files, call) = named(config, context, priority, attached, args.budget)?;
             let app = open(config).await?;
-            let planned = app.plan_files(&caller, &args.session, (&*files, mode), &call).await?;
+            let planned = app.plan_files(&caller, &args.session, &*files, &call).await?;
+            let plan = planned.plan.clone();
             if args.commit {
-                app.keep_files(&planned).await?;
+                app.keep_files(planned).await?;
             }
-            output.result(&FilePlanJson::from(&planned.plan), || human(&planned.plan, args.commit))
+            output.result(&FilePlanJson::from(&plan), || human(&plan, args.commit))
         }
         Command::Reset(args) => {
             open(config).await?.reset_files(&caller, &args.session).await?;
@@ -85,6 +81,22 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
             })
         }
     }
+}
+
+/// The files that a command names, and where they are read from.
+pub(super) fn named(
+    config: &Config,
+    context: &[PathBuf],
+    priority: &[PathBuf],
+    attachments: &[PathBuf],
+    budget: Option<u64>,
+) -> Result<(Arc<dyn FileSource>, FilesOfCall)> {
+    let (context, priority) = (texts(context)?, texts(priority)?);
+    let call =
+        FilesOfCall { context, priority, attachments: texts(attachments)?, budget, room: None };
+    let all = [&call.context, &call.priority, &call.attachments].into_iter().flatten();
+    let files = file_source(&config.files, &all.map(PathBuf::from).collect::<Vec<_>>())?;
+    Ok((files, call))
 }
 
 /// Paths as the files below the roots are named: those that are relative start at the folder of the command.

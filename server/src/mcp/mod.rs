@@ -5,6 +5,7 @@
 //! and the server asks within it. rmcp speaks both; `ask` hides what differs. Who calls comes with each request over
 //! HTTP and is the configured user over standard input; a tool says which permission it needs (`tool`).
 
+mod calls;
 mod elicitation;
 #[cfg(feature = "mcp-fixtures")]
 mod fixtures;
@@ -37,7 +38,6 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use throughline_core::access::Permission;
-use throughline_core::files::Mode;
 use throughline_core::ports::FileSource;
 use throughline_core::{Error, ErrorKind, Result, Scope};
 use throughline_engine::admission::AdmissionControl;
@@ -47,6 +47,7 @@ use throughline_engine::identity::Identity;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
+use calls::Calls;
 use elicitation::{Sealed, shielded};
 use sessions::{Records, Session};
 use subscriptions::{Changes, Listener, Lists, Watched};
@@ -98,6 +99,8 @@ pub(crate) struct Inner {
     sets: Vec<ToolSet>,
     /// Their tools.
     tools: Vec<Tool>,
+    /// Calls of models that run on.
+    calls: Calls,
     /// Signs what clients bring back between the rounds of a call.
     sealed: Sealed,
     /// How long a client may take for an answer within a call.
@@ -109,7 +112,7 @@ pub(crate) struct Inner {
     /// Who calls, where the transport does not tell: the user of the process.
     local: Option<Identity>,
     /// The files of this machine, for its own user alone.
-    files: Option<LocalFiles>,
+    files: Option<Arc<dyn FileSource>>,
     /// See [`Around`].
     admission: AdmissionControl,
     /// See [`Around`].
@@ -118,21 +121,12 @@ pub(crate) struct Inner {
     slice: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Files of this machine, and what the lists of sessions do.
-#[derive(Clone)]
-pub(crate) struct LocalFiles {
-    /// Where they are read from.
-    pub source: Arc<dyn FileSource>,
-    /// What lists do.
-    pub mode: Mode,
-}
-
 /// The environment of a server.
 pub(crate) struct Around {
     /// The user of the process, where the transport does not tell who calls.
     pub local: Option<Scope>,
     /// The files of this machine, where the user of the process calls.
-    pub files: Option<LocalFiles>,
+    pub files: Option<Arc<dyn FileSource>>,
     /// How many calls are at work.
     pub admission: AdmissionControl,
     /// Cancels waiting for a client, because it disconnected or the service stops.
@@ -152,7 +146,7 @@ impl Server {
     /// then there is no worker beside it.
     ///
     /// # Errors
-    /// `Internal` where states cannot be signed.
+    /// `Internal` where states cannot be signed; `InvalidInput` for a model of a tool that does not exist.
     pub(crate) fn new(app: App, config: &McpConfig, around: Around) -> Result<Self> {
         let Around { local, files, admission, leaving } = around;
         let key = blake3::derive_key("throughline mcp request state", &app.engine.names.key);
@@ -161,10 +155,12 @@ impl Server {
         let patience = Duration::from_millis(config.answer_timeout_ms);
         let records =
             Records::new(app.engine.beside.cache.clone(), app.engine.clock.clone(), patience);
+        let tools = tools::of_sets(config, &app.engine.models, files.is_some())?;
         let shared = Arc::new(Inner {
             app,
             sets: config.tool_sets.clone(),
-            tools: tools::of_sets(&config.tool_sets, files.is_some()),
+            tools,
+            calls: Calls::default(),
             sealed: Sealed::new(&key).map_err(unsigned)?,
             patience,
             changes: Changes::new(),
@@ -334,6 +330,7 @@ impl Server {
 
     /// Waits for work that has begun.
     async fn finish(&self) {
+        self.calls.cancel_all();
         self.admission.finish().await;
         self.app.close_file_stores().await;
         drop(self.slice.lock().await);

@@ -1,7 +1,10 @@
 //! MCP over standard input and output, for a client on the same machine.
 
+use std::sync::Arc;
+
 use rmcp::service::ServerInitializeError;
 use rmcp::{ServerHandler, ServiceExt};
+use throughline_core::ports::FileSource;
 use throughline_core::{Error, ErrorKind, Result};
 use throughline_engine::admission::AdmissionControl;
 use throughline_engine::app::App;
@@ -10,7 +13,7 @@ use throughline_engine::config::{Config, ToolSet};
 use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 
-use super::{Around, LocalFiles, Server};
+use super::{Around, Server};
 
 /// Serves the configured user over standard input and output, until the client hangs up. No worker runs: a little
 /// due work is done after calls, and what the client watches is looked at.
@@ -38,12 +41,10 @@ pub async fn serve_stdio(engine: Engine, config: &Config) -> Result<()> {
 }
 
 /// The files of this machine, where tools use them.
-fn local_files(config: &Config) -> Result<Option<LocalFiles>> {
-    if !config.mcp.tool_sets.contains(&ToolSet::Files) {
-        return Ok(None);
-    }
-    let mode = config.files.stable_inline_list.into();
-    Ok(Some(LocalFiles { source: file_source(&config.files, &[])?, mode }))
+fn local_files(config: &Config) -> Result<Option<Arc<dyn FileSource>>> {
+    let sets = &config.mcp.tool_sets;
+    let are_used = sets.contains(&ToolSet::Files) || sets.contains(&ToolSet::Chat);
+    are_used.then(|| file_source(&config.files, &[])).transpose()
 }
 
 /// Serves one client, until it hangs up. Calls that are open are ended then, and those that wait for the client given up.

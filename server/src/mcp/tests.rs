@@ -3,9 +3,15 @@
 use serde_json::json;
 use throughline_core::tokens::Tokenizer;
 use throughline_engine::adapters::O200k;
+use throughline_engine::compose::ChatModels;
 
-use super::tools::of_sets;
 use super::*;
+
+/// The tools of these sets, where no model is configured.
+fn of_sets(sets: &[ToolSet], has_files: bool) -> Vec<Tool> {
+    let config = McpConfig { tool_sets: sets.to_vec(), ..McpConfig::default() };
+    tools::of_sets(&config, &ChatModels::default(), has_files).unwrap()
+}
 
 /// Most tokens of the default set in `tools/list`.
 const MOST_TOKENS: u32 = 2_000;

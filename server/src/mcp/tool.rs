@@ -144,10 +144,10 @@ impl Tool {
     /// A tool of typed arguments `A` and result `O`; its schemas are those of the types.
     pub(super) fn new<A, O, W>(
         set: ToolSet,
-        name: &'static str,
-        description: &'static str,
+        name: impl Into<Cow<'static, str>>,
+        description: impl Into<Cow<'static, str>>,
         effect: Effect,
-        run: fn(Call, A) -> W,
+        run: impl Fn(Call, A) -> W + Send + Sync + 'static,
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -155,8 +155,8 @@ impl Tool {
         W: Future<Output = Result<Outcome>> + Send + 'static,
     {
         let mut definition = rmcp::model::Tool::new(
-            name,
-            Cow::Borrowed(description),
+            name.into(),
+            description.into(),
             Arc::new(schema_of::<A>(Contract::Deserialize)),
         );
         definition.output_schema = Some(Arc::new(schema_of::<O>(Contract::Serialize)));
@@ -175,8 +175,8 @@ impl Tool {
             definition,
             asks: false,
             run: Arc::new(move |call, arguments| {
-                let asked = read::<A>(arguments);
-                Box::pin(async move { run(call, asked?).await })
+                let work = read::<A>(arguments).map(|asked| run(call, asked));
+                Box::pin(async move { work?.await })
             }),
         }
     }

@@ -73,7 +73,7 @@ async fn fill(store: &PostgresStore, scope: &Scope) {
     first.writes.push(Write::PutProfile(profile));
     first.writes.push(Write::PutDocument(Box::new(document("v", "m", "c", "# Facts\nporto"))));
     first.writes.push(Write::PutSummary(Box::new(summary("s", 1, 1, &[first_said]))));
-    let list = FileList { revision: 1, bytes: vec![1] };
+    let list = FileList { revision: 1, bytes: vec![1], sent: "text".to_owned() };
     first.writes.push(Write::PutFileList { session: session("s"), list, at: at(0) });
     store.apply(first).await.unwrap();
     // Enough units that the tail is folded into blocks, and one that is not.

@@ -207,6 +207,7 @@ impl PersonaService {
         ];
         let held = self.get(scope, receipt.persona).await?;
         let options = AppendOptions {
+            files: None,
             idempotency: Some(options.idempotency.unwrap_or_else(|| idempotency(receipt, answer))),
             // Without memory, no facts are stored.
             without_facts: !held.memory || options.guest.is_some(),

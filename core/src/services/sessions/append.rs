@@ -9,7 +9,7 @@ use crate::append::{Intake, prepare};
 use crate::error::{Error, Result};
 use crate::ids::{ExternalId, SessionId};
 use crate::ports::{
-    Applied, AppliedMessage, Idempotency, Precondition, VectorSpace, Write, WriteBatch,
+    Applied, AppliedMessage, FileList, Idempotency, Precondition, VectorSpace, Write, WriteBatch,
 };
 use crate::scope::Scope;
 use crate::secret::SecretPolicy;
@@ -25,7 +25,7 @@ pub(super) const ATTEMPTS: usize = 4;
 pub type Appended = Vec<AppliedMessage>;
 
 /// Options of an append.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppendOptions {
     /// Makes a repeat harmless.
     pub idempotency: Option<Idempotency>,
@@ -39,6 +39,8 @@ pub struct AppendOptions {
     /// The erasures of the scope before anything was read that these messages were made of: nothing is stored if
     /// something was erased since.
     pub made_after: Option<u64>,
+    /// The files of the turn, which are kept with it. Where another call on the session came first, theirs stay.
+    pub files: Option<FileList>,
 }
 
 /// Messages that are ready for a batch, with what it stores of them.
@@ -55,6 +57,8 @@ pub(in crate::services) struct Ready {
     idempotency: Option<Idempotency>,
     /// See [`AppendOptions::made_after`].
     made_after: Option<u64>,
+    /// See [`AppendOptions::files`].
+    files: Option<FileList>,
     /// Whether a model may write the summaries that they make due.
     may_summarize: bool,
     now: Timestamp,
@@ -162,6 +166,7 @@ impl SessionService {
             erasures: None,
             idempotency: options.idempotency,
             made_after: options.made_after,
+            files: options.files,
             may_summarize: self.summarizing && !options.without_facts,
             now,
         };
@@ -217,8 +222,8 @@ impl SessionService {
         Ok(())
     }
 
-    /// The batch that appends what is ready, with the summaries that it makes due, under the version of the
-    /// session that these were built on. Others may add to it what is to happen together with the append.
+    /// The batch that appends what is ready, where it `rolls` with the files of its turn and the
+    /// summaries that it makes due, under the version of the session that these were built on. Others may add to it what is to happen together with the append.
     pub(in crate::services) async fn batch_of(
         &self,
         scope: &Scope,
@@ -241,6 +246,9 @@ impl SessionService {
         });
         batch.writes.splice(0..0, appends);
         batch.writes.extend(ready.beside.iter().cloned());
+        if let Some(list) = ready.files.clone().filter(|_| rolls) {
+            batch.writes.push(Write::PutFileList { session: session.clone(), list, at: ready.now });
+        }
         Ok(batch)
     }
 }

@@ -2,6 +2,7 @@
 //! answer are stored together. Nothing is stored of a turn that fails, is cut off or is given up, so that no session has a
 //! question without its answer.
 
+mod files;
 mod models;
 mod specialists;
 mod spent;
@@ -15,6 +16,7 @@ use throughline_core::chat::{
     ToolSpec,
 };
 use throughline_core::context::AssembledContext;
+use throughline_core::files::Plan;
 use throughline_core::ids::MessageId;
 use throughline_core::ports::Idempotency;
 use throughline_core::session::{NewMessage, Role};
@@ -27,10 +29,12 @@ use super::{App, Thread, Turn};
 use crate::compose::ChosenModel;
 use crate::config::SpecialistConfig;
 use crate::identity::Identity;
+use files::{FilesAtWork, SEARCH, count_files};
 use spent::Spent;
 pub(super) use stored::{answer_parts, read_back};
-use tools::{DELEGATE, SHARE, Tools, delegation};
+use tools::{DELEGATE, SHARE, Tools, delegate, delegation};
 
+pub use files::TurnFiles;
 pub use specialists::SpecialistView;
 
 /// Most messages that may follow a turn before its answer: as many as twenty rounds of calls and results.
@@ -49,6 +53,8 @@ pub struct ChatTurn {
     pub specialist: Option<String>,
     /// Whether the model may ask the configured specialists.
     pub delegate: bool,
+    /// Files of the conversation, for this turn and those before it.
+    pub files: Option<TurnFiles>,
     /// Tools of the caller that the model may call.
     pub tools: Vec<ToolSpec>,
     /// What followed the turn so far: calls of tools and their results.
@@ -91,6 +97,8 @@ pub struct ChatReply {
     pub steps: Vec<ChatMessage>,
     /// What specialists were shown, in the order in which they answered.
     pub views: Vec<SpecialistView>,
+    /// What became of the files of the turn.
+    pub files: Option<Plan>,
 }
 
 /// A turn at work.
@@ -98,6 +106,7 @@ struct Work {
     chosen: ChosenModel,
     asked: ChatTurn,
     tools: Tools,
+    files: Option<FilesAtWork>,
     /// What is sent before the steps, and its tokens.
     base: ChatModelRequest,
     used: u32,
@@ -121,6 +130,13 @@ impl Work {
         }
     }
 
+    /// The ids of the calls that searched files.
+    fn searches(&self) -> Vec<&str> {
+        let calls = self.asked.steps.iter().flat_map(|step| &step.tool_calls);
+        let searches = calls.filter(|call| self.files.is_some() && call.name == SEARCH);
+        searches.map(|call| call.id.as_str()).collect()
+    }
+
     fn reply(self, mut answer: ChatAnswer, stored: Vec<MessageId>) -> ChatReply {
         answer.usage = self.spent.usage();
         let waits = !answer.tool_calls.is_empty();
@@ -131,6 +147,7 @@ impl Work {
             stored,
             steps: if waits { self.asked.steps } else { Vec::new() },
             views: self.views,
+            files: self.files.map(|files| files.planned.plan),
         }
     }
 }
@@ -189,6 +206,10 @@ impl App {
                     break ChatAnswer { tool_calls: waiting, ..answer };
                 }
             };
+            if let Some(files) = &mut work.files {
+                files.close().await;
+                count_files(&files.planned.plan);
+            }
             let reply = match answer.tool_calls.is_empty() {
                 true => app.store_turn(caller, session, work, answer).await?,
                 false => work.reply(answer, Vec::new()),
@@ -239,6 +260,9 @@ impl App {
         mark: ErasureMark,
     ) -> Result<(Work, ChatPiece)> {
         let (chosen, specialist) = self.choose(caller, &asked).await?;
+        if specialist.is_some() && asked.files.is_some() {
+            return Err(Error::invalid("a specialist is sent no files: leave out `files`"));
+        }
         if let Some(role) = specialist {
             return self.begin_as(caller, session, &role, (chosen, asked, mark)).await;
         }
@@ -248,14 +272,25 @@ impl App {
         let less = budget_within_window(&chosen.info, asked.max_tokens, usual);
         let budget = less.unwrap_or(usual);
         asked.turn.token_budget = less.or(asked.turn.token_budget);
+        let files = match asked.files.take() {
+            Some(files) => {
+                let answer = answer_tokens(&chosen.info, asked.max_tokens);
+                let beside = u64::from(answer) + u64::from(budget);
+                Some(self.files_at_work(caller, session, (&chosen, beside), files).await?)
+            }
+            None => None,
+        };
         let schemas = std::mem::take(&mut asked.tools);
         let is_much =
             schemas.iter().map(|tool| self.tokens_of_tool(tool)).sum::<u32>() > budget / SHARE;
-        let tools = Tools::of(schemas, specialists, is_much, &asked.steps)?;
+        let search = files.as_ref().and_then(FilesAtWork::tool);
+        let ours = delegate(specialists).into_iter().chain(search).collect();
+        let tools = Tools::of(schemas, ours, is_much, &asked.steps)?;
         let mut work = Work {
             chosen,
             asked,
             tools,
+            files,
             base: ChatModelRequest::default(),
             used: 0,
             limit: 0,
@@ -287,12 +322,13 @@ impl App {
             self.for_specialist(caller, session, role, &turn.user_turn, budget).await?;
         let (used, limit) = (view.tokens, view.token_budget);
         let shown = ChatPiece::Window(Box::new(view.clone()));
-        let (spent, tools, rounds) = (Spent::default(), Tools::default(), 0);
+        let (spent, tools, rounds, files) = (Spent::default(), Tools::default(), 0, None);
         Ok((
             Work {
                 chosen,
                 asked,
                 tools,
+                files,
                 base,
                 used,
                 limit,
@@ -322,9 +358,10 @@ impl App {
         let context = self.assemble(caller, session, turn).await?;
         let system: Vec<&str> =
             context.header.iter().map(|message| message.content.as_str()).collect();
+        let said = context.working_set.iter().map(ChatMessage::of_history);
         work.base = ChatModelRequest {
             system: system.join("\n\n"),
-            messages: context.working_set.iter().map(ChatMessage::of_history).collect(),
+            messages: work.files.iter().filter_map(FilesAtWork::message).chain(said).collect(),
             ..ChatModelRequest::default()
         };
         work.used = context.budget.used;
@@ -371,7 +408,12 @@ impl App {
             work.asked.steps.push(ChatMessage::result_of(call, told));
         }
         for call in ours.iter().filter(|call| call.name != DELEGATE) {
-            let told = work.tools.load(call);
+            let told = match &mut work.files {
+                Some(files) if call.name == SEARCH => {
+                    self.search_files(caller, files, call).await?
+                }
+                _ => work.tools.load(call),
+            };
             work.asked.steps.push(ChatMessage::result_of(call, told));
         }
         if others.is_empty() && work.used + self.tokens_beside(work) > work.limit {
@@ -418,7 +460,12 @@ impl App {
     /// Tokens of what is sent beside the assembled context.
     fn tokens_beside(&self, work: &Work) -> u32 {
         let count = |text: &str| self.engine.tokenizer.count(text);
-        let steps = work.asked.steps.iter().map(|step| {
+        // Passages have room of their own.
+        let searches = work.searches();
+        let is_counted = |step: &&ChatMessage| {
+            step.tool_call_id.as_deref().is_none_or(|id| !searches.contains(&id))
+        };
+        let steps = work.asked.steps.iter().filter(is_counted).map(|step| {
             let calls = step.tool_calls.iter();
             let calls = calls.map(|call| count(&call.name) + count(&call.arguments) + PER_MESSAGE);
             count(&step.content) + calls.sum::<u32>() + PER_MESSAGE
@@ -451,10 +498,14 @@ pub(super) fn cut_off() -> Error {
     )
 }
 
+/// Tokens of the window that are kept for the answer.
+fn answer_tokens(model: &ModelInfo, max_tokens: Option<u32>) -> u32 {
+    max_tokens.unwrap_or(model.max_output).min(model.window / 2)
+}
+
 /// The budget that leaves room for the answer in the model's window, where the usual one does not.
 fn budget_within_window(model: &ModelInfo, max_tokens: Option<u32>, usual: u32) -> Option<u32> {
-    let answer = max_tokens.unwrap_or(model.max_output).min(model.window / 2);
-    let room = model.window.saturating_sub(answer);
+    let room = model.window.saturating_sub(answer_tokens(model, max_tokens));
     // A budget that is not allowed is refused, and not replaced.
     (room < usual && usual <= MAX_BUDGET).then_some(room)
 }

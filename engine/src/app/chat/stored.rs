@@ -16,6 +16,9 @@ use crate::parts::text_of_calls;
 /// The reason of an answer that ended by itself; it is not stored.
 const ENDED: &str = "endTurn";
 
+/// In the place of what a search of files found.
+const SEARCHED: &str = "(passages of the files)";
+
 /// What is stored beside the text of an answer.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -64,7 +67,7 @@ impl App {
             let stored = vec![question.id, answer.id];
             let (model, answer) = read_back(&answer);
             let (steps, views) = (Vec::new(), Vec::new());
-            ChatReply { model, answer, cost: None, stored, steps, views }
+            ChatReply { model, answer, cost: None, stored, steps, views, files: None }
         }))
     }
 
@@ -81,6 +84,7 @@ impl App {
             messages: messages(&work, &answer)?,
             idempotency: work.asked.idempotency,
             mark: work.mark.clone(),
+            files: work.files.as_ref().and_then(|files| files.planned.kept.clone()),
         };
         let app = self.clone();
         let storing = tokio::spawn({
@@ -121,7 +125,15 @@ fn messages(work: &Work, answer: &ChatAnswer) -> Result<Vec<NewMessage>> {
         let ids = TurnIds::of(repeat)?;
         (question.external_id, answer.external_id) = (Some(ids.question), Some(ids.answer));
     }
-    let steps = work.asked.steps.iter().map(step);
+    // What a search found is in the files.
+    let searches = work.searches();
+    let steps = work.asked.steps.iter().map(|said| {
+        let is_search = said.tool_call_id.as_deref().is_some_and(|id| searches.contains(&id));
+        match is_search {
+            true => step(&ChatMessage { content: SEARCHED.to_owned(), ..said.clone() }),
+            false => step(said),
+        }
+    });
     Ok(std::iter::once(question).chain(steps).chain([answer]).collect())
 }
 

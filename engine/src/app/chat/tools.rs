@@ -25,7 +25,8 @@ pub(super) struct Tools {
     all: Vec<ToolSpec>,
     /// Those whose schemas are sent, where not all are.
     loaded: Option<BTreeSet<String>>,
-    delegate: Option<ToolSpec>,
+    /// Those that run here, beside the one that loads.
+    ours: Vec<ToolSpec>,
 }
 
 #[derive(Deserialize)]
@@ -41,18 +42,17 @@ pub(super) struct Delegation {
 }
 
 impl Tools {
-    /// The tools of a turn, of which `steps` happened. `is_much` says whether all schemas are too much to send.
+    /// The tools of a turn, those that run here included, of which `steps` happened. `is_much` says whether all schemas are too much to send.
     ///
     /// # Errors
     /// `InvalidInput` for two tools of one name, ours included.
     pub(super) fn of(
         all: Vec<ToolSpec>,
-        specialists: &[SpecialistConfig],
+        ours: Vec<ToolSpec>,
         is_much: bool,
         steps: &[ChatMessage],
     ) -> Result<Self> {
-        let delegate = (!specialists.is_empty()).then(|| delegate(specialists));
-        let mut names: BTreeSet<&str> = delegate.iter().map(|ours| ours.name.as_str()).collect();
+        let mut names: BTreeSet<&str> = ours.iter().map(|tool| tool.name.as_str()).collect();
         if is_much {
             names.insert(LOAD);
         }
@@ -62,7 +62,7 @@ impl Tools {
                 twice.name
             )));
         }
-        let mut tools = Self { all, loaded: is_much.then(BTreeSet::new), delegate };
+        let mut tools = Self { all, loaded: is_much.then(BTreeSet::new), ours };
         for call in steps.iter().flat_map(|step| &step.tool_calls) {
             tools.note(call);
         }
@@ -76,7 +76,7 @@ impl Tools {
         };
         let load = self.loaded.is_some().then(|| load(&self.all));
         load.into_iter()
-            .chain(self.delegate.clone())
+            .chain(self.ours.iter().cloned())
             .chain(self.all.iter().filter(is_sent).cloned())
             .collect()
     }
@@ -96,7 +96,7 @@ impl Tools {
         let not_loaded = |loaded: &BTreeSet<String>| {
             call.name == LOAD || self.is_known(&call.name) && !loaded.contains(&call.name)
         };
-        self.delegate.is_some() && call.name == DELEGATE
+        self.ours.iter().any(|tool| tool.name == call.name)
             || self.loaded.as_ref().is_some_and(not_loaded)
     }
 
@@ -170,7 +170,11 @@ fn load(tools: &[ToolSpec]) -> ToolSpec {
     }
 }
 
-fn delegate(specialists: &[SpecialistConfig]) -> ToolSpec {
+/// The tool that asks specialists, where there are any.
+pub(super) fn delegate(specialists: &[SpecialistConfig]) -> Option<ToolSpec> {
+    if specialists.is_empty() {
+        return None;
+    }
     let names: Vec<&str> = specialists.iter().map(|known| known.name.as_str()).collect();
     let lines = specialists.iter().map(|known| match known.description.trim() {
         "" => known.name.clone(),
@@ -184,14 +188,14 @@ fn delegate(specialists: &[SpecialistConfig]) -> ToolSpec {
         },
         "required": ["specialist", "task"]
     });
-    ToolSpec {
+    Some(ToolSpec {
         name: DELEGATE.to_owned(),
         description: format!(
             "Asks a specialist, who sees this session. {}",
             lines.collect::<Vec<_>>().join("; ")
         ),
         parameters: parameters.to_string(),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -216,11 +220,11 @@ mod tests {
 
     #[test]
     fn schemas_are_sent_when_they_are_loaded() {
-        let few = Tools::of(vec![tool("a"), tool("b")], &[], false, &[]).unwrap();
+        let few = Tools::of(vec![tool("a"), tool("b")], Vec::new(), false, &[]).unwrap();
         assert_eq!(sent(&few), ["a", "b"]);
         assert!(few.directory().is_empty() && !few.is_ours(&call("a", "{}")));
 
-        let mut many = Tools::of(vec![tool("a"), tool("b")], &[], true, &[]).unwrap();
+        let mut many = Tools::of(vec![tool("a"), tool("b")], Vec::new(), true, &[]).unwrap();
         assert_eq!((sent(&many), many.directory().len()), (vec![LOAD.to_owned()], 2));
         for (arguments, said) in [
             ("", "Give `names`"),
@@ -248,16 +252,17 @@ mod tests {
             ..ChatMessage::text(throughline_core::session::Role::Assistant, "")
         };
         let steps = [said(call(LOAD, "{\"names\": [\"a\", \"x\"]}")), said(call("a", "{}"))];
-        let tools = Tools::of(vec![tool("a"), tool("b")], &[], true, &steps).unwrap();
+        let tools = Tools::of(vec![tool("a"), tool("b")], Vec::new(), true, &steps).unwrap();
         assert_eq!(sent(&tools), [LOAD, "a"]);
     }
 
     #[test]
     fn names_are_unique() {
         let roles = [SpecialistConfig { name: "writer".to_owned(), ..SpecialistConfig::default() }];
-        assert!(Tools::of(vec![tool("a"), tool("a")], &[], false, &[]).is_err());
-        assert!(Tools::of(vec![tool(DELEGATE)], &roles, false, &[]).is_err());
-        assert!(Tools::of(vec![tool(DELEGATE), tool(LOAD)], &[], false, &[]).is_ok());
-        assert!(Tools::of(vec![tool(LOAD)], &[], true, &[]).is_err());
+        let ours = || delegate(&roles).into_iter().collect::<Vec<_>>();
+        assert!(Tools::of(vec![tool("a"), tool("a")], Vec::new(), false, &[]).is_err());
+        assert!(Tools::of(vec![tool(DELEGATE)], ours(), false, &[]).is_err());
+        assert!(Tools::of(vec![tool(DELEGATE), tool(LOAD)], Vec::new(), false, &[]).is_ok());
+        assert!(Tools::of(vec![tool(LOAD)], Vec::new(), true, &[]).is_err());
     }
 }

@@ -263,7 +263,7 @@ impl App {
         let messages = messages[new..].to_vec();
         match mark.cloned() {
             Some(mark) => {
-                let turn = AnsweredTurn { messages, idempotency: None, mark };
+                let turn = AnsweredTurn { messages, idempotency: None, mark, files: None };
                 self.append_answered(caller, session, turn).await.map(drop)
             }
             None => self.append(caller, session, messages, None).await.map(drop),

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use throughline_core::files::{
     Budget, CountedFile, FileStat, InlineList, Mode, Plan, PlanRequest, Planned, Readings,
-    SkippedFile, files_to_read, plan,
+    SkippedFile, files_to_read, plan, render,
 };
 use throughline_core::ids::SessionId;
 use throughline_core::ports::{FileList, FileRead, FileSource, Write, WriteBatch};
 use throughline_core::tokens::Tokenizer;
-use throughline_core::{Error, Result, Scope};
+use throughline_core::{Error, ErrorKind, Result, Scope};
 
 use super::{App, Thread};
 use crate::identity::Identity;
@@ -24,6 +24,10 @@ pub use stores::FileStores;
 
 /// Tokens of files where neither the call nor a model says how many fit.
 pub const DEFAULT_FILE_TOKENS: u64 = 100_000;
+/// The share of the room for files that is filled at first, as 3 of 4: what changes is sent again, and has the rest.
+const ROOM_SHARE: (u64, u64) = (3, 4);
+/// How often files that change meanwhile are read.
+const READ_ATTEMPTS: usize = 3;
 /// Files that are read at once.
 const AT_ONCE: usize = 8;
 
@@ -36,20 +40,41 @@ pub struct FilesOfCall {
     pub priority: Vec<String>,
     /// Files that are searched in this call.
     pub attachments: Vec<String>,
-    /// Tokens that files may take; [`DEFAULT_FILE_TOKENS`] where it is not given.
+    /// Tokens that inline files may take; what [`ROOM_SHARE`] of the room has, and [`DEFAULT_FILE_TOKENS`] at most, where it
+    /// is not given.
     pub budget: Option<u64>,
+    /// Tokens that the model's window has for files, those included that were replaced since they were sent. Follows from
+    /// the budget where no model is known.
+    pub room: Option<u64>,
 }
 
-/// A plan, with the list that it leaves.
+impl FilesOfCall {
+    /// Tokens that inline files may take, and all that was sent of them.
+    fn limits(&self) -> Result<(u64, u64)> {
+        if self.budget == Some(0) {
+            return Err(Error::invalid("budget: must be at least 1 token"));
+        }
+        let (share, whole) = ROOM_SHARE;
+        Ok(match (self.budget, self.room) {
+            (Some(budget), None) => (budget, budget.saturating_mul(whole) / share),
+            (None, None) => (DEFAULT_FILE_TOKENS, DEFAULT_FILE_TOKENS * whole / share),
+            (Some(budget), Some(room)) => (budget.min(room), room),
+            (None, Some(room)) => (DEFAULT_FILE_TOKENS.min(room * share / whole), room),
+        })
+    }
+}
+
+/// A plan, with what it sends and the list that it leaves.
 #[derive(Debug, Clone)]
 pub struct FilePlan {
     /// What a call does with each file.
     pub plan: Plan,
+    /// The files as a model is sent them: all that it was sent so far, and what this call adds. Empty without inline files.
+    pub prompt: String,
     scope: Scope,
     session: SessionId,
-    next: InlineList,
-    /// The revision that it was planned on; 0 for none.
-    revision: u64,
+    /// What is kept once the call has succeeded; nothing where nothing changed.
+    pub(super) kept: Option<FileList>,
 }
 
 impl App {
@@ -57,33 +82,92 @@ impl App {
     ///
     /// # Errors
     /// `InvalidInput` for an invalid session id, without paths, and for a budget of 0; `Forbidden` for a shared session;
-    /// those of [`plan`], of the files and of the store.
+    /// `Conflict` where files change faster than they are read; those of [`plan`], of the files and of the store.
     pub async fn plan_files(
         &self,
         caller: &Identity,
         session: &str,
-        (files, mode): (&dyn FileSource, Mode),
+        files: &dyn FileSource,
         call: &FilesOfCall,
     ) -> Result<FilePlan> {
+        let mode = self.engine.file_lists;
         let (scope, session) = Thread::own(caller, session)?;
         let held = self.engine.store.file_list(&scope, &session).await?;
-        let revision = held.as_ref().map_or(0, |held| held.revision);
-        let list =
-            held.map_or(Ok(InlineList::default()), |held| InlineList::decode(&held.bytes))?;
-        let request = requested(files, mode, call).await?;
-        let unread = files_to_read(&list, &request);
-        let readings = read(files, &unread, &*self.engine.tokenizer).await?;
-        let Planned { plan, next } = plan(&list, &request, &readings)?;
-        Ok(FilePlan { plan, scope, session, next, revision })
+        let list = held
+            .as_ref()
+            .map_or(Ok(InlineList::default()), |held| InlineList::decode(&held.bytes))?;
+        for _ in 0..READ_ATTEMPTS {
+            let (planned, afresh) = self.planned(files, call, &list).await?;
+            let Some(added) = self.rendered(files, &planned).await? else { continue };
+            let sent = held.as_ref().map(|held| held.sent.as_str());
+            let sent = sent.filter(|_| !afresh && mode == Mode::On).unwrap_or_default();
+            let prompt = format!("{sent}{added}");
+            let is_kept = mode != Mode::Off && (planned.next != list || !added.is_empty());
+            let kept = is_kept.then(|| FileList {
+                revision: held.as_ref().map_or(0, |held| held.revision) + 1,
+                bytes: planned.next.encode(),
+                sent: prompt.clone(),
+            });
+            return Ok(FilePlan { plan: planned.plan, prompt, scope, session, kept });
+        }
+        Err(Error::conflict("files changed while they were read, several times: try again"))
+    }
+
+    /// The plan, and whether the prompt is begun anew, because what was replaced fills it.
+    async fn planned(
+        &self,
+        files: &dyn FileSource,
+        call: &FilesOfCall,
+        list: &InlineList,
+    ) -> Result<(Planned, bool)> {
+        let mode = self.engine.file_lists;
+        let mut request = requested(files, mode, call).await?;
+        let room = request.budget.call;
+        request.budget.call = match mode {
+            Mode::On => room.saturating_sub(list.spent()),
+            Mode::Off | Mode::Record => room,
+        };
+        let counted = async |request: &PlanRequest| -> Result<Planned> {
+            let unread = files_to_read(list, request);
+            plan(list, request, &read(files, &unread, &*self.engine.tokenizer).await?)
+        };
+        match counted(&request).await {
+            Err(full) if full.kind() == ErrorKind::BudgetTooSmall && !list.is_empty() => {
+                (request.afresh, request.budget.call) = (true, room);
+                Ok((counted(&request).await?, true))
+            }
+            planned => Ok((planned?, false)),
+        }
+    }
+
+    /// What a plan adds to the prompt; nothing if a file changed since it was planned.
+    async fn rendered(&self, files: &dyn FileSource, planned: &Planned) -> Result<Option<String>> {
+        let sent = planned.plan.files.iter().filter(|file| file.outcome.is_sent());
+        let paths: Vec<String> = sent.map(|file| file.path.clone()).collect();
+        let read = stream::iter(paths).map(async |path| files.read(&path).await);
+        let read: Vec<FileRead> = read.buffered(AT_ONCE).try_collect().await?;
+        let mut texts = BTreeMap::new();
+        for file in read {
+            match file {
+                FileRead::Text(file) if planned.next.has_sent(&file.stat.path, file.hash) => {
+                    texts.insert(file.stat.path, file.text);
+                }
+                FileRead::Text(_) | FileRead::Skipped(_) => return Ok(None),
+            }
+        }
+        let prompt = render(&planned.plan, |path| texts.get(path).map(String::as_str))?;
+        Ok(Some(self.engine.masking.shown(&prompt).into_owned()))
     }
 
     /// Keeps the list that a plan leaves, as a call that succeeded does.
     ///
     /// # Errors
     /// `Conflict` where another call on the session came first: plan again; those of the store.
-    pub async fn keep_files(&self, planned: &FilePlan) -> Result<()> {
-        let of = (&planned.scope, &planned.session);
-        self.put_file_list(of, planned.revision, planned.next.encode()).await
+    pub async fn keep_files(&self, planned: FilePlan) -> Result<()> {
+        match planned.kept {
+            Some(list) => self.put_file_list((&planned.scope, &planned.session), list).await,
+            None => Ok(()),
+        }
     }
 
     /// Forgets which files a session has inline: the next call sends all that fit, and divides them anew.
@@ -94,8 +178,12 @@ impl App {
         let (scope, session) = Thread::own(caller, session)?;
         match self.engine.store.file_list(&scope, &session).await? {
             Some(held) => {
-                let empty = InlineList::default().encode();
-                self.put_file_list((&scope, &session), held.revision, empty).await
+                let empty = FileList {
+                    revision: held.revision + 1,
+                    bytes: InlineList::default().encode(),
+                    sent: String::new(),
+                };
+                self.put_file_list((&scope, &session), empty).await
             }
             None => Ok(()),
         }
@@ -104,11 +192,9 @@ impl App {
     async fn put_file_list(
         &self,
         (scope, session): (&Scope, &SessionId),
-        revision: u64,
-        bytes: Vec<u8>,
+        list: FileList,
     ) -> Result<()> {
         let at = self.engine.clock.now();
-        let list = FileList { revision: revision + 1, bytes };
         let put = Write::PutFileList { session: session.clone(), list, at };
         self.engine.store.apply(WriteBatch::new(scope.clone(), at).with(put)).await?;
         Ok(())
@@ -117,15 +203,12 @@ impl App {
 
 /// The files that are at the paths of a call.
 async fn requested(files: &dyn FileSource, mode: Mode, call: &FilesOfCall) -> Result<PlanRequest> {
-    let FilesOfCall { context, priority, attachments, budget } = call;
+    let FilesOfCall { context, priority, attachments, .. } = call;
     if context.is_empty() && priority.is_empty() && attachments.is_empty() {
         return Err(Error::invalid("no paths: name the files and folders to plan"));
     }
-    let budget = budget.unwrap_or(DEFAULT_FILE_TOKENS);
-    if budget == 0 {
-        return Err(Error::invalid("budget: must be at least 1 token"));
-    }
-    let mut request = PlanRequest::new(mode, Budget::of(budget));
+    let (session, room) = call.limits()?;
+    let mut request = PlanRequest::new(mode, Budget { session, call: room });
     let mut skipped: BTreeMap<String, SkippedFile> = BTreeMap::new();
     let mut found = async |paths: &[String]| -> Result<Vec<FileStat>> {
         let walk = files.walk(paths).await?;

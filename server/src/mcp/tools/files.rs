@@ -152,9 +152,9 @@ async fn plan(call: Call, asked: PlanArgs) -> Result<Outcome> {
         priority: asked.priority_context,
         attachments: asked.attachments,
         budget: asked.budget,
+        room: None,
     };
-    let from = (&*files.source, files.mode);
-    let planned = call.server.app.plan_files(&call.who, &asked.session, from, &of_call).await?;
+    let planned = call.server.app.plan_files(&call.who, &asked.session, &**files, &of_call).await?;
     Outcome::data(&FilePlanJson::from(&planned.plan))
 }
 

@@ -4,6 +4,7 @@ mod completions;
 mod contexts;
 mod erased;
 mod faults;
+mod files;
 mod gemini;
 mod guests;
 mod rounds;

@@ -169,13 +169,17 @@ async fn a_file_leaves_the_session_as_it_is(store: Port) {
 }
 
 fn list(of: &str, revision: u64, bytes: &[u8]) -> Write {
-    let list = FileList { revision, bytes: bytes.to_vec() };
+    let sent = format!("sent by call {revision}\0é");
+    let list = FileList { revision, bytes: bytes.to_vec(), sent };
     Write::PutFileList { session: session(of), list, at: at(7) }
 }
 
 async fn held_list(store: &Port, user: &str, of: &str) -> Option<(u64, Vec<u8>)> {
     let held = store.file_list(&scope(user), &session(of)).await.unwrap();
-    held.map(|held| (held.revision, held.bytes))
+    held.map(|held| {
+        assert_eq!(held.sent, format!("sent by call {}\0é", held.revision));
+        (held.revision, held.bytes)
+    })
 }
 
 async fn a_list_of_files_is_kept_by_session_and_opens_it(store: Port) {

@@ -1,5 +1,7 @@
 //! The forms of turns that a model answers.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use throughline_core::chat::{ChatAnswer, ChatMessage, ToolCall, ToolSpec};
@@ -7,11 +9,12 @@ use throughline_core::ports::Idempotency;
 use throughline_core::session::Role;
 use throughline_core::turn::{Intent, Tier};
 use throughline_core::{Error, Result};
-use throughline_engine::app::{ChatReply, ChatTurn, SpecialistView, Turn};
+use throughline_engine::adapters::SentFiles;
+use throughline_engine::app::{ChatReply, ChatTurn, FilesOfCall, SpecialistView, Turn, TurnFiles};
 use utoipa::ToSchema;
 
 use crate::http::extract::objects;
-use crate::wire::{AssembledContextJson, IntentJson, TierJson};
+use crate::wire::{AssembledContextJson, FilePlanJson, IntentJson, TierJson};
 
 /// A turn to answer.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -51,6 +54,10 @@ pub(crate) struct ChatRequest {
     #[serde(default, deserialize_with = "objects")]
     #[schema(max_items = 40)]
     steps: Vec<StepJson>,
+    /// Files of the conversation, all of them with each turn. They stand before the conversation in the prompt, where they
+    /// stay: only what changed is added to it. What does not fit is searched by the model.
+    #[serde(default)]
+    files: Option<FilesJson>,
     /// Diversity of the answer; the model's default if not given.
     #[serde(default)]
     #[schema(minimum = 0.0, maximum = 2.0)]
@@ -64,6 +71,39 @@ pub(crate) struct ChatRequest {
     /// permission `read` gets no `context`.
     #[serde(default)]
     stream: bool,
+}
+
+/// Files of a conversation.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct FilesJson {
+    /// Files of the conversation.
+    #[serde(default)]
+    #[schema(max_items = 20_000)]
+    context: Vec<FileJson>,
+    /// Files of the conversation that are in the prompt in any case.
+    #[serde(default)]
+    #[schema(max_items = 20_000)]
+    priority_context: Vec<FileJson>,
+    /// Files that are searched in this turn only.
+    #[serde(default)]
+    #[schema(max_items = 20_000)]
+    attachments: Vec<FileJson>,
+    /// Maximum number of tokens of the files in the prompt; three quarters of what the model's window has for them, and
+    /// 100,000, if not given. The list of a session keeps to the first one.
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    budget: Option<u64>,
+}
+
+/// A file with its text.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct FileJson {
+    /// Its name, such as a path: the same in each turn.
+    #[schema(min_length = 1, max_length = 4096)]
+    path: String,
+    text: String,
 }
 
 /// A function that the model may call.
@@ -147,6 +187,9 @@ pub(crate) struct ChatJson {
     /// What specialists were shown for the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     specialists: Vec<SpecialistViewJson>,
+    /// What became of the files of the turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<FilePlanJson>,
     /// Why the answer ended, such as `endTurn`, `maxTokens` or `toolUse`.
     stop_reason: Option<String>,
     pub(super) usage: Option<UsageJson>,
@@ -194,6 +237,7 @@ pub(in crate::http::routes) struct UsageJson {
 }
 
 impl ChatRequest {
+    /// The turn, and whether its answer is streamed.
     pub(super) fn turn(self, repeat: Option<Idempotency>) -> Result<(ChatTurn, bool)> {
         if let Some(temperature) = self.temperature
             && !(0.0..=2.0).contains(&temperature)
@@ -215,6 +259,7 @@ impl ChatRequest {
             model: self.model,
             specialist: self.specialist,
             delegate: self.delegate,
+            files: self.files.map(|files| files.of_turn()).transpose()?,
             tools: self.tools.into_iter().map(ToolJson::spec).collect(),
             steps: self.steps.into_iter().map(StepJson::message).collect(),
             temperature: self.temperature,
@@ -222,6 +267,24 @@ impl ChatRequest {
             idempotency: repeat,
         };
         Ok((turn, self.stream))
+    }
+}
+
+impl FilesJson {
+    fn of_turn(self) -> Result<TurnFiles> {
+        let mut source = SentFiles::default();
+        let mut added = |files: Vec<FileJson>| -> Result<Vec<String>> {
+            let add = |file: FileJson| source.add(&file.path, file.text).map(|()| file.path);
+            files.into_iter().map(add).collect()
+        };
+        let call = FilesOfCall {
+            context: added(self.context)?,
+            priority: added(self.priority_context)?,
+            attachments: added(self.attachments)?,
+            budget: self.budget,
+            room: None,
+        };
+        Ok(TurnFiles { source: Arc::new(source), call })
     }
 }
 
@@ -283,7 +346,7 @@ impl UsageJson {
 
 impl ChatJson {
     pub(super) fn of(reply: ChatReply, context: Option<AssembledContextJson>) -> Result<Self> {
-        let ChatReply { model, answer, cost, stored, steps, views } = reply;
+        let ChatReply { model, answer, cost, stored, steps, views, files } = reply;
         let usage = UsageJson::of(&answer, cost);
         let ChatAnswer { text, tool_calls, stop_reason, .. } = answer;
         Ok(Self {
@@ -292,6 +355,7 @@ impl ChatJson {
             tool_calls: tool_calls.into_iter().map(ToolCallJson::of).collect(),
             steps: steps.into_iter().map(StepJson::of).collect(),
             specialists: views.iter().map(SpecialistViewJson::of).collect::<Result<_>>()?,
+            files: files.as_ref().map(FilePlanJson::from),
             stop_reason,
             usage,
             messages: stored.iter().map(ToString::to_string).collect(),
