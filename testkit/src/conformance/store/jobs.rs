@@ -17,6 +17,7 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["jobs":
     a_new_job_is_queued,
     a_job_is_enqueued_once_while_queued,
     a_job_is_enqueued_once_while_running,
+    job_is_put_off_by_another_in_its_place,
     a_job_that_ended_may_be_enqueued_again,
     another_kind_subject_or_scope_is_another_job,
     a_job_that_is_done_stays_done,
@@ -91,6 +92,19 @@ async fn a_job_is_enqueued_once_while_running(store: Port) {
     enqueue(&store, &scope("a"), job("embed", "s1")).await;
     let held = only(&store).await;
     assert_eq!((held.id, held.state), (first, JobState::Running));
+}
+
+/// Writes of a batch are applied in order.
+async fn job_is_put_off_by_another_in_its_place(store: Port) {
+    let first = enqueue(&store, &scope("a"), job("embed", "all")).await;
+    let later = NewJob { due_at: at(900), ..job("embed", "all") };
+    let put_off =
+        batch(&scope("a")).with(Write::DropJob(first)).with(Write::EnqueueJob(later.clone()));
+    store.apply(put_off).await.unwrap();
+    let held = only(&store).await;
+    assert_eq!((held.id, held.due_at), (later.id, at(900)));
+    assert!(claim(&store, at(899)).await.is_empty());
+    assert_eq!(claim(&store, at(900)).await.len(), 1);
 }
 
 async fn a_job_that_ended_may_be_enqueued_again(store: Port) {
