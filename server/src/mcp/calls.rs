@@ -31,13 +31,13 @@ struct Running {
 }
 
 impl Calls {
-    /// Begins a call; returns its id.
+    /// Begins a call of this id; returns the id.
     ///
     /// # Errors
     /// `RateLimited` where too many run.
     pub(super) fn start(
         &self,
-        scope: Scope,
+        (id, scope): (Uuid, Scope),
         work: impl Future<Output = Ended> + Send + 'static,
     ) -> Result<Uuid> {
         let mut held = self.held();
@@ -56,7 +56,6 @@ impl Calls {
         let work = tokio::spawn(async move {
             tell.send_replace(Some(work.await));
         });
-        let id = Uuid::now_v7();
         held.insert(id, Running { scope, work: work.abort_handle(), ended });
         Ok(id)
     }

@@ -258,7 +258,11 @@ async fn start(call: Call, StartArgs { model, asked }: StartArgs) -> Result<Outc
         let data = serde_json::to_value(&answer).map_err(|error| format!("internal: {error}"))?;
         Ok((answer.text, data))
     };
-    let id = call.server.calls.start(call.scope()?, work)?.to_string();
+    let id = call
+        .server
+        .calls
+        .start((call.server.app.engine.ids.next(), call.scope()?), work)?
+        .to_string();
     Outcome::done(format!("Begun as {id}."), &Started { call: id })
 }
 

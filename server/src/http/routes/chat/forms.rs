@@ -259,7 +259,7 @@ impl ChatRequest {
             model: self.model,
             specialist: self.specialist,
             delegate: self.delegate,
-            files: self.files.map(|files| files.of_turn()).transpose()?,
+            files: self.files.map(FilesJson::of_turn).transpose()?,
             tools: self.tools.into_iter().map(ToolJson::spec).collect(),
             steps: self.steps.into_iter().map(StepJson::message).collect(),
             temperature: self.temperature,
