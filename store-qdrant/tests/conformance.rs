@@ -30,6 +30,7 @@ async fn the_qdrant_index_conforms() {
     }
 }
 
+#[expect(clippy::unwrap_used, reason = "a failure is the answer")]
 fn files(fresh: &Fresh) -> QdrantFiles {
     let options =
         QdrantOptions { prefix: fresh.prefix.clone(), ..QdrantOptions::new(support::url()) };
