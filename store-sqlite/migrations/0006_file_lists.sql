@@ -4,6 +4,6 @@ CREATE TABLE file_list (
   session_number INTEGER NOT NULL,
   revision       INTEGER NOT NULL,
   list           BLOB NOT NULL,
-  sent           TEXT NOT NULL,
+  sent           BLOB NOT NULL,
   PRIMARY KEY (scope_id, session_number)
 ) STRICT, WITHOUT ROWID;

@@ -1,6 +1,7 @@
 //! Files that sessions refer to.
 
 use async_trait::async_trait;
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use throughline_core::ids::{FileRefId, SessionId};
 use throughline_core::ports::{FileList, FileRepo};
@@ -60,7 +61,7 @@ pub(crate) fn put_list(
             "INSERT INTO file_list (scope_id, session_number, revision, list, sent)
              VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET revision = ?3, list = ?4, sent = ?5",
         )?
-        .execute(params![scope_id, session_number, list.revision, list.bytes, list.sent])
+        .execute(params![scope_id, session_number, list.revision, list.bytes, list.sent.as_bytes()])
         .map(|_| true)
 }
 
@@ -74,7 +75,10 @@ fn read_list(
             "SELECT revision, list, sent FROM file_list WHERE scope_id = ?1 AND session_number = ?2",
         )?
         .query_row(params![scope_id, session_number], |row| {
-            Ok(FileList { revision: row.get(0)?, bytes: row.get(1)?, sent: row.get(2)? })
+            let sent = String::from_utf8(row.get(2)?).map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(2, Type::Blob, error.into())
+            })?;
+            Ok(FileList { revision: row.get(0)?, bytes: row.get(1)?, sent })
         })
         .optional()
 }

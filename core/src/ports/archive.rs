@@ -238,7 +238,7 @@ pub const TABLES: &[Table] = &[
     },
     Table {
         name: "file_list",
-        columns: &[("session_number", Int), ("revision", Int), ("list", Bytes)],
+        columns: &[("session_number", Int), ("revision", Int), ("list", Bytes), ("sent", Bytes)],
         key: 1,
     },
     Table {

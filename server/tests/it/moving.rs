@@ -8,9 +8,10 @@ use serde_json::Value;
 use throughline_core::Scope;
 use throughline_core::access::{By, KeyUser, NewKey, Permissions, Rate};
 use throughline_core::document::Expected;
+use throughline_core::files::InlineList;
 use throughline_core::ids::{ActorId, MemoryId, SessionId, TenantId, UserId, VaultId};
 use throughline_core::page::PageRequest;
-use throughline_core::ports::Idempotency;
+use throughline_core::ports::{FileList, Idempotency};
 use throughline_core::services::access::Refusal;
 use throughline_core::services::documents::PutDocument;
 use throughline_core::services::sessions::AppendOptions;
@@ -170,7 +171,9 @@ impl Control {
 
     fn once() -> AppendOptions {
         let idempotency = Some(Idempotency { key: [3; 16], fingerprint: [4; 16] });
-        AppendOptions { idempotency, ..AppendOptions::default() }
+        let sent = "<context_file path=\"gates.md\">\n4417\0é\n</context_file>\n".to_owned();
+        let files = Some(FileList { revision: 1, bytes: InlineList::default().encode(), sent });
+        AppendOptions { idempotency, files, ..AppendOptions::default() }
     }
 
     /// A key that works and one that was revoked.
@@ -234,7 +237,10 @@ impl Control {
         let share = engine.shares.of(owner, session).await.unwrap();
         let log = engine.store.audit(tenant, &page).await.unwrap();
         let files = engine.sessions.files(owner, session, 9).await.unwrap();
-        format!("{keys:#?} {settings:#?} {share:#?} {log:#?} {files:#?} {document:#?} {found:?}")
+        let list = engine.store.file_list(owner, session).await.unwrap().unwrap();
+        format!(
+            "{keys:#?} {settings:#?} {share:#?} {log:#?} {files:#?} {list:?} {document:#?} {found:?}"
+        )
     }
 }
 
