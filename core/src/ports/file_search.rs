@@ -6,8 +6,8 @@ use async_trait::async_trait;
 
 use crate::error::{Error, Result};
 
-/// Longest name of a file, in bytes.
-const MAX_NAME_BYTES: usize = 500;
+/// Longest name of a file that is searched, in bytes.
+pub const MAX_SEARCHABLE_NAME: usize = 500;
 /// Longest label of a store.
 const MAX_LABEL_BYTES: usize = 64;
 
@@ -55,9 +55,9 @@ pub fn check_files<'a>(
 ) -> Result<()> {
     let mut names: BTreeSet<&str> = held.into_iter().collect();
     for SearchableFile { name, .. } in files {
-        if !(1..=MAX_NAME_BYTES).contains(&name.len()) {
+        if !(1..=MAX_SEARCHABLE_NAME).contains(&name.len()) {
             return Err(Error::invalid(format!(
-                "the name of a file that is searched must have 1 to {MAX_NAME_BYTES} bytes"
+                "the name of a file that is searched must have 1 to {MAX_SEARCHABLE_NAME} bytes"
             )));
         }
         if !names.insert(name) {

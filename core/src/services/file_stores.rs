@@ -87,6 +87,12 @@ impl FileStoreService {
         Self { search, journal, store, clock, ids, secrets, max_bytes, held: Arc::default() }
     }
 
+    /// Most bytes of names and texts that the stores of this process hold at once.
+    #[must_use]
+    pub fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
     /// Begins a call of a scope: counts the bytes of its files, and makes the label of its stores. Nothing is created yet. Files
     /// without any text are left out, as nothing in them can be found.
     ///

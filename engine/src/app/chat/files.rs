@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::json;
 use throughline_core::chat::{ChatMessage, ToolCall, ToolSpec};
 use throughline_core::files::{Outcome, Plan, passage as file_passage};
-use throughline_core::ports::{FileRead, FileSource, SearchableFile};
+use throughline_core::ports::{FileRead, FileSource, MAX_SEARCHABLE_NAME, SearchableFile};
+use throughline_core::services::file_stores::FileStoreService;
 use throughline_core::session::Role;
 use throughline_core::{Error, ErrorKind, Result};
 
@@ -125,13 +126,16 @@ impl App {
         Ok(files)
     }
 
-    /// The error of a full window, with the summary of the session for a fresh one.
+    /// The error of a full window, with the summary of the session for a fresh one, for who may read it.
     async fn with_handover(&self, caller: &Identity, session: &str, full: Error) -> Error {
-        let window = self.window(caller, session, None).await.ok();
+        let window = match caller.may_read() {
+            true => self.window(caller, session, None).await.ok(),
+            false => None,
+        };
         let summary = window.and_then(|seen| seen.window.summary);
         let handover = match summary {
             Some(summary) => format!("Its summary, to begin with: {}", summary.text()),
-            None => "It has no summary yet.".to_owned(),
+            None => "There is no summary of it to show.".to_owned(),
         };
         Error::new(
             full.kind(),
@@ -163,10 +167,14 @@ impl App {
         }
         let Some(stores) = &files.stores else { return Ok("Nothing is searched.".to_owned()) };
         let hits = stores.search(&query, PASSAGES).await?;
+        let unsearched = files.searched().filter(|path| path.len() > MAX_SEARCHABLE_NAME).count();
+        let mut told = match unsearched {
+            0 => String::new(),
+            count => format!("{count} files whose names are too long are not searched.\n"),
+        };
         if hits.is_empty() {
-            return Ok(format!("No passage of {} files fits.", files.searched().count()));
+            told.push_str("No passage fits.\n");
         }
-        let mut told = String::new();
         for hit in hits {
             let passage = file_passage(&hit.file, &self.engine.masking.shown(&hit.text));
             let tokens = self.engine.tokenizer.count(&passage);
@@ -182,11 +190,16 @@ impl App {
         Ok(told)
     }
 
-    /// Indexes the files that are searched.
+    /// Indexes the files that are searched. No more of them are read than stores may hold, which then says so.
     async fn open_searched(&self, caller: &Identity, files: &FilesAtWork) -> Result<FileStores> {
-        let mut texts = Vec::new();
-        for path in files.searched() {
+        let most = self.engine.file_stores.as_ref().map_or(0, FileStoreService::max_bytes);
+        let (mut texts, mut bytes) = (Vec::new(), 0);
+        for path in files.searched().filter(|path| path.len() <= MAX_SEARCHABLE_NAME) {
+            if bytes > most {
+                break;
+            }
             if let FileRead::Text(file) = files.source.read(path).await? {
+                bytes += file.text.len() as u64;
                 texts.push(SearchableFile { name: file.stat.path, text: file.text });
             }
         }

@@ -97,7 +97,7 @@ pub struct ChatReply {
     pub steps: Vec<ChatMessage>,
     /// What specialists were shown, in the order in which they answered.
     pub views: Vec<SpecialistView>,
-    /// What became of the files of the turn.
+    /// What became of the files of the turn, for who may read.
     pub files: Option<Plan>,
 }
 
@@ -210,10 +210,13 @@ impl App {
                 files.close().await;
                 count_files(&files.planned.plan);
             }
-            let reply = match answer.tool_calls.is_empty() {
+            let reads = caller.may_read();
+            let mut reply = match answer.tool_calls.is_empty() {
                 true => app.store_turn(caller, session, work, answer).await?,
                 false => work.reply(answer, Vec::new()),
             };
+            // Their account tells what earlier turns had.
+            reply.files = reply.files.filter(|_| reads);
             yield ChatPiece::Done(Box::new(reply));
         }
     }

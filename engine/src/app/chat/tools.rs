@@ -42,7 +42,8 @@ pub(super) struct Delegation {
 }
 
 impl Tools {
-    /// The tools of a turn, those that run here included, of which `steps` happened. `is_much` says whether all schemas are too much to send.
+    /// The tools of a turn, those that run here included, of which `steps` happened. `is_much` says whether all schemas are
+    /// too much to send.
     ///
     /// # Errors
     /// `InvalidInput` for two tools of one name, ours included.

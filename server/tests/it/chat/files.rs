@@ -165,6 +165,39 @@ async fn two_users_with_one_path_see_their_own() {
     }
 }
 
+#[tokio::test]
+async fn who_may_not_read_is_not_told_of_earlier_files() {
+    let (data, _upstream, service) = start().await;
+    let keys =
+        ["read,write,chat", "write,chat"].map(|may| key(&data, "acme", &["--user", "ana"], may));
+    let asked = async |key: &str, files: &[(&str, &str)]| {
+        let request = service.request(reqwest::Method::POST, CHAT).bearer_auth(key);
+        Answer::of(request.json(&turn(files))).await.ok()
+    };
+    let first = asked(&keys[0], &[("plan-of-ana.md", "secret\n"), ("b.md", "kept\n")]).await;
+    assert_eq!(outcomes(&first).len(), 2);
+    let blind = asked(&keys[1], &[("b.md", "kept\n")]).await;
+    assert!(!blind.to_string().contains("plan-of-ana"), "{blind}");
+    assert_eq!(blind["text"], "Yes.");
+}
+
+#[tokio::test]
+async fn a_name_that_cannot_be_searched_ends_no_turn() {
+    let (_data, upstream, service) = start().await;
+    let long = format!("{}.md", "folder/".repeat(90));
+    let mut asked = turn(&[("small.md", "A note.\n")]);
+    asked["files"]["attachments"] = json!([
+        {"path": long, "text": "The crane lifts nine tons.\n"},
+        {"path": "short.md", "text": "The crane is green.\n"},
+    ]);
+    searches_for(&upstream, "What about the crane?");
+    service.post(CHAT, &asked).await.ok();
+    let told = sent(&upstream.last().body);
+    let passages = &told.iter().find(|(role, _)| role == "tool").unwrap().1;
+    assert!(passages.starts_with("1 files whose names are too long"), "{passages}");
+    assert!(passages.contains("is green") && !passages.contains("nine tons"), "{passages}");
+}
+
 /// A model with a small window.
 fn small(data: &Throughline, upstream: &Upstream, tools: bool) -> Service {
     let models = format!(

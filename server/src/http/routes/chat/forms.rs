@@ -187,7 +187,7 @@ pub(crate) struct ChatJson {
     /// What specialists were shown for the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     specialists: Vec<SpecialistViewJson>,
-    /// What became of the files of the turn.
+    /// What became of the files of the turn. Left out for a key without the permission `read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<FilePlanJson>,
     /// Why the answer ended, such as `endTurn`, `maxTokens` or `toolUse`.
