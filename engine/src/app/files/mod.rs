@@ -40,8 +40,8 @@ pub struct FilesOfCall {
     pub priority: Vec<String>,
     /// Files that are searched in this call.
     pub attachments: Vec<String>,
-    /// Tokens that inline files may take; what [`ROOM_SHARE`] of the room has, and [`DEFAULT_FILE_TOKENS`] at most, where it
-    /// is not given.
+    /// Tokens that inline files may take; three quarters of the room, and [`DEFAULT_FILE_TOKENS`] at most, where it is not
+    /// given.
     pub budget: Option<u64>,
     /// Tokens that the model's window has for files, those included that were replaced since they were sent. Follows from
     /// the budget where no model is known.
