@@ -16,6 +16,8 @@ pub const MAX_LIST_BYTES: usize = 1 << 20;
 pub const MAX_OVERFLOW_FILES: usize = 20_000;
 /// Longest name of an inline file, in bytes.
 pub const MAX_PATH_BYTES: usize = 4_096;
+/// Longest name of a file that is searched, in bytes.
+pub const MAX_SEARCHED_PATH_BYTES: usize = 500;
 
 /// What an inline file takes at most, beside its name.
 const ENTRY_BYTES: usize = 52;

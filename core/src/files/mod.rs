@@ -26,7 +26,9 @@ mod scenario_tests;
 mod test_tree;
 
 pub use fuse::fuse;
-pub use list::{InlineList, MAX_LIST_BYTES, MAX_OVERFLOW_FILES, MAX_PATH_BYTES};
+pub use list::{
+    InlineList, MAX_LIST_BYTES, MAX_OVERFLOW_FILES, MAX_PATH_BYTES, MAX_SEARCHED_PATH_BYTES,
+};
 pub use passages::passages;
 pub use plan::{Outcome, Plan, PlanTokens, Planned, PlannedFile, files_to_read, plan};
 pub use render::{INTRODUCTION, passage, render};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::list::{InlineFile, InlineList, Other};
 use super::plan::{Outcome, Plan, PlanTokens, Planned, PlannedFile};
 use super::request::{CountedFile, PlanRequest, Readings};
-use super::{FileStat, SkipReason};
+use super::{FileStat, MAX_SEARCHED_PATH_BYTES, SkipReason};
 use crate::error::{Error, ErrorKind, Result};
 
 /// For what the caller names a file; the stronger one first.
@@ -131,7 +131,7 @@ impl<'r> Placing<'r> {
                 self.inline.push(planned(path, Outcome::Unchanged, inline.sent.tokens, reason));
             }
             Known::Other(Other::Overflow(tokens)) => {
-                self.others.push(planned(path, Outcome::Overflow, tokens, STAYS_OVERFLOW));
+                self.search(path, Outcome::Overflow, tokens, STAYS_OVERFLOW);
             }
             Known::Other(Other::Skipped(reason)) => self.skip(path, reason),
             Known::Empty => self.skip(path, SkipReason::Empty),
@@ -192,9 +192,9 @@ impl<'r> Placing<'r> {
             self.priority.push((path, read));
         } else if self.next.was_overflow(path) {
             self.next.remember(path, read.size, read.modified_ns, Other::Overflow(read.tokens));
-            self.others.push(planned(path, Outcome::Overflow, read.tokens, STAYS_OVERFLOW));
+            self.search(path, Outcome::Overflow, read.tokens, STAYS_OVERFLOW);
         } else if role == Role::Attachment {
-            self.others.push(planned(path, Outcome::Overflow, read.tokens, ATTACHED));
+            self.search(path, Outcome::Overflow, read.tokens, ATTACHED);
         } else {
             self.candidates.push((path, read));
         }
@@ -251,7 +251,7 @@ impl<'r> Placing<'r> {
                 self.remember(path, read.size, read.modified_ns, Other::Overflow(read.tokens));
                 let outcome = if later_call { Outcome::New } else { Outcome::Overflow };
                 let reason = if was_fixed && later_call { AFTER_FIXING } else { DOES_NOT_FIT };
-                self.others.push(planned(path, outcome, read.tokens, reason));
+                self.search(path, outcome, read.tokens, reason);
             } else {
                 (held, sent) = (held + tokens, sent + tokens);
                 self.next.add(path, read);
@@ -296,6 +296,15 @@ impl<'r> Placing<'r> {
             if !self.seen.contains(path) && !removed.contains(path) && named.insert(path) {
                 self.skip(path, file.reason);
             }
+        }
+    }
+
+    /// A file that is searched, if its name can be.
+    fn search(&mut self, path: &str, outcome: Outcome, tokens: u32, reason: &'static str) {
+        if path.len() > MAX_SEARCHED_PATH_BYTES {
+            self.skip(path, SkipReason::LongName);
+        } else {
+            self.others.push(planned(path, outcome, tokens, reason));
         }
     }
 

@@ -155,6 +155,32 @@ fn attachments_are_never_inline_and_leave_no_trace() {
 }
 
 #[test]
+fn what_has_a_long_name_is_inline_or_skipped() {
+    let name = |letter: &str, bytes: usize| format!("src/{}", letter.repeat(bytes - 4));
+    let (fits, longest, long) = (name("a", 501), name("b", 500), name("c", 501));
+    let mut tree = Tree::of("other", [1]);
+    for (path, tokens) in [(&fits, 10), (&longest, 100), (&long, 100)] {
+        tree.write(path, tokens, path);
+    }
+    let all = [(&fits, Outcome::Inline), (&longest, Outcome::Overflow), (&long, Outcome::Skipped)];
+    let first = tree.call(&none(), &["src"], 50);
+    for (path, outcome) in all {
+        assert_eq!(first.of(path), Some(outcome), "{}", path.len());
+    }
+    assert!(first.reason(&long).contains("500 bytes"), "{}", first.reason(&long));
+    let second = tree.call(&first.next, &["src"], 50);
+    assert_eq!(second.of(&long), Some(Outcome::Skipped));
+    tree.edit(&long);
+    let third = tree.call(&second.next, &["src"], 50);
+    assert_eq!(third.of(&long), Some(Outcome::Skipped));
+    let mut request = tree.request(&["other"], 50);
+    request.attachments = tree.below("src");
+    let attached = tree.plan(&none(), &request).unwrap();
+    let outcomes = [&fits, &longest, &long].map(|path| attached.of(path).unwrap());
+    assert_eq!(outcomes, [Outcome::Skipped, Outcome::Overflow, Outcome::Skipped]);
+}
+
+#[test]
 fn removed_file_is_told_once_and_sent_again_when_it_is_back() {
     let mut tree = Tree::of("src", [10, 20]);
     let first = tree.call(&none(), &["src"], 100);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::MAX_SEARCHED_PATH_BYTES;
+
 /// Why a file is neither sent nor searched. `Display` has the sentence for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -35,6 +37,8 @@ pub enum SkipReason {
     LinkOutside,
     /// Its name is not UTF-8, or holds line breaks, control or reordering characters, or is too long.
     BadName,
+    /// It would be searched, and its name is longer than [`MAX_SEARCHED_PATH_BYTES`].
+    LongName,
     /// The same file as another one of the walk, under another name (a hard link).
     SameFile,
     /// Within the folder of a version control system.
@@ -74,6 +78,7 @@ impl SkipReason {
             Self::Outside => "outside",
             Self::LinkOutside => "link_outside",
             Self::BadName => "bad_name",
+            Self::LongName => "long_name",
             Self::SameFile => "same_file",
             Self::VersionControl => "version_control",
             Self::TooMany { .. } => "too_many",
@@ -121,6 +126,12 @@ impl fmt::Display for SkipReason {
             Self::LinkOutside => "a link that leads out of the allowed roots",
             Self::BadName => {
                 "its name is not UTF-8, holds line breaks or control characters, or is too long"
+            }
+            Self::LongName => {
+                return write!(
+                    f,
+                    "not inline, and its name has more than {MAX_SEARCHED_PATH_BYTES} bytes: it cannot be searched"
+                );
             }
             Self::SameFile => "the same file as another one (a hard link)",
             Self::VersionControl => "within a folder of version control",

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 
 use crate::error::{Error, Result};
+use crate::files::MAX_SEARCHED_PATH_BYTES;
 
-/// Longest name of a file that is searched, in bytes.
-pub const MAX_SEARCHABLE_NAME: usize = 500;
 /// Longest label of a store.
 const MAX_LABEL_BYTES: usize = 64;
 
@@ -55,9 +54,9 @@ pub fn check_files<'a>(
 ) -> Result<()> {
     let mut names: BTreeSet<&str> = held.into_iter().collect();
     for SearchableFile { name, .. } in files {
-        if !(1..=MAX_SEARCHABLE_NAME).contains(&name.len()) {
+        if !(1..=MAX_SEARCHED_PATH_BYTES).contains(&name.len()) {
             return Err(Error::invalid(format!(
-                "the name of a file that is searched must have 1 to {MAX_SEARCHABLE_NAME} bytes"
+                "the name of a file that is searched must have 1 to {MAX_SEARCHED_PATH_BYTES} bytes"
             )));
         }
         if !names.insert(name) {

@@ -34,9 +34,7 @@ pub use cache::{
 pub use clock::{Clock, IdGen, SecretGen};
 pub use counters::ScopeCounters;
 pub use erasure::{Erased, Erasure, ErasureRepo, ErasureState};
-pub use file_search::{
-    FileHit, FileSearch, MAX_SEARCHABLE_NAME, SearchableFile, check_files, check_label,
-};
+pub use file_search::{FileHit, FileSearch, SearchableFile, check_files, check_label};
 pub use file_source::{FileRead, FileSource, FileWalk};
 pub use ledger::{ErasureLedger, LedgerEntry, LedgerIdentity, NameHash, Recorded, ScopeEnd};
 pub use lexical::{IndexStats, LexicalIndex, PostingLists};

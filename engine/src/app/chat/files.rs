@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use throughline_core::chat::{ChatMessage, ToolCall, ToolSpec};
 use throughline_core::files::{Outcome, Plan, passage as file_passage};
-use throughline_core::ports::{FileRead, FileSource, MAX_SEARCHABLE_NAME, SearchableFile};
+use throughline_core::ports::{FileRead, FileSource, SearchableFile};
 use throughline_core::services::file_stores::FileStoreService;
 use throughline_core::session::Role;
 use throughline_core::{Error, ErrorKind, Result};
@@ -167,14 +167,10 @@ impl App {
         }
         let Some(stores) = &files.stores else { return Ok("Nothing is searched.".to_owned()) };
         let hits = stores.search(&query, PASSAGES).await?;
-        let unsearched = files.searched().filter(|path| path.len() > MAX_SEARCHABLE_NAME).count();
-        let mut told = match unsearched {
-            0 => String::new(),
-            count => format!("{count} files whose names are too long are not searched.\n"),
-        };
         if hits.is_empty() {
-            told.push_str("No passage fits.\n");
+            return Ok(format!("No passage of {} files fits.", files.searched().count()));
         }
+        let mut told = String::new();
         for hit in hits {
             let passage = file_passage(&hit.file, &self.engine.masking.shown(&hit.text));
             let tokens = self.engine.tokenizer.count(&passage);
@@ -194,7 +190,7 @@ impl App {
     async fn open_searched(&self, caller: &Identity, files: &FilesAtWork) -> Result<FileStores> {
         let most = self.engine.file_stores.as_ref().map_or(0, FileStoreService::max_bytes);
         let (mut texts, mut bytes) = (Vec::new(), 0);
-        for path in files.searched().filter(|path| path.len() <= MAX_SEARCHABLE_NAME) {
+        for path in files.searched() {
             if bytes > most {
                 break;
             }
