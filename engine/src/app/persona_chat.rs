@@ -119,11 +119,12 @@ impl App {
             let chosen = app.model_for(&caller, asked.model.as_deref()).await?;
             let turn = app.prepare_turn(&caller, &thread, asked.request, Some(&chosen)).await?;
             yield PersonaPiece::Prepared;
-            let pieces = chosen.stream(&turn.request()).await?;
+            let pieces = chosen.stream(&turn.request()).await;
+            let pieces = app.count_if_declined(&caller, &chosen, pieces).await?;
             pin_mut!(pieces);
             let mut done = None;
             while let Some(piece) = pieces.next().await {
-                match piece? {
+                match app.count_if_declined(&caller, &chosen, piece).await? {
                     ChatEvent::Text(text) => yield PersonaPiece::Text(text),
                     ChatEvent::Done(answer) => done = Some(answer),
                 }

@@ -1,6 +1,6 @@
 //! Use by day.
 
-use throughline_core::chat::{ModelPrice, TokenUsage};
+use throughline_core::chat::{ModelPrice, TokenUsage, usage_of};
 use throughline_core::ports::{TenantBatch, TenantWrite};
 use throughline_core::usage::{ModelUse, ModelWork, UsageCounters, UsageDay};
 use throughline_core::{Error, Result};
@@ -78,6 +78,20 @@ impl App {
         let (provider, id, price) = (chosen.provider, chosen.info.id.clone(), chosen.info.price);
         let model = CalledModel { provider, id, price };
         self.count_call(caller, ModelWork::Chat, &model, usage).await;
+    }
+
+    /// What came of asking a model. What a call took that gave no answer is counted, where the provider says what it
+    /// bills.
+    pub(super) async fn count_if_declined<T>(
+        &self,
+        caller: &Identity,
+        chosen: &ChosenModel,
+        asked: Result<T>,
+    ) -> Result<T> {
+        if let Some(usage) = asked.as_ref().err().and_then(usage_of) {
+            self.count_chat(caller, chosen, Some(usage)).await;
+        }
+        asked
     }
 
     /// Counts a call of a model by a caller, also in the metrics.

@@ -27,9 +27,11 @@ pub(super) struct Plan {
 impl Plan {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
+        let settings = ["THROUGHLINE_", "OPENAI_", "GEMINI_"];
         for (variable, _) in std::env::vars_os() {
-            if variable.to_string_lossy().starts_with("THROUGHLINE_") {
-                command.env_remove(variable);
+            let name = variable.to_string_lossy();
+            if settings.iter().any(|prefix| name.starts_with(prefix)) {
+                command.env_remove(&variable);
             }
         }
         command.env("HOME", &self.folder).env("XDG_DATA_HOME", &self.folder);

@@ -11,6 +11,7 @@ use tracing::Instrument;
 
 use throughline_engine::telemetry;
 
+use super::routes::openai::{self, Refused};
 use super::service::Service;
 use crate::wire::problem::Failure;
 use crate::wire::request::{self, request_id};
@@ -86,6 +87,7 @@ pub(super) async fn bound(
     if WAITS_FOR_A_MODEL.contains(&path) {
         return next.run(request).await;
     }
+    let is_openai = path.starts_with(openai::PATH);
     let worked = match *request.method() {
         Method::DELETE | Method::PATCH => {
             let work = async move { next.run(request).await };
@@ -93,5 +95,8 @@ pub(super) async fn bound(
         }
         _ => service.admission.work(next.run(request)).await,
     };
-    worked.unwrap_or_else(|error| Failure::from(error).into_response())
+    worked.unwrap_or_else(|error| match is_openai {
+        true => Refused::from(error).into_response(),
+        false => Failure::from(error).into_response(),
+    })
 }

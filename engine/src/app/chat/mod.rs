@@ -182,11 +182,12 @@ impl App {
             let (mut work, shown) = app.begin(&caller, &session, asked, mark).await?;
             yield shown;
             let answer = loop {
-                let pieces = work.chosen.stream(&work.request()).await?;
+                let pieces = work.chosen.stream(&work.request()).await;
+                let pieces = app.count_if_declined(&caller, &work.chosen, pieces).await?;
                 pin_mut!(pieces);
                 let mut done = None;
                 while let Some(piece) = pieces.next().await {
-                    match piece? {
+                    match app.count_if_declined(&caller, &work.chosen, piece).await? {
                         ChatEvent::Text(text) => yield ChatPiece::Text(text),
                         ChatEvent::Done(answer) => done = Some(answer),
                     }
@@ -455,7 +456,8 @@ impl App {
             }
             sent => sent?,
         };
-        let answer = chosen.complete(&request).await?;
+        let answer = chosen.complete(&request).await;
+        let answer = self.count_if_declined(caller, &chosen, answer).await?;
         self.count_chat(caller, &chosen, answer.usage).await;
         Ok(Delegated::Answered { chosen, view: Box::new(view), answer: Box::new(answer) })
     }

@@ -18,6 +18,8 @@ use crate::http::extract::read_body;
 use crate::http::service::Service;
 use crate::wire::problem::Failure;
 
+/// What the paths of all operations here begin with.
+pub(crate) const PATH: &str = "/openai/";
 /// Header that names the session.
 const SESSION: &str = "throughline-session";
 /// Header with the tokens that may be assembled.
@@ -57,7 +59,7 @@ async fn wrong_method() -> Refused {
 }
 
 /// A failure in the form that OpenAI's clients show.
-struct Refused(Failure);
+pub(crate) struct Refused(Failure);
 
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {

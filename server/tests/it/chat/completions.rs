@@ -240,6 +240,27 @@ async fn metric(service: &Service, name: &str, label: &str) -> u64 {
 }
 
 #[tokio::test]
+async fn what_a_declined_turn_took_is_counted() {
+    let (data, upstream, service) = start().await;
+    let refusal = json!({"role": "assistant", "content": null, "refusal": "I cannot."});
+    let declines = || upstream.then(Next::Json(200, completion(&refusal, "stop")));
+    declines();
+    let turn = json!({"user_turn": "Do it."});
+    service.post("/v1/sessions/s/chat", &turn).await.problem(422, "declined");
+    assert_eq!(used(&data, "chat", "openai:gpt-4.1"), (1, 100, 10));
+    let guide = json!({"name": "Guide", "system_prompt": "You are a calm guide."});
+    let context = service.post("/v1/contexts", &guide).await.ok()["id"].clone();
+    declines();
+    let path = format!("/v1/contexts/{}/chat", context.as_str().unwrap());
+    service.post(&path, &json!({"message": "Do it."})).await.problem(422, "declined");
+    assert_eq!(used(&data, "chat", "openai:gpt-4.1"), (2, 200, 20));
+    // What the provider refuses before the model works is billed by none.
+    upstream.then(Next::Json(500, json!("oops")));
+    service.post("/v1/sessions/s/chat", &turn).await.problem(503, "unavailable");
+    assert_eq!(used(&data, "chat", "openai:gpt-4.1"), (2, 200, 20));
+}
+
+#[tokio::test]
 async fn use_of_models_is_counted() {
     let (data, upstream, service) = start().await;
     const MODEL: &str = "openai:gpt-4.1";
