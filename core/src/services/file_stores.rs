@@ -31,6 +31,8 @@ pub const RENEW_FILE_STORES: Duration = Duration::from_secs(40);
 
 /// How long deleting may take before another worker may try.
 const DELETING: Duration = Duration::from_secs(600);
+/// A label that no call has.
+const NOBODYS: &str = "nobody-";
 /// Bytes of a label that nobody can foresee.
 const LABEL_BYTES: usize = 16;
 
@@ -91,6 +93,14 @@ impl FileStoreService {
     #[must_use]
     pub fn max_bytes(&self) -> u64 {
         self.max_bytes
+    }
+
+    /// Asks the place of the stores for some that nobody has: whether it is there, and lets us in.
+    ///
+    /// # Errors
+    /// Those of [`FileSearch::delete_labelled`].
+    pub async fn check(&self) -> Result<()> {
+        self.search.delete_labelled(NOBODYS).await.map(drop)
     }
 
     /// Begins a call of a scope: counts the bytes of its files, and makes the label of its stores. Nothing is created yet. Files

@@ -25,7 +25,7 @@ pub use completions::{Completed, Completion, Sent};
 pub use contexts::{Recalling, SessionWindow, Turn};
 pub use cursors::{Cursors, invalid_cursor};
 pub use facts::{FactFilter, FactSearch, Place};
-pub use files::{DEFAULT_FILE_TOKENS, FilePlan, FileStores, FilesOfCall};
+pub use files::{DEFAULT_FILE_TOKENS, FileCounts, FilePlan, FileStores, FilesOfCall};
 pub use messages::WhichMessages;
 pub use persona_chat::{KeptAnswer, PersonaPiece, PersonaReply, PersonaTurn};
 pub use personas::{DeletedPersona, WhichConversations};

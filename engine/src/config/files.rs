@@ -38,6 +38,18 @@ pub enum FileSearchKind {
     OpenAi,
 }
 
+impl FileSearchKind {
+    /// As the setting has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InProcess => "in_process",
+            Self::Qdrant => "qdrant",
+            Self::OpenAi => "openai",
+        }
+    }
+}
+
 /// What the list of files of a session does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -7,13 +7,13 @@ use serde::Serialize;
 use throughline_core::files::{Outcome, Plan};
 use throughline_core::ports::FileSource;
 use throughline_core::{Error, Result};
-use throughline_engine::app::FilesOfCall;
+use throughline_engine::app::{FileCounts, FilesOfCall};
 use throughline_engine::compose::file_source;
 use throughline_engine::config::Config;
 use throughline_engine::identity::Identity;
 use throughline_engine::terminal::{Output, grouped, table};
 
-use crate::wire::FilePlanJson;
+use crate::wire::{FileCountsJson, FilePlanJson};
 
 use super::open::open;
 
@@ -21,6 +21,8 @@ use super::open::open;
 pub(super) enum Command {
     /// Show which files a call of a session would send, send again, search and skip
     Plan(PlanArgs),
+    /// Count the tokens of files and folders
+    Count(CountArgs),
     /// Forget which files a session has, so that the next call sends them all
     Reset(ResetArgs),
 }
@@ -48,6 +50,13 @@ pub(super) struct PlanArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(super) struct CountArgs {
+    /// Files and folders
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
 pub(super) struct ResetArgs {
     /// The session
     #[arg(long)]
@@ -72,6 +81,12 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
                 app.keep_files(planned).await?;
             }
             output.result(&FilePlanJson::from(&plan), || human(&plan, args.commit))
+        }
+        Command::Count(args) => {
+            let (files, call) = named(config, &args.paths, &[], &[], None)?;
+            let counts = open(config).await?.count_tokens(&*files, &call.context).await?;
+            let told = counted(&counts);
+            output.result(&FileCountsJson::from(counts), || told)
         }
         Command::Reset(args) => {
             open(config).await?.reset_files(&caller, &args.session).await?;
@@ -114,6 +129,22 @@ fn text(path: &Path) -> Result<String> {
             path.display()
         ))),
     }
+}
+
+fn counted(counts: &FileCounts) -> String {
+    let files = counts.files.iter();
+    let files =
+        files.map(|(path, tokens)| vec![grouped((*tokens).into()), path.clone(), String::new()]);
+    let skipped = counts.skipped.iter();
+    let skipped =
+        skipped.map(|file| vec!["skipped".to_owned(), file.path.clone(), file.reason.to_string()]);
+    format!(
+        "{}\n{} tokens in {} files; {} are skipped",
+        table(&["tokens", "file", "why"], files.chain(skipped)),
+        grouped(counts.tokens),
+        grouped(counts.files.len() as u64),
+        grouped(counts.skipped.len() as u64),
+    )
 }
 
 fn human(plan: &Plan, is_kept: bool) -> String {

@@ -1,9 +1,64 @@
-//! Plans of files.
+//! Plans of files, and their tokens.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use throughline_core::files::{Outcome, Plan};
+use throughline_core::files::{Outcome, Plan, SkippedFile};
+use throughline_engine::app::FileCounts;
 use utoipa::ToSchema;
+
+/// Tokens of files.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FileCountsJson {
+    /// The largest first.
+    files: Vec<CountedFileJson>,
+    skipped: Vec<SkippedFileJson>,
+    /// Of all files, also of those that are not listed.
+    tokens: u64,
+    /// Files that are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: usize,
+}
+
+/// Tokens of a file, with the fence that a prompt has around it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CountedFileJson {
+    path: String,
+    tokens: u32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SkippedFileJson {
+    path: String,
+    reason: String,
+}
+
+impl FileCountsJson {
+    /// With at most so many files: the largest, and then those that are skipped.
+    pub(crate) fn shortened(mut counts: FileCounts, most: usize) -> Self {
+        let all = counts.files.len() + counts.skipped.len();
+        counts.files.truncate(most);
+        counts.skipped.truncate(most - counts.files.len());
+        let left_out = all - counts.files.len() - counts.skipped.len();
+        Self { left_out, ..Self::from(counts) }
+    }
+}
+
+impl From<FileCounts> for FileCountsJson {
+    fn from(counts: FileCounts) -> Self {
+        let FileCounts { files, skipped, tokens } = counts;
+        let counted = |(path, tokens)| CountedFileJson { path, tokens };
+        let left_out = |SkippedFile { path, reason }| {
+            let reason = reason.to_string();
+            SkippedFileJson { path, reason }
+        };
+        Self {
+            files: files.into_iter().map(counted).collect(),
+            skipped: skipped.into_iter().map(left_out).collect(),
+            tokens,
+            left_out: 0,
+        }
+    }
+}
 
 /// What a call does with its files.
 #[derive(Debug, Serialize, JsonSchema, ToSchema)]

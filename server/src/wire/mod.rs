@@ -11,6 +11,6 @@ pub(crate) mod request;
 
 pub(crate) use context::{AssembledContextJson, PayloadFormat};
 pub(crate) use effectiveness::EffectivenessJson;
-pub(crate) use files::FilePlanJson;
+pub(crate) use files::{FileCountsJson, FilePlanJson};
 pub(crate) use forms::{ActorJson, FactKindJson, IntentJson, RoleJson, TierJson, indexed};
 pub(crate) use models::ModelJson;

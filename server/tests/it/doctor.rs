@@ -1,7 +1,10 @@
 //! What an operator is told.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use crate::chat::upstream::{Next, Upstream};
 use crate::support::{Throughline, conversation, stderr};
 
 /// The checks of a run, each as `check: state: what is the case`, and the exit code.
@@ -35,6 +38,7 @@ fn a_healthy_store_has_no_problem() {
             ("database file: ok", "only its owner can read"),
             ("store: ok", "SQLite 3."),
             ("embedder: ok", "answers"),
+            ("file search: ok", "in_process answers"),
             ("vector index: ok", "no text"),
             ("jobs: ok", "no job"),
             ("clock: ok", "20"),
@@ -129,4 +133,29 @@ fn a_model_that_nothing_answers_for_is_a_problem() {
     let problem = "chat models: problem";
     assert!(has(&lines, problem, "`chat.model`: no chat provider is configured"), "{lines:?}");
     assert!(has(&lines, problem, "`model` of the specialist `writer`: "), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_search_of_files_that_lets_nobody_in_is_a_problem() {
+    let (data, upstream) = (Arc::new(Throughline::new()), Upstream::start().await);
+    data.file("talk.jsonl", conversation(3, 10));
+    data.json(&["import", "talk.jsonl"]);
+    let url = format!("providers.openai.base_url={}", upstream.url);
+    let list = serde_json::json!({"object": "list", "data": [], "has_more": false});
+    let refusal = serde_json::json!({"error": {"message": "Incorrect API key provided", "type": "x",
+        "param": null, "code": "invalid_api_key"}});
+    for (last, state) in [((200, list.clone()), "ok"), ((401, refusal), "problem")] {
+        // Models, stores of vectors, and files.
+        for (status, body) in [(200, list.clone()), (200, list.clone()), last] {
+            upstream.then(Next::Json(status, body));
+        }
+        let (data, url) = (Arc::clone(&data), url.clone());
+        let told = tokio::task::spawn_blocking(move || {
+            let key = "providers.openai.api_key=sk-test";
+            doctor(&data, &["--set", "files.search=openai", "--set", key, "--set", &url])
+        });
+        let (lines, _) = told.await.unwrap();
+        assert!(has(&lines, &format!("file search: {state}"), "openai"), "{lines:?}");
+    }
+    assert!(upstream.asked().iter().all(|asked| asked.body.is_null()), "nothing is created");
 }

@@ -114,6 +114,33 @@ fn plan_that_is_only_looked_at_keeps_nothing_and_reset_forgets() {
 }
 
 #[test]
+fn tokens_of_files_are_counted_as_plans_have_them() {
+    let project = Project::new();
+    for (name, words) in [("a.rs", 50), ("b.rs", 60), ("deep/c.rs", 70)] {
+        project.write(name, words);
+    }
+    fs::write(project.root.join("picture.png"), b"\x89PNG\0\0").unwrap();
+    let counts = project.data.json(&["files", "count", project.root.to_str().unwrap()]);
+    let tokens = |told: &Value| -> BTreeMap<String, u64> {
+        let files = told["files"].as_array().unwrap().iter();
+        let files = files.filter(|file| file["tokens"].as_u64() > Some(0));
+        let entry = |file: &Value| {
+            (file["path"].as_str().unwrap().to_owned(), file["tokens"].as_u64().unwrap())
+        };
+        files.map(entry).collect()
+    };
+    assert_eq!(tokens(&counts), tokens(&project.plan_with(&[])));
+    assert_eq!(counts["tokens"], tokens(&counts).values().sum::<u64>());
+    let largest = counts["files"][0]["path"].as_str().unwrap();
+    assert!(largest.ends_with("deep/c.rs"), "{counts}");
+    let skipped = &counts["skipped"][0];
+    assert!(skipped["path"].as_str().unwrap().ends_with("picture.png"), "{counts}");
+    assert!(skipped["reason"].as_str().unwrap().contains("binary"), "{counts}");
+    let none = project.data.run(&["files", "count"]);
+    assert_eq!(none.status.code(), Some(2));
+}
+
+#[test]
 fn list_is_of_one_user_and_goes_with_its_session() {
     let project = Project::new();
     project.write("a.rs", 50);

@@ -77,7 +77,45 @@ pub struct FilePlan {
     pub(super) kept: Option<FileList>,
 }
 
+/// Tokens of files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileCounts {
+    /// Names and tokens, each with the fence that a prompt has around it; the largest first, then by name.
+    pub files: Vec<(String, u32)>,
+    /// What has no tokens, sorted by name.
+    pub skipped: Vec<SkippedFile>,
+    /// Tokens of all files.
+    pub tokens: u64,
+}
+
 impl App {
+    /// Counts the tokens of files and folders, as prompts have them. Nothing is kept.
+    ///
+    /// # Errors
+    /// `InvalidInput` without paths; those of the files.
+    pub async fn count_tokens(
+        &self,
+        files: &dyn FileSource,
+        paths: &[String],
+    ) -> Result<FileCounts> {
+        if paths.is_empty() {
+            return Err(Error::invalid("no paths: name the files and folders to count"));
+        }
+        let walk = files.walk(paths).await?;
+        let all: Vec<&FileStat> = walk.files.iter().collect();
+        let mut counts = FileCounts { skipped: walk.skipped, ..FileCounts::default() };
+        for (path, reading) in read(files, &all, &*self.engine.tokenizer).await? {
+            match reading {
+                Ok(counted) => counts.files.push((path, counted.tokens)),
+                Err(reason) => counts.skipped.push(SkippedFile { path, reason }),
+            }
+        }
+        counts.files.sort_by(|(path, tokens), (other, more)| (more, path).cmp(&(tokens, other)));
+        counts.skipped.sort_by(|file, other| file.path.cmp(&other.path));
+        counts.tokens = counts.files.iter().map(|(_, tokens)| u64::from(*tokens)).sum();
+        Ok(counts)
+    }
+
     /// Plans what a call of a session would send, resend, search and skip. Nothing is kept.
     ///
     /// # Errors

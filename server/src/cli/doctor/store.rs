@@ -17,6 +17,8 @@ use super::Checks;
 
 /// Scopes that are looked at one by one: enough for an installation of one machine.
 const SCOPES: usize = 2 * MAX_PAGE;
+/// A server that has not answered by then is told to be away.
+const SOON: Duration = Duration::from_secs(15);
 /// By how much a clock may be wrong.
 const SKEW: Duration = Duration::from_secs(5);
 /// Before this program was written: 2026-01-01. A clock that shows less was never set.
@@ -42,6 +44,7 @@ pub(super) async fn check(checks: &mut Checks, config: &Config, deep: bool) {
         }
         Err(error) => checks.failed("store", &error),
     }
+    file_search(checks, config, &engine).await;
     clock(checks, config, &engine);
     match scopes(&engine).await {
         Ok(scopes) => {
@@ -112,6 +115,25 @@ async fn providers(checks: &mut Checks, config: &Config) {
         if let Err(error) = models.find(name) {
             let said = format!("{setting}: {}", error.message());
             checks.problem("chat models", error.kind(), said);
+        }
+    }
+}
+
+/// Asks where files are searched, which costs nothing.
+async fn file_search(checks: &mut Checks, config: &Config, engine: &Engine) {
+    const NAME: &str = "file search";
+    let kind = config.files.search.as_str();
+    let Some(stores) = &engine.file_stores else {
+        let said =
+            format!("`files.search = \"{kind}\"` needs an embedder: files cannot be searched");
+        return checks.warning(NAME, said);
+    };
+    match tokio::time::timeout(SOON, stores.check()).await {
+        Ok(Ok(())) => checks.ok(NAME, format!("{kind} answers")),
+        Ok(Err(error)) => checks.failed(NAME, &error),
+        Err(_) => {
+            let said = format!("{kind} has not answered within {} seconds", SOON.as_secs());
+            checks.problem(NAME, ErrorKind::Unavailable, said);
         }
     }
 }

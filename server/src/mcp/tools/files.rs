@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::ids::MessageId;
+use throughline_core::ports::FileSource;
 use throughline_core::secret::SecretPolicy;
 use throughline_core::session::{FileKind, FileRef, NewFileRef};
 use throughline_core::{Error, Result};
@@ -10,7 +11,7 @@ use throughline_engine::app::{FilesOfCall, Thread};
 use throughline_engine::config::ToolSet;
 
 use crate::mcp::tool::{Call, Effect, Outcome, Tool};
-use crate::wire::FilePlanJson;
+use crate::wire::{FileCountsJson, FilePlanJson};
 
 /// Most files in a list.
 const MOST: usize = 100;
@@ -25,7 +26,14 @@ pub(super) fn tools(has_files: bool) -> Vec<Tool> {
         Effect::Reads,
         plan,
     );
-    let on_this_machine = has_files.then_some(plan);
+    let count = Tool::new::<CountArgs, FileCountsJson, _>(
+        set,
+        "count_tokens",
+        "How many tokens files and folders take in a prompt, the largest first.",
+        Effect::Reads,
+        count,
+    );
+    let on_this_machine = has_files.then_some([plan, count]);
     let mut tools = vec![
         Tool::new::<ReferArgs, Referred, _>(
             set,
@@ -42,7 +50,7 @@ pub(super) fn tools(has_files: bool) -> Vec<Tool> {
             list,
         ),
     ];
-    tools.extend(on_this_machine);
+    tools.extend(on_this_machine.into_iter().flatten());
     tools
 }
 
@@ -144,9 +152,27 @@ struct PlanArgs {
     budget: Option<u64>,
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CountArgs {
+    /// Files and folders: absolute, or relative to the folder of this server.
+    paths: Vec<String>,
+}
+
+/// The files on this machine; the tools that read them are there only with them.
+fn on_this_machine(call: &Call) -> Result<&dyn FileSource> {
+    let files = call.server.files.as_deref();
+    files.ok_or_else(|| Error::internal("there are no files on this machine"))
+}
+
+async fn count(call: Call, asked: CountArgs) -> Result<Outcome> {
+    let files = on_this_machine(&call)?;
+    let counts = call.server.app.count_tokens(files, &asked.paths).await?;
+    Outcome::data(&FileCountsJson::shortened(counts, MOST))
+}
+
 async fn plan(call: Call, asked: PlanArgs) -> Result<Outcome> {
-    let files = call.server.files.as_ref();
-    let files = files.ok_or_else(|| Error::internal("there are no files on this machine"))?;
+    let files = on_this_machine(&call)?;
     let of_call = FilesOfCall {
         context: asked.context,
         priority: asked.priority_context,
@@ -154,7 +180,7 @@ async fn plan(call: Call, asked: PlanArgs) -> Result<Outcome> {
         budget: asked.budget,
         room: None,
     };
-    let planned = call.server.app.plan_files(&call.who, &asked.session, &**files, &of_call).await?;
+    let planned = call.server.app.plan_files(&call.who, &asked.session, files, &of_call).await?;
     Outcome::data(&FilePlanJson::from(&planned.plan))
 }
 
