@@ -11,6 +11,9 @@ pub const MAX_BATCH: usize = 1_000;
 /// Most bytes of contents of one append: it is one transaction, which others wait for.
 pub const MAX_BATCH_BYTES: usize = 16 << 20;
 
+/// Most levels of lists and objects in parts and attachments: readers of JSON refuse more than some 120.
+const MAX_DEPTH: usize = 100;
+
 /// A message to append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
@@ -83,8 +86,62 @@ impl NewMessage {
             return Some(("name", what));
         }
         let json = [("parts", &self.parts), ("attachments", &self.attachments)];
-        json.into_iter()
-            .find(|(_, json)| json.as_ref().is_some_and(|json| json.len() > MAX_CONTENT_BYTES))
-            .map(|(field, _)| (field, "is over 1 MiB, the largest size allowed".to_owned()))
+        json.into_iter().find_map(|(field, json)| {
+            let json = json.as_ref()?;
+            if json.len() > MAX_CONTENT_BYTES {
+                return Some((field, "is over 1 MiB, the largest size allowed".to_owned()));
+            }
+            let depth = depth(json);
+            (depth > MAX_DEPTH).then(|| {
+                (field, format!("is nested {depth} levels deep: at most {MAX_DEPTH} are allowed"))
+            })
+        })
+    }
+}
+
+/// How deeply lists and objects of a JSON text are nested.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut in_string, mut is_escaped) = (false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_may_be_so_deep() {
+        for (json, expected) in [
+            ("1", 0),
+            ("[]", 1),
+            (r#"{"a":[{"b":[]}],"c":{}}"#, 4),
+            (r#"["[[[","\"[["]"#, 1),
+            (r#"["\\",[]]"#, 2),
+        ] {
+            assert_eq!(depth(json), expected, "{json}");
+        }
+        let nested = |levels| {
+            let parts = Some(format!("{}{}", "[".repeat(levels), "]".repeat(levels)));
+            NewMessage { parts, ..NewMessage::new(Role::User, "a") }.problem()
+        };
+        assert_eq!(nested(MAX_DEPTH), None);
+        assert!(nested(MAX_DEPTH + 1).is_some_and(|(field, what)| {
+            field == "parts" && what.contains("nested 101 levels deep")
+        }));
     }
 }

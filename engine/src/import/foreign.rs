@@ -44,7 +44,7 @@ impl Foreign {
             Some(("name", _)) => message.name = None,
             Some(("parts", _)) => {
                 message.parts = None;
-                self.skip("tool input over 1 MiB", 1);
+                self.skip("tool input over 1 MiB, or nested too deeply", 1);
             }
             _ => {}
         }

@@ -4,6 +4,8 @@ use std::io::{BufRead, Read, Seek};
 
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::pieces::LARGEST_PIECE;
+
 /// The forms that can be asked for by name, where the content misleads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -71,7 +73,7 @@ impl Keys {
     /// What is not JSON any more ends the keys: the form's own reader says what is wrong.
     fn first(source: impl Read) -> Self {
         let mut keys = Self::default();
-        let mut reader = serde_json::Deserializer::from_reader(source);
+        let mut reader = serde_json::Deserializer::from_reader(source.take(LARGEST_PIECE));
         let _: Result<(), _> = FirstObject(&mut keys).deserialize(&mut reader);
         keys
     }

@@ -1,6 +1,7 @@
 //! Messages as JSON lines or as an OpenAI-style array.
 
 use std::collections::HashMap;
+use std::io::BufRead;
 
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
@@ -13,6 +14,7 @@ use throughline_core::time::Timestamp;
 
 use crate::parts::{text_of_calls, text_of_parts};
 
+use super::pieces::Lines;
 use super::records::{Record, is_record};
 use super::{ImportFile, ImportSession, Problem, json};
 
@@ -138,17 +140,28 @@ impl FileMessage {
 }
 
 /// JSON lines: one message or record a line, empty lines between them allowed.
-pub(super) fn lines(text: &str, default: &SessionId) -> Result<ImportFile, Problem> {
+pub(super) fn lines(source: impl BufRead, default: &SessionId) -> Result<ImportFile, Problem> {
     let mut sessions = Sessions::default();
     let mut records = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        if is_record(line) {
-            records.push((index + 1, json(line, index)?));
-        } else if !line.trim().is_empty() {
-            add(&mut sessions, line, default, index, "")?;
+    let mut lines = Lines::of(source);
+    let mut is_empty = true;
+    while let Some(line) = lines.next()? {
+        let text = line.text("save the file as UTF-8")?;
+        if text.is_empty() {
+            continue;
+        }
+        is_empty = false;
+        let before = line.number - 1;
+        if is_record(text) {
+            records.push((line.number, json(text, before)?));
+        } else {
+            add(&mut sessions, text, default, before, "")?;
         }
     }
-    sessions.into_file(records)
+    match is_empty {
+        true => Err(Problem::new(None, "", "the file is empty")),
+        false => sessions.into_file(records),
+    }
 }
 
 /// An array of messages, alone or under `messages`; all of them are of one session unless they name
@@ -203,7 +216,11 @@ pub(super) struct Sessions {
     at: HashMap<SessionId, usize>,
     seen: HashMap<(usize, ExternalId), usize>,
     repeats: HashMap<[u8; 16], usize>,
+    bytes: usize,
 }
+
+/// Most bytes of the messages of a file, which are in memory together.
+const MOST_BYTES: usize = 512 << 20;
 
 impl Sessions {
     /// Adds a message. One without an id gets one from what it says and how often its session has
@@ -230,6 +247,13 @@ impl Sessions {
             ));
         }
         message.external_id = Some(external_id);
+        let json = [&message.parts, &message.attachments];
+        let json = json.into_iter().flatten().map(String::len).sum::<usize>();
+        self.bytes += message.content.len() + json;
+        if self.bytes > MOST_BYTES {
+            let most = MOST_BYTES >> 20;
+            return Err(format!("more than {most} MiB of messages: divide the file into several"));
+        }
         self.order[at].messages.push(message);
         Ok(())
     }

@@ -12,10 +12,12 @@ mod folder;
 mod foreign;
 mod form;
 mod messages;
+mod pieces;
 mod records;
 mod run;
 
-use std::io::{BufRead, BufReader, Cursor, Seek};
+use std::fs::{File, FileType};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -33,6 +35,9 @@ pub use records::{DocumentLine, FactLine, ProfileLine, Record};
 pub use run::{ImportOptions, ImportReport, import, import_file};
 
 use form::Form;
+
+/// Most bytes that are read from a pipe, which gives them once, so that they are kept.
+const LARGEST_PIPE: u64 = 512 << 20;
 
 /// The messages of one session of a file, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,19 +89,33 @@ pub fn read_file(path: &Path, reading: &Reading) -> Result<ImportFile> {
         Some(session) => session.clone(),
         None => SessionId::new(stem)?,
     };
-    let file = std::fs::File::open(path).map_err(missing)?;
-    let read = if file.metadata().is_ok_and(|file| file.is_file()) {
-        parse(BufReader::new(file), reading, &default)
-    } else {
-        // A pipe gives its bytes once.
-        let bytes = std::fs::read(path).map_err(missing)?;
-        parse(Cursor::new(bytes), reading, &default)
-    };
     let name = path.display().to_string();
+    let kind = std::fs::metadata(path).map_err(missing)?.file_type();
+    let read = if kind.is_file() {
+        parse(BufReader::new(File::open(path).map_err(missing)?), reading, &default)
+    } else if is_pipe(kind) {
+        let mut bytes = Vec::new();
+        let pipe = File::open(path).map_err(missing)?;
+        pipe.take(LARGEST_PIPE + 1).read_to_end(&mut bytes).map_err(missing)?;
+        match bytes.len() as u64 > LARGEST_PIPE {
+            true => Err(Problem::new(None, "", "more than 512 MiB came: import a file instead")),
+            false => parse(Cursor::new(bytes), reading, &default),
+        }
+    } else {
+        Err(Problem::new(None, "", "is neither a file nor a pipe"))
+    };
     match read {
         Ok(file) => Ok(ImportFile { name, ..file }),
         Err(problem) => Err(problem.of(&name)),
     }
+}
+
+/// Whether what is at a path is a pipe. A device may never end.
+fn is_pipe(kind: FileType) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileTypeExt::is_fifo(&kind);
+    #[cfg(not(unix))]
+    !kind.is_dir()
 }
 
 /// Reads bytes that are not a file of the user's; `name` stands for the file.
@@ -140,27 +159,15 @@ fn parse(
     let unreadable = |error| Problem::new(None, "", format!("cannot be read: {error}"));
     let form = form::tell(&mut source, reading.format).map_err(unreadable)?;
     match form {
-        Form::ChatgptArchive => return chatgpt::archive(source),
-        Form::Chatgpt => return chatgpt::conversations(source),
+        Form::ChatgptArchive => chatgpt::archive(source),
+        Form::Chatgpt => chatgpt::conversations(source),
         Form::ClaudeCode => {
             let file = claude_code::log(source, default, reading.now)?;
-            return Ok(ImportFile { is_agent_log: true, ..file });
+            Ok(ImportFile { is_agent_log: true, ..file })
         }
-        Form::Lines | Form::Array | Form::Samples => {}
-    }
-    let mut bytes = Vec::new();
-    source.read_to_end(&mut bytes).map_err(unreadable)?;
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
-        let line = line_of(&bytes, error.valid_up_to());
-        Problem::new(Some(line), "", "not UTF-8: save the file as UTF-8")
-    })?;
-    if text.trim_start().is_empty() {
-        return Err(Problem::new(None, "", "the file is empty"));
-    }
-    match form {
-        Form::Samples => dataset::samples(text),
-        Form::Array => messages::array(text, default),
-        _ => messages::lines(text, default),
+        Form::Lines => messages::lines(source, default),
+        Form::Array => messages::array(&pieces::whole(source)?, default),
+        Form::Samples => dataset::samples(&pieces::whole(source)?),
     }
 }
 

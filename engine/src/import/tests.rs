@@ -110,7 +110,50 @@ fn problems_name_line_and_field() {
         assert_eq!(problem.field, *field, "{shown}: {problem:?}");
         assert!(problem.message.contains(message), "{shown}: {problem:?}");
     }
-    let latin = read_as(b"{}\n{\"role\":\"\xe9\"}", &Reading::default()).unwrap_err();
+    let latin = b"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"\xe9\"}";
+    let latin = read_as(latin, &Reading::default()).unwrap_err();
     assert_eq!(latin.line, Some(2));
     assert!(latin.message.contains("UTF-8"));
+}
+
+#[test]
+fn no_more_than_a_piece_is_read_at_once() {
+    const MIB: usize = 1 << 20;
+    let conversation = |id: usize, bytes: usize| {
+        format!(r#"{{"id":"c{id}","mapping":{{}},"title":"{}"}}"#, "x".repeat(bytes))
+    };
+    let export = |sizes: &[usize]| {
+        let all: Vec<String> =
+            sizes.iter().enumerate().map(|(id, size)| conversation(id, *size)).collect();
+        read(&format!("[{}]", all.join(",")))
+    };
+    let many = export(&[12 * MIB; 4]).unwrap();
+    assert_eq!(many.skipped.get("empty conversation"), Some(&4));
+    let long = export(&[10, 33 * MIB]).unwrap_err();
+    assert!(long.message.contains("a conversation of more than 32 MiB"), "{long:?}");
+
+    let line = format!("{{\"role\":\"user\",\"content\":\"a\"}}\n{{\"{}", "x".repeat(33 * MIB));
+    let long = read(&line).unwrap_err();
+    assert_eq!(long.line, Some(2));
+    assert!(long.message.contains("a line of more than 32 MiB"), "{}", long.message);
+
+    let array = format!("[{{\"role\":\"user\",\"content\":\"a\"}},\"{}\"]", "x".repeat(65 * MIB));
+    let long = read(&array).unwrap_err();
+    assert!(long.message.contains("64 MiB"), "{}", long.message);
+}
+
+#[test]
+fn parts_of_a_message_are_as_deep_as_over_http() {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let line = format!("{{\"role\":\"user\",\"content\":\"a\",\"parts\":{deep}}}");
+    let refused = read(&line).unwrap_err();
+    assert_eq!((refused.line, refused.field.as_str()), (Some(1), "parts"));
+    assert!(refused.message.contains("nested 200 levels deep"), "{}", refused.message);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_device_is_not_read() {
+    let error = read_file(Path::new("/dev/zero"), &Reading::default()).unwrap_err();
+    assert!(error.message().contains("neither a file nor a pipe"), "{error}");
 }

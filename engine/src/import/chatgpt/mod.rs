@@ -18,6 +18,7 @@ use throughline_core::time::Timestamp;
 
 use super::foreign::Foreign;
 use super::messages::time;
+use super::pieces::{Allowance, Pieces};
 use super::{ImportFile, Problem, problem_at};
 
 #[derive(Deserialize)]
@@ -32,13 +33,13 @@ struct Conversation {
     current_node: Option<String>,
     /// Named, so that an object without it is told to be no conversation.
     #[serde(deserialize_with = "Option::deserialize")]
-    mapping: Option<HashMap<String, Option<Node>>>,
+    mapping: Option<HashMap<String, Option<Box<Node>>>>,
 }
 
 #[derive(Deserialize)]
 struct Node {
     #[serde(default)]
-    message: Option<Message>,
+    message: Option<Box<Message>>,
     #[serde(default)]
     parent: Option<String>,
     #[serde(default)]
@@ -133,16 +134,20 @@ pub(super) fn is_conversations(path: &str) -> bool {
 }
 
 fn add_all(export: &mut Foreign, source: impl Read) -> Result<(), Problem> {
+    let (source, left) = Pieces::of(source, "conversation");
     let mut reader = serde_json::Deserializer::from_reader(source);
     let mut track = serde_path_to_error::Track::new();
-    let read =
-        Taking(export).deserialize(serde_path_to_error::Deserializer::new(&mut reader, &mut track));
+    let taking = Taking { export, left };
+    let read = taking.deserialize(serde_path_to_error::Deserializer::new(&mut reader, &mut track));
     read.map_err(|error| problem_at(&track.path().to_string(), &error, 0))?;
     reader.end().map_err(|error| problem_at("", &error, 0))
 }
 
 /// Takes conversations as they are read.
-struct Taking<'e>(&'e mut Foreign);
+struct Taking<'e> {
+    export: &'e mut Foreign,
+    left: Allowance,
+}
 
 impl<'de> DeserializeSeed<'de> for Taking<'_> {
     type Value = ();
@@ -161,8 +166,9 @@ impl<'de> Visitor<'de> for Taking<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         while let Some(conversation) = array.next_element::<Option<Conversation>>()? {
+            self.left.renew();
             if let Some(conversation) = conversation {
-                add(self.0, conversation).map_err(de::Error::custom)?;
+                add(self.export, conversation).map_err(de::Error::custom)?;
             }
         }
         Ok(())
@@ -170,7 +176,7 @@ impl<'de> Visitor<'de> for Taking<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
         let conversation = Conversation::deserialize(MapAccessDeserializer::new(object))?;
-        add(self.0, conversation).map_err(de::Error::custom)
+        add(self.export, conversation).map_err(de::Error::custom)
     }
 }
 
@@ -178,7 +184,7 @@ fn add(export: &mut Foreign, conversation: Conversation) -> Result<(), String> {
     let Conversation { conversation_id, id, create_time, current_node, mapping } = conversation;
     let id = conversation_id.or(id).ok_or("a conversation has neither conversation_id nor id")?;
     let session = SessionId::new(format!("chatgpt:{id}")).map_err(|error| error.to_string())?;
-    let mut nodes: HashMap<String, Node> = mapping
+    let mut nodes: HashMap<String, Box<Node>> = mapping
         .unwrap_or_default()
         .into_iter()
         .filter_map(|(id, node)| Some((id, node?)))
@@ -190,7 +196,7 @@ fn add(export: &mut Foreign, conversation: Conversation) -> Result<(), String> {
         is_empty = false;
         last_at = message.create_time.or(last_at);
         let id = message.id.clone().unwrap_or(node);
-        if let Some(read) = read(export, message) {
+        if let Some(read) = read(export, *message) {
             let message = NewMessage { created_at: last_at, ..read };
             export.add(&session, &id, message).map_err(|problem| problem.message)?;
         }
@@ -203,7 +209,7 @@ fn add(export: &mut Foreign, conversation: Conversation) -> Result<(), String> {
 
 /// The nodes of the branch that was kept, the first one first. Without a `current_node` that exists, the
 /// newest message that nothing follows ends it; a node that is met again ends the way up.
-fn branch(nodes: &HashMap<String, Node>, current: Option<String>) -> Vec<String> {
+fn branch(nodes: &HashMap<String, Box<Node>>, current: Option<String>) -> Vec<String> {
     let newest = || {
         let leaves = nodes.iter().filter(|(_, node)| {
             node.children.iter().flatten().all(|child| !nodes.contains_key(child))

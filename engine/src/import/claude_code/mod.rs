@@ -18,6 +18,7 @@ use throughline_core::session::{NewMessage, Role};
 use throughline_core::time::Timestamp;
 
 use super::foreign::Foreign;
+use super::pieces::{Line, Lines};
 use super::{ImportFile, Problem, json as read_json};
 
 /// After this long, the last answer of a log is complete.
@@ -79,35 +80,23 @@ struct Attachment {
 /// Reads a log. `default` names the session of records that name none; at `now`, an answer at the end may still
 /// be going on.
 pub(super) fn log(
-    mut source: impl BufRead,
+    source: impl BufRead,
     default: &SessionId,
     now: Option<Timestamp>,
 ) -> Result<ImportFile, Problem> {
     let mut log = Log::new(default);
-    let mut line = Vec::new();
-    let mut number = 0;
-    loop {
-        line.clear();
-        let read = source.read_until(b'\n', &mut line);
-        let read = read.map_err(|error| Problem::new(None, "", format!("unreadable: {error}")))?;
-        if read == 0 {
-            break;
-        }
-        number += 1;
-        let is_whole = line.ends_with(b"\n");
-        match one(&mut log, &line, number) {
-            Err(_) if !is_whole => log.export.skip("incomplete last line", 1),
+    let mut lines = Lines::of(source);
+    while let Some(line) = lines.next()? {
+        match one(&mut log, &line) {
+            Err(_) if !line.has_ended() => log.export.skip("incomplete last line", 1),
             done => done?,
         }
     }
     log.end(now)
 }
 
-fn one(log: &mut Log, line: &[u8], number: usize) -> Result<(), Problem> {
-    let text = std::str::from_utf8(line).map_err(|_| {
-        Problem::new(Some(number), "", "not UTF-8: the log is damaged at this line")
-    })?;
-    let text = text.trim_end();
+fn one(log: &mut Log, line: &Line<'_>) -> Result<(), Problem> {
+    let (text, number) = (line.text("the log is damaged at this line")?, line.number);
     if text.is_empty() {
         return Ok(());
     }
