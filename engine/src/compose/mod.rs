@@ -1,10 +1,12 @@
 //! Composition: the one module that names the adapters of stores.
 
+mod copies;
 mod embedders;
 mod erasure_ledger;
 mod file_search;
 mod files;
 mod models;
+mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod providers;
@@ -25,7 +27,6 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use throughline_core::access::Rate;
 use throughline_core::document::DocumentLimits;
-use throughline_core::erase::check;
 use throughline_core::fact::{Forms, Rejections};
 use throughline_core::files::Mode;
 use throughline_core::persona::PersonaLimits;
@@ -41,9 +42,7 @@ use throughline_core::services::documents::DocumentService;
 use throughline_core::services::embeddings::{EmbeddingService, JobQuota, Placement, Worked};
 use throughline_core::services::erasure::{EraseService, Replayed};
 use throughline_core::services::facts::{FactService, Rejecting};
-use throughline_core::services::file_stores::{
-    DroppedFileStores, FileStorePorts, FileStoreService,
-};
+use throughline_core::services::file_stores::{DroppedFileStores, FileStoreService};
 use throughline_core::services::model_jobs::{
     Extracting, ExtractionService, Summarizing, SummaryService,
 };
@@ -57,11 +56,10 @@ use throughline_core::tokens::Tokenizer;
 use throughline_core::turn::Fading;
 use throughline_core::{Error, ErrorKind, Result};
 
-use crate::adapters::{
-    InProcessLimiter, O200k, OsSecrets, SystemClock, UuidV7, metered, metered_index,
-};
-use crate::config::{CacheKind, Config, SpecialistConfig, StoreKind, VectorIndexKind};
+use crate::adapters::InProcessLimiter;
+use crate::config::{Config, SpecialistConfig, StoreKind};
 
+pub use copies::{backup, restore};
 pub use files::file_source;
 pub(crate) use models::provider_error;
 pub use models::{ChosenModel, FactReading, SummaryWriting};
@@ -190,15 +188,6 @@ pub struct OptionalBackends {
     pub heads: Option<Arc<dyn SessionCache>>,
     /// A limiter that replicas share.
     pub limiter: Option<Arc<dyn RateLimiter>>,
-}
-
-/// Options for opening.
-#[derive(Clone, Copy, Default)]
-struct How {
-    /// The ledger that is there is taken for the store's.
-    new_ledger: bool,
-    /// Every call of the store and the index is measured.
-    measured: bool,
 }
 
 /// The backends of an engine.
@@ -467,209 +456,9 @@ impl Engine {
         Ok(all)
     }
 
-    /// The engine of a configuration: opens (and creates or migrates) its store, and has it do what the
-    /// ledger of erasures says. An embedder that cannot be loaded is told in the log, and recall goes by
-    /// words alone until it can.
-    ///
-    /// # Errors
-    /// Those of the store; `Conflict` without the ledger that belongs to it; `InvalidInput` when a backend
-    /// was not compiled in.
-    pub async fn open(config: &Config) -> Result<Self> {
-        Self::open_by(config, Arc::new(SystemClock)).await
-    }
-
-    /// As [`Self::open`], but takes the ledger of erasures that is there, or a new one, for the store's:
-    /// what was erased before and is in the store again stays.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub async fn open_with_new_ledger(config: &Config) -> Result<Self> {
-        let how = How { new_ledger: true, ..How::default() };
-        Self::open_how(config, Arc::new(SystemClock), how).await
-    }
-
-    /// As [`Self::open`], with every call of the store and the index measured: for a process that shows
-    /// its metrics.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub async fn open_measured(config: &Config) -> Result<Self> {
-        let how = How { measured: true, ..How::default() };
-        Self::open_how(config, Arc::new(SystemClock), how).await
-    }
-
-    /// As [`Self::open`], on a machine that has this clock. A store on a server corrects it.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub async fn open_by(config: &Config, machine: Arc<dyn Clock>) -> Result<Self> {
-        Self::open_how(config, machine, How::default()).await
-    }
-
-    async fn open_how(config: &Config, machine: Arc<dyn Clock>, how: How) -> Result<Self> {
-        let embedder = match embedders::embedder(config) {
-            Ok(embedder) => embedder,
-            Err(error) if error.kind() == ErrorKind::InvalidInput => return Err(error),
-            Err(error) => {
-                tracing::error!(
-                    code = error.kind().code(),
-                    "{}; until then recall uses keyword search only",
-                    error.message()
-                );
-                None
-            }
-        };
-        let models = chat_models(config)?;
-        let reading = FactReading::open(config, &models)?;
-        let writing = SummaryWriting::open(config, &models)?;
-        create_private(&config.data_dir)?;
-        let Opened { mut store, index, limiter, clock } = open_store(config, machine).await?;
-        let state = store.erasure_state().await?;
-        let ledger = erasure_ledger::ledger(config, &state, how.new_ledger).await?;
-        let mut beside = open_cache(config)?;
-        // Redis before Postgres: it is the quicker of two that count for all replicas.
-        beside.limiter = beside.limiter.or(limiter);
-        beside.index = open_index(config)?;
-        let (mut index, placement) = match &beside.index {
-            Some(apart) => (Arc::clone(apart), Placement::Apart),
-            None => (index, Placement::InStore),
-        };
-        if how.measured {
-            (store, index) = (metered(store), metered_index(index));
-        }
-        let ids: Arc<dyn IdGen> = Arc::new(UuidV7::new(Arc::clone(&clock)));
-        let file_search = file_search::open(config, embedder.clone(), Arc::clone(&ids))?;
-        let ports = Ports {
-            reading,
-            writing,
-            store,
-            names: ledger.identity().await?,
-            ledger,
-            meaning: embedder.map(|embedder| (embedder, index, placement)),
-            ids,
-            clock,
-            secrets: Arc::new(OsSecrets::open()?),
-            tokenizer: Arc::new(O200k),
-            jobs: match config.jobs.tenant_per_hour {
-                0 => None,
-                most => Some(Rate { most, per: Duration::from_secs(3_600) }),
-            },
-            documents: config.document.limits(),
-            personas: config.persona.limits(),
-            masking: config.secrets.into(),
-            fading: config.history.fading.into(),
-        };
-        let mut engine = Self::new(ports, beside);
-        engine.file_lists = config.files.stable_inline_list.into();
-        if how.new_ledger {
-            engine.erase.accept_ledger().await?;
-        }
-        engine.fact_half_life = config.facts.half_life();
-        engine.models = models;
-        if file_search.is_none() {
-            tracing::warn!("files cannot be searched: what `files.search` needs is not there");
-        }
-        engine.file_stores = match file_search {
-            Some((search, journal)) => Some(FileStoreService::new(FileStorePorts {
-                search,
-                journal,
-                store: Arc::clone(&engine.store),
-                clock: Arc::clone(&engine.clock),
-                ids: Arc::clone(&engine.ids),
-                secrets: Arc::new(OsSecrets::open()?),
-                max_bytes: config.files.max_search_bytes,
-            })),
-            None => None,
-        };
-        engine.replayed = engine.erase.replay().await?;
-        Ok(engine)
-    }
-
     /// Loads what the first request that needs it would load, so that none waits for it.
     pub fn warm(&self) {
         self.tokenizer.count("");
-    }
-
-    /// As [`Self::open`], but of a store that must be there.
-    ///
-    /// # Errors
-    /// `NotFound` when it is not; as [`Self::open`].
-    pub async fn open_existing(config: &Config) -> Result<Self> {
-        must_exist(config)?;
-        Self::open(config).await
-    }
-
-    /// As [`Self::open_measured`], but of a store that must be there.
-    ///
-    /// # Errors
-    /// As [`Self::open_existing`].
-    pub async fn open_existing_measured(config: &Config) -> Result<Self> {
-        must_exist(config)?;
-        Self::open_measured(config).await
-    }
-}
-
-/// Commands that only read do not create a store.
-fn must_exist(config: &Config) -> Result<()> {
-    if config.store != StoreKind::Sqlite {
-        return Ok(());
-    }
-    let store = config.data_dir.join(STORE_FILE);
-    if store.exists() {
-        return Ok(());
-    }
-    // Where earlier versions put it.
-    let beside = Path::new("data");
-    let or = match beside.join(STORE_FILE).exists() {
-        true => "use the one in this folder with `--data-dir data`",
-        false => "name another folder with --data-dir",
-    };
-    Err(Error::not_found(format!(
-        "there is no store at {}: create one with `throughline import FILE`, or {or}",
-        store.display()
-    )))
-}
-
-/// A store with the index of its vectors, the limiter that all who use it share, if it is one, and the
-/// clock that they go by.
-struct Opened {
-    store: Arc<dyn Store>,
-    index: Arc<dyn VectorIndex>,
-    limiter: Option<Arc<dyn RateLimiter>>,
-    clock: Arc<dyn Clock>,
-}
-
-async fn open_store(config: &Config, machine: Arc<dyn Clock>) -> Result<Opened> {
-    match config.store {
-        #[cfg(feature = "sqlite")]
-        StoreKind::Sqlite => sqlite::open(config, machine),
-        #[cfg(not(feature = "sqlite"))]
-        StoreKind::Sqlite => Err(not_built("store `sqlite`", "sqlite")),
-        #[cfg(feature = "postgres")]
-        StoreKind::Postgres => postgres::open(config, machine).await,
-        #[cfg(not(feature = "postgres"))]
-        StoreKind::Postgres => Err(not_built("store `postgres`", "postgres")),
-    }
-}
-
-/// The index of vectors that is beside the store, if one is.
-fn open_index(config: &Config) -> Result<Option<Arc<dyn VectorIndex>>> {
-    match config.vector_index {
-        VectorIndexKind::Store => Ok(None),
-        #[cfg(feature = "qdrant")]
-        VectorIndexKind::Qdrant => qdrant::open(config).map(Some),
-        #[cfg(not(feature = "qdrant"))]
-        VectorIndexKind::Qdrant => Err(not_built("vector index `qdrant`", "qdrant")),
-    }
-}
-
-fn open_cache(config: &Config) -> Result<OptionalBackends> {
-    match config.cache {
-        CacheKind::None => Ok(OptionalBackends::default()),
-        #[cfg(feature = "redis")]
-        CacheKind::Redis => redis::open(config),
-        #[cfg(not(feature = "redis"))]
-        CacheKind::Redis => Err(not_built("cache `redis`", "redis")),
     }
 }
 
@@ -726,70 +515,6 @@ pub async fn build_deferred(config: &Config, progress: impl Fn(u64, u64) + Send)
 )]
 fn not_built(what: &str, feature: &str) -> Error {
     Error::invalid(format!("{what} is not in this binary: build it with `--features {feature}`"))
-}
-
-/// Backups are of the file of the embedded store: a server has its own tools, which know what it does
-/// meanwhile.
-fn must_be_embedded(config: &Config) -> Result<()> {
-    match config.store {
-        StoreKind::Sqlite => Ok(()),
-        StoreKind::Postgres => Err(Error::invalid(
-            "a Postgres store is backed up and restored with the server's own tools (pg_dump, \
-             pg_basebackup, your provider's snapshots): docs/SCALING.md says how",
-        )),
-    }
-}
-
-/// Copies the store to a new file while it is in use. `progress` gets pages done and in all.
-///
-/// # Errors
-/// `Conflict` when the file exists; those of the store and the disk.
-pub async fn backup(
-    config: &Config,
-    to: &Path,
-    progress: impl Fn(u64, u64) + Send + 'static,
-) -> Result<()> {
-    must_be_embedded(config)?;
-    must_exist(config)?;
-    #[cfg(feature = "sqlite")]
-    return sqlite::backup(config, to, progress).await;
-    #[cfg(not(feature = "sqlite"))]
-    {
-        let _ = (to, progress);
-        Err(not_built("store `sqlite`", "sqlite"))
-    }
-}
-
-/// Puts a backup in the place of the store, and has it do what was erased since. `progress` gets pages
-/// done and in all. Without the ledger of erasures that belongs to the backup nothing is restored, unless
-/// `new_ledger` accepts that.
-///
-/// # Errors
-/// Those of the backup file, the ledger, the store and the disk; nothing is changed then.
-pub async fn restore(
-    config: &Config,
-    from: &Path,
-    (replace, new_ledger): (bool, bool),
-    progress: impl Fn(u64, u64),
-) -> Result<Replayed> {
-    must_be_embedded(config)?;
-    create_private(&config.data_dir)?;
-    #[cfg(feature = "sqlite")]
-    {
-        let state = sqlite::backup_state(from)?;
-        let ledger = erasure_ledger::ledger(config, &state, new_ledger).await?;
-        if !new_ledger {
-            check(&state, &ledger.identity().await?, ledger.last().await?)?;
-        }
-        sqlite::restore(config, from, replace, progress)?;
-        let how = How { new_ledger, ..How::default() };
-        Engine::open_how(config, Arc::new(SystemClock), how).await.map(|done| done.replayed)
-    }
-    #[cfg(not(feature = "sqlite"))]
-    {
-        let _ = (from, replace, new_ledger, progress);
-        Err(not_built("store `sqlite`", "sqlite"))
-    }
 }
 
 /// Creates the data directory, or a folder in it, with mode 0700.

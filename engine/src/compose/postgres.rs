@@ -7,7 +7,7 @@ use throughline_core::Result;
 use throughline_core::ports::{Clock, ErasureLedger};
 use throughline_store_postgres::{PostgresLedger, PostgresOptions, PostgresStore};
 
-use super::Opened;
+use super::open::Opened;
 use crate::adapters::Corrected;
 use crate::config::Config;
 

@@ -12,7 +12,8 @@ use throughline_store_sqlite::{
     BackupProgress, Durability, SqliteLedger, SqliteOptions, SqliteStore, erasures_of,
 };
 
-use super::{LEDGER_FILE, Opened, STORE_FILE};
+use super::open::Opened;
+use super::{LEDGER_FILE, STORE_FILE};
 use crate::config::Config;
 
 fn options(config: &Config) -> SqliteOptions {

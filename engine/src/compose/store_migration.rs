@@ -5,7 +5,8 @@ use throughline_core::ports::ErasureRepo;
 use throughline_core::services::archive::{MoveProgress, Moved, move_all};
 use throughline_core::services::erasure::copy_ledger;
 
-use super::{Engine, erasure_ledger, must_exist, postgres, sqlite};
+use super::open::must_exist;
+use super::{Engine, erasure_ledger, postgres, sqlite};
 use crate::config::{CacheKind, Config, EmbedderKind, StoreKind, VectorIndexKind};
 
 /// From the file of the data directory to the database of `postgres.url`. The ledger of erasures moves
