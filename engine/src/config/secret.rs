@@ -9,10 +9,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use throughline_core::{Error, Result};
 
-use super::{Layers, explain_error, leaf_keys};
+use super::layers::{Layers, explain_error, leaf_keys};
 
 /// What stands for a secret wherever it is shown.
-const SHOWN: &str = "(secret)";
+pub(super) const SHOWN: &str = "(secret)";
 /// Before the path of a file that holds the secret.
 const FILE: &str = "file:";
 

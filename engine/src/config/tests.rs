@@ -147,3 +147,32 @@ fn secrets_are_read_and_never_shown() {
         assert!(!shown.contains("s3cret") && shown.contains("(secret)"), "{shown}");
     }
 }
+
+#[test]
+fn passwords_in_urls_are_not_shown() {
+    for (url, shown) in [
+        ("http://ops:s3cret@host:6334", "\"http://(secret)@host:6334/\""),
+        ("http://s3cret@host:6334", "\"http://(secret)@host:6334/\""),
+        ("http://host:6334", "\"http://host:6334\""),
+    ] {
+        let (layers, _file) = with_file("", &[("qdrant.url", url)]);
+        let explained = layers.explain().unwrap();
+        let line = explained.iter().find(|line| line.key == "qdrant.url").unwrap();
+        assert_eq!(line.value, shown);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_not_shown() {
+    for text in [
+        "[postgres]\nurl = \"postgres://u:s3cret@host\n",
+        "[postgres]\nurl = 'postgres://u:s3cret@host\n",
+        "[postgres]\nurl = \"\"\"\npostgres://u:s3cret@host\n",
+        "[postgres]\nurl = postgres://u:s3cret@host\n",
+        "[postgres]\ns3cret@host\n",
+    ] {
+        let (layers, _file) = with_file(text, &[]);
+        let told = layers.load().unwrap_err().to_string();
+        assert!(!told.contains("s3cret") && told.contains("line "), "{told}");
+    }
+}

@@ -5,7 +5,8 @@
 mod spans;
 
 use throughline_core::{Error, Result};
-use tracing::{Span, Subscriber};
+use tracing::{Level, Metadata, Span, Subscriber};
+use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -52,19 +53,33 @@ fn subscriber(config: &Config) -> Result<(impl Subscriber + Send + Sync + use<>,
     Ok((subscriber, Telemetry {}))
 }
 
-/// Who asks for these by name gets them. A driver's warnings repeat what our errors say, and what rmcp tells of
-/// messages is what callers sent.
-const QUIET: [(&str, &str); 2] = [("sqlx", "sqlx=error,sqlx_core=error"), ("rmcp", "rmcp=error")];
+/// Who asks for a driver by name gets its warnings, which repeat what our errors say.
+const QUIET: (&str, &str) = ("sqlx", "sqlx=error,sqlx_core=error");
+/// Of other libraries: their details are statements with values, headers and frames.
+const MOST_OF_OTHERS: Level = Level::INFO;
+/// What rmcp tells of messages is what callers sent.
+const MOST_OF_RMCP: Level = Level::ERROR;
+
+/// Whether what is told cannot hold contents, whatever `log.level` asks for.
+fn is_without_contents(told: &Metadata<'_>) -> bool {
+    let most = match told.target().split("::").next() {
+        Some(own) if own.starts_with("throughline") => return true,
+        Some("rmcp") => MOST_OF_RMCP,
+        _ => MOST_OF_OTHERS,
+    };
+    *told.level() <= most
+}
 
 /// Logs go to standard error.
 fn log<S>(config: &LogConfig) -> Result<impl Layer<S> + Send + Sync + use<S>>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    let level = QUIET
-        .iter()
-        .filter(|(name, _)| !config.level.contains(name))
-        .fold(config.level.clone(), |level, (_, quiet)| format!("{level},{quiet}"));
+    let (driver, quiet) = QUIET;
+    let level = match config.level.contains(driver) {
+        true => config.level.clone(),
+        false => format!("{},{quiet}", config.level),
+    };
     let filter =
         EnvFilter::try_new(level).map_err(|error| Error::invalid(format!("log.level: {error}")))?;
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
@@ -72,7 +87,7 @@ where
         LogFormat::Human => lines.boxed(),
         LogFormat::Json => lines.json().boxed(),
     };
-    Ok(lines.with_filter(filter))
+    Ok(lines.with_filter(filter.and(filter_fn(is_without_contents))))
 }
 
 #[cfg(all(test, feature = "otel"))]

@@ -12,6 +12,7 @@ use throughline_core::ports::Admission;
 use throughline_core::services::access::unauthenticated;
 use throughline_core::{Error, ErrorKind, Result};
 use throughline_engine::identity::Identity;
+use url::{Host, Url};
 
 use super::service::Service;
 use crate::wire::problem::Failure;
@@ -73,13 +74,13 @@ impl<P: Needs> FromRequestParts<Service> for Caller<P> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, Failure> {
-        let identity = identify(&parts.headers, service).await?;
+        // A call that is refused counts too, or a key could try for as long as it likes.
+        let identity = known(&parts.headers, service).await?;
         if let Some(permission) = P::PERMISSION {
             let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
             let action = format!("{} {path}", parts.method);
             identity.require(&service.app.engine, permission, &action).await?;
         }
-        admit(service, &identity).await?;
         Ok(Self { identity, needs: PhantomData })
     }
 }
@@ -103,7 +104,7 @@ async fn identify(headers: &HeaderMap, service: &Service) -> Result<Identity> {
         let workspace = named(headers, WORKSPACE_HEADER)?.map(WorkspaceId::new).transpose()?;
         Ok::<_, Error>((user, workspace))
     };
-    let Some(credential) = headers.get(header::AUTHORIZATION) else {
+    let Some(credential) = named(headers, header::AUTHORIZATION.as_str())? else {
         // A missing key is reported before any other error.
         let Some(mut local) = service.local_user().await? else {
             return Err(unauthenticated());
@@ -122,8 +123,7 @@ async fn identify(headers: &HeaderMap, service: &Service) -> Result<Identity> {
         }
         return Ok(local);
     };
-    let credential = credential.to_str().ok().and_then(|text| {
-        let (scheme, credential) = text.split_once(' ')?;
+    let credential = credential.split_once(' ').and_then(|(scheme, credential)| {
         scheme.eq_ignore_ascii_case("bearer").then_some(credential.trim())
     });
     let credential = credential.ok_or_else(unauthenticated)?;
@@ -140,7 +140,7 @@ async fn identify(headers: &HeaderMap, service: &Service) -> Result<Identity> {
 }
 
 /// The value of a header that a caller names something by.
-pub(super) fn named<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h str>> {
+pub(super) fn named<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
@@ -153,20 +153,10 @@ pub(super) fn named<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Op
 /// A page of another site, open in a browser on this machine, is not the local user: it comes with that
 /// site's origin, or, after its name was made to point here, under that site's name.
 fn check_local(headers: &HeaderMap) -> Result<()> {
-    let is_here = |authority: &str| {
-        let host = match authority.strip_prefix('[') {
-            Some(rest) => rest.split(']').next().unwrap_or_default(),
-            None => authority.split(':').next().unwrap_or_default(),
-        };
-        host.eq_ignore_ascii_case("localhost")
-            || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    };
-    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let host_ok = text(header::HOST).is_none_or(is_here);
-    let origin_ok = text(header::ORIGIN).is_none_or(|origin| {
-        origin.split_once("://").is_some_and(|(_, authority)| is_here(authority))
-    });
-    if host_ok && origin_ok {
+    let host = named(headers, header::HOST.as_str())?;
+    let origin = named(headers, header::ORIGIN.as_str())?;
+    let host_ok = host.is_none_or(|host| is_here(&format!("http://{host}")));
+    if host_ok && origin.is_none_or(is_here) {
         return Ok(());
     }
     Err(Error::new(
@@ -174,6 +164,20 @@ fn check_local(headers: &HeaderMap) -> Result<()> {
         "without keys, only requests from this machine to `localhost` or a loopback address are \
          served: create a key with `throughline keys create`",
     ))
+}
+
+/// Whether a URL of a scheme, a host and perhaps a port, as browsers write origins, is of this machine.
+fn is_here(origin: &str) -> bool {
+    let Ok(url) = Url::parse(origin) else { return false };
+    let is_bare =
+        url.username().is_empty() && url.password().is_none() && matches!(url.path(), "" | "/");
+    let here = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    };
+    is_bare && here
 }
 
 /// Counts the call against the rate of its key.
@@ -230,6 +234,13 @@ mod tests {
             (Some("127.0.0.1.evil.example:7447"), None, false),
             (Some("localhost:7447"), Some("https://evil.example"), false),
             (Some("localhost:7447"), Some("null"), false),
+            (Some("[::1].evil.example"), None, false),
+            (Some("localhost:80@evil.example"), None, false),
+            (Some("evil.example:80@localhost"), None, false),
+            (Some("localhost:7447"), Some("http://[::1].evil.example"), false),
+            (Some("localhost:7447"), Some("http://localhost:80@evil.example"), false),
+            (Some("localhost:7447"), Some("http://localhost.evil.example"), false),
+            (Some("localhost:7447"), Some("file:///localhost"), false),
         ];
         for (host, origin, allowed) in table {
             let mut headers = HeaderMap::new();

@@ -132,3 +132,32 @@ async fn rate_limit_applies_to_each_key_alone() {
     assert!((1..=20).contains(&wait), "{wait}");
     whoami(&service, &other).await.ok();
 }
+
+#[tokio::test]
+async fn refused_calls_count_against_the_rate() {
+    let data = Throughline::new();
+    let reader = key(&data, "acme", &["--user", "ana", "--requests-per-minute", "3"], "read");
+    let service = Service::start(&data);
+    let erase = async || {
+        let request = service.request(Method::DELETE, "/v1/sessions/s");
+        Answer::of(request.bearer_auth(&reader)).await
+    };
+    for _ in 0..3 {
+        erase().await.problem(403, "forbidden");
+    }
+    erase().await.problem(429, "rate_limited");
+    whoami(&service, &reader).await.problem(429, "rate_limited");
+}
+
+#[tokio::test]
+async fn two_credentials_are_refused() {
+    let data = Throughline::new();
+    let [ana, bo] = ["ana", "bo"].map(|user| key(&data, "acme", &["--user", user], "read"));
+    let service = Service::start(&data);
+    for (first, second) in [(&ana, &bo), (&ana, &ana)] {
+        let request = service.request(Method::GET, "/v1/whoami").bearer_auth(first);
+        let refused = Answer::of(request.bearer_auth(second)).await;
+        let told = refused.problem(400, "invalid_input");
+        assert!(told.contains("`authorization` is given twice"), "{told}");
+    }
+}

@@ -86,6 +86,20 @@ async fn accepted_requests_complete_on_shutdown() {
 }
 
 #[tokio::test]
+async fn log_has_no_contents_whatever_it_is_asked_for() {
+    const SAID: &str = "My xylophone is in the cellar.";
+    let data = Throughline::new();
+    let levels = "log.level=trace,rmcp=trace,sqlx=trace,hyper=trace";
+    let service = Service::start_with(&data, &["--set", levels]);
+    let said = json!({"session": "s", "messages": [{"role": "user", "content": SAID}]});
+    let told = Caller::local(&service).call("remember", &json!({"text": SAID})).await;
+    assert_eq!(told["isError"], false, "{told}");
+    service.post("/v1/sessions/s/messages", &said).await.problem(400, "invalid_input");
+    service.logged("answered").await;
+    assert!(!service.log().contains("xylophone"), "{}", service.log());
+}
+
+#[tokio::test]
 async fn overloaded_service_refuses_requests_and_stays_healthy() {
     let data = Throughline::new();
     let service = Service::start_with(&data, &["--set", "http.max_in_flight=1"]);
@@ -112,6 +126,9 @@ async fn overloaded_service_refuses_requests_and_stays_healthy() {
     let shed = answers.recv().unwrap().to_lowercase();
     assert!(shed.starts_with("http/1.1 503") && shed.contains("retry-after: 1"), "{shed}");
     service.get("/v1/sessions").await.problem(503, "unavailable");
+    let refused = service.get("/openai/v1/models").await;
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.json()["error"]["type"], "server_error", "in the form of its clients");
     let refused = Caller::local(&service).call("list", &json!({})).await;
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(text(&refused).starts_with("unavailable: "), "{refused}");
