@@ -172,7 +172,7 @@ fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
         Ok((connection, application, tables))
     };
     let (connection, application, tables) =
-        opened.and_then(prepare).map_err(|error| driver_error(error, "open"))?;
+        opened.and_then(prepare).map_err(open_error)?;
     if tables > 0 && application != APPLICATION_ID {
         return Err(Error::new(
             ErrorKind::Corrupt,
@@ -188,7 +188,20 @@ fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
 pub(crate) fn schema_version(connection: &Connection) -> Result<u32> {
     connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(|error| driver_error(error, "open"))
+        .map_err(open_error)
+}
+
+/// An error of reading the header: what is asked for then is in every file, so that only damage refuses it.
+fn open_error(error: rusqlite::Error) -> Error {
+    let error = driver_error(error, "open");
+    match error.kind() {
+        ErrorKind::Internal => Error::new(
+            ErrorKind::Corrupt,
+            "the header of the database is damaged: restore a backup with `throughline restore`",
+        )
+        .with_source(error),
+        _ => error,
+    }
 }
 
 /// Creates the file with mode 0600 before SQLite opens it; SQLite gives `-wal` and `-shm` the mode

@@ -88,6 +88,23 @@ fn a_damaged_store_is_told_by_the_check() {
     assert!(said.contains("damaged"), "{said}");
 }
 
+#[test]
+fn a_damaged_header_is_told_and_left_alone() {
+    let throughline = filled();
+    let whole = std::fs::read(throughline.database()).unwrap();
+    // The name of the format, the size of pages, the version of the schema's form, and that of the schema.
+    for at in [0, 16, 47, 60] {
+        let mut damaged = whole.clone();
+        damaged[at] = 0xff;
+        std::fs::write(throughline.database(), &damaged).unwrap();
+        let said = throughline.fails(&["import", "more.jsonl"], 11);
+        assert!(said.contains("restore a backup"), "{at}: {said}");
+        assert_eq!(std::fs::read(throughline.database()).unwrap(), damaged, "{at}");
+    }
+    std::fs::write(throughline.database(), whole).unwrap();
+    unchanged(&throughline);
+}
+
 /// SQLite reports the file's own limit exactly as it reports a full disk.
 #[test]
 fn full_store_writes_no_partial_batch() {
