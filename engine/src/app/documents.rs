@@ -23,7 +23,7 @@ impl App {
         let target = hex(&self.engine.names.document(&scope, &put.vault, &put.memory));
         let done = self.engine.documents.put(&scope, put).await?;
         caller.audit(&self.engine, "document.put", target).await;
-        let warnings = self.rejected_in(&scope, &[&done.snapshot.text]).await?;
+        let warnings = self.rejected_in(caller, &[&done.snapshot.text]).await?;
         Ok((done, warnings))
     }
 

@@ -247,17 +247,24 @@ impl App {
         Ok(facts.filter(similar).take(MAX_SIMILAR).collect())
     }
 
-    /// Warnings about what texts state that the user rejected.
+    /// Warnings about what texts state that the user rejected; they quote nothing to a caller who may not read.
     ///
     /// # Errors
     /// Those of the store.
-    pub(super) async fn rejected_in(&self, scope: &Scope, texts: &[&str]) -> Result<Vec<String>> {
+    pub(super) async fn rejected_in(
+        &self,
+        caller: &Identity,
+        texts: &[&str],
+    ) -> Result<Vec<String>> {
         let mut warnings = Vec::new();
         for text in texts {
-            if let Some(fact) = self.engine.facts.says_rejected(scope, text).await? {
-                let value = fact.value.as_ref().unwrap_or(&fact.text);
+            if let Some(fact) = self.engine.facts.says_rejected(&caller.scope()?, text).await? {
+                let value = match caller.may_read() {
+                    true => format!("`{}`", fact.value.as_ref().unwrap_or(&fact.text)),
+                    false => "something".to_owned(),
+                };
                 warnings.push(format!(
-                    "this states `{value}`, which the user rejected (fact {}): remove it, or ask \
+                    "this states {value}, which the user rejected (fact {}): remove it, or ask \
                      the user whether it is valid again",
                     fact.id
                 ));

@@ -28,7 +28,7 @@ impl App {
         };
         let profile = self.engine.profiles.change(&scope, change).await?;
         caller.audit(&self.engine, "profile.change", hex(&self.engine.names.scope(&scope))).await;
-        let warnings = self.rejected_in(&scope, &[&profile.rules, &profile.card]).await?;
+        let warnings = self.rejected_in(caller, &[&profile.rules, &profile.card]).await?;
         Ok((profile, warnings))
     }
 }

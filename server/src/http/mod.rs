@@ -12,6 +12,7 @@ mod openapi;
 mod routes;
 mod serve;
 mod service;
+mod written;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

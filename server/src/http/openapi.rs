@@ -67,7 +67,8 @@ const CHANGES: &[(&str, &str)] = &[
              token budget.\n\nThe API key of a call decides whose memory it uses; the body never \
              does. With a key that acts for users, name the user in the header `Throughline-User`; \
              with a key that is not bound to a workspace, you may name one in \
-             `Throughline-Workspace`.",
+             `Throughline-Workspace`.\n\nWithout the permission `read`, a write is answered with ids and \
+             versions (`Receipt`), and with nothing that is stored.",
         license(name = "Apache-2.0")
     ),
     components(schemas(Problem)),

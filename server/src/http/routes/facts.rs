@@ -16,6 +16,7 @@ use super::{List, ListQuery, Paging};
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Repeat};
 use crate::http::service::Service;
+use crate::http::written::{Receipt, Written};
 use crate::wire::problem::Failure;
 use crate::wire::{ActorJson, FactKindJson};
 
@@ -165,6 +166,12 @@ impl FactJson {
     }
 }
 
+impl From<FactJson> for Receipt {
+    fn from(fact: FactJson) -> Self {
+        Self::of_id(fact.id)
+    }
+}
+
 /// An id of a fact in a path.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
@@ -195,14 +202,14 @@ pub(crate) struct FoundFactJson {
     operation_id = "remember_fact",
     tag = "facts",
     request_body = RememberJson,
-    responses((status = 201, body = FactJson, description = "The fact"))
+    responses((status = 201, body = Written<FactJson>, description = "The fact"))
 )]
 async fn remember(
     State(service): State<Service>,
     caller: Caller<Write>,
     repeat: Repeat,
     body: Body<RememberJson>,
-) -> Result<(StatusCode, Json<FactJson>), Failure> {
+) -> Result<(StatusCode, Json<Written<FactJson>>), Failure> {
     let idempotency = repeat.of(&body);
     let new = body.value;
     let remember = Remember {
@@ -215,7 +222,7 @@ async fn remember(
     };
     let place = if new.everywhere { Place::AllWorkspaces } else { Place::Workspace };
     let fact = service.app.remember(&caller, remember, place, idempotency).await?;
-    Ok((StatusCode::CREATED, Json(FactJson::of(fact))))
+    Ok((StatusCode::CREATED, Json(Written::of(&caller, FactJson::of(fact)))))
 }
 
 /// List facts
@@ -299,18 +306,18 @@ async fn show(
     tag = "facts",
     params(FactIdPath),
     request_body = CorrectJson,
-    responses((status = 200, body = FactJson, description = "The fact that is valid now"))
+    responses((status = 200, body = Written<FactJson>, description = "The fact that is valid now"))
 )]
 async fn correct(
     State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     body: Body<CorrectJson>,
-) -> Result<Json<FactJson>, Failure> {
+) -> Result<Json<Written<FactJson>>, Failure> {
     let (_, old) = service.app.fact_by_id(&caller, &id).await?;
     let correction = Correction { text: body.value.text, value: body.value.value };
     let fact = service.app.correct(&caller, old.id, correction).await?;
-    Ok(Json(FactJson::of(fact)))
+    Ok(Json(Written::of(&caller, FactJson::of(fact))))
 }
 
 /// Retract a fact
@@ -323,14 +330,14 @@ async fn correct(
     operation_id = "retract_fact",
     tag = "facts",
     params(FactIdPath),
-    responses((status = 200, body = FactJson, description = "The fact, which is no longer valid"))
+    responses((status = 200, body = Written<FactJson>, description = "The fact, which is no longer valid"))
 )]
 async fn retract(
     State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
-) -> Result<Json<FactJson>, Failure> {
+) -> Result<Json<Written<FactJson>>, Failure> {
     let (_, old) = service.app.fact_by_id(&caller, &id).await?;
     let fact = service.app.retract(&caller, old.id).await?;
-    Ok(Json(FactJson::of(fact)))
+    Ok(Json(Written::of(&caller, FactJson::of(fact))))
 }

@@ -16,6 +16,7 @@ use super::{Limit, List, cooked, raw};
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
 use crate::http::service::Service;
+use crate::http::written::{Receipt, Written};
 use crate::wire::problem::Failure;
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
@@ -111,6 +112,12 @@ impl FileJson {
     }
 }
 
+impl From<FileJson> for Receipt {
+    fn from(file: FileJson) -> Self {
+        Self::of_id(file.id)
+    }
+}
+
 /// Refer to a file
 ///
 /// The file itself is stored elsewhere.
@@ -121,7 +128,7 @@ impl FileJson {
     tag = "sessions",
     params(("id" = String, Path, description = "The session")),
     request_body = NewFileJson,
-    responses((status = 201, body = FileJson, description = "The reference"))
+    responses((status = 201, body = Written<FileJson>, description = "The reference"))
 )]
 async fn refer(
     State(service): State<Service>,
@@ -129,7 +136,7 @@ async fn refer(
     Named(id): Named<String>,
     repeat: Repeat,
     body: Body<NewFileJson>,
-) -> Result<(StatusCode, Json<FileJson>), Failure> {
+) -> Result<(StatusCode, Json<Written<FileJson>>), Failure> {
     let (scope, session) = Thread::own(&caller, &id)?;
     let idempotency = repeat.of(&body);
     let file = body.value;
@@ -142,7 +149,7 @@ async fn refer(
         metadata: metadata.as_ref().map(raw).transpose()?,
     };
     let file = service.app.engine.sessions.put_file(&scope, &session, new, idempotency).await?;
-    Ok((StatusCode::CREATED, Json(FileJson::of(file))))
+    Ok((StatusCode::CREATED, Json(Written::of(&caller, FileJson::of(file)))))
 }
 
 /// List the files that a session refers to

@@ -22,6 +22,7 @@ use super::{List, Paging, cooked, raw};
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
 use crate::http::service::Service;
+use crate::http::written::{Receipt, Written};
 use crate::wire::problem::Failure;
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
@@ -153,6 +154,12 @@ impl From<PresetView> for PresetJson {
             usage: usage.into(),
             findings: findings.iter().map(FindingJson::from).collect(),
         }
+    }
+}
+
+impl From<PresetJson> for Receipt {
+    fn from(preset: PresetJson) -> Self {
+        Self { id: Some(preset.id), version: Some(preset.version), ..Self::default() }
     }
 }
 
@@ -311,20 +318,20 @@ impl NewPresetJson {
     operation_id = "create_preset",
     tag = "contexts",
     request_body = NewPresetJson,
-    responses((status = 201, body = PresetJson, description = "The preset"))
+    responses((status = 201, body = Written<PresetJson>, description = "The preset"))
 )]
 async fn create(
     State(service): State<Service>,
     caller: Caller<Write>,
     repeat: Repeat,
     body: Body<NewPresetJson>,
-) -> Result<(StatusCode, Json<PresetJson>), Failure> {
+) -> Result<(StatusCode, Json<Written<PresetJson>>), Failure> {
     let idempotency = repeat.of(&body);
     let (scope, presets) = (caller.scope()?, service.app.engine.personas.presets());
     let new = body.value.preset()?;
     let made = presets.create(&scope, &new, idempotency).await?;
     let view = presets.get(&scope, &made.value.id).await?;
-    Ok((StatusCode::CREATED, Json(view.into())))
+    Ok((StatusCode::CREATED, Json(Written::of(&caller, view.into()))))
 }
 
 /// List presets
@@ -377,14 +384,14 @@ async fn show(
     tag = "contexts",
     params(("id" = String, Path, description = "The preset")),
     request_body = PresetChangeJson,
-    responses((status = 200, body = PresetJson, description = "The preset"))
+    responses((status = 200, body = Written<PresetJson>, description = "The preset"))
 )]
 async fn change(
     State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     body: Body<PresetChangeJson>,
-) -> Result<Json<PresetJson>, Failure> {
+) -> Result<Json<Written<PresetJson>>, Failure> {
     let id: PresetId = id.parse()?;
     let (scope, presets) = (caller.scope()?, service.app.engine.personas.presets());
     let change = body.value;
@@ -399,7 +406,7 @@ async fn change(
         metadata: metadata(change.metadata)?,
     };
     presets.update(&scope, &id, &change, expected).await?;
-    Ok(Json(presets.get(&scope, &id).await?.into()))
+    Ok(Json(Written::of(&caller, presets.get(&scope, &id).await?.into())))
 }
 
 /// Delete a preset

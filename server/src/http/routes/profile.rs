@@ -11,6 +11,7 @@ use utoipa_axum::routes;
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::Body;
 use crate::http::service::Service;
+use crate::http::written::{Receipt, Written};
 use crate::wire::problem::Failure;
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
@@ -46,6 +47,13 @@ impl From<Profile> for ProfileJson {
             updated_at: profile.updated_at.to_rfc3339(),
             warnings: Vec::new(),
         }
+    }
+}
+
+impl From<ProfileJson> for Receipt {
+    fn from(profile: ProfileJson) -> Self {
+        let ProfileJson { version, warnings, .. } = profile;
+        Self { version: Some(version), warnings, ..Self::default() }
     }
 }
 
@@ -88,14 +96,14 @@ async fn show(
     operation_id = "change_profile",
     tag = "profile",
     request_body = ProfileChangeJson,
-    responses((status = 200, body = ProfileJson, description = "The profile"))
+    responses((status = 200, body = Written<ProfileJson>, description = "The profile"))
 )]
 async fn change(
     State(service): State<Service>,
     caller: Caller<Write>,
     body: Body<ProfileChangeJson>,
-) -> Result<Json<ProfileJson>, Failure> {
+) -> Result<Json<Written<ProfileJson>>, Failure> {
     let change = ProfileChange { rules: body.value.rules, card: body.value.card };
     let (profile, warnings) = service.app.change_profile(&caller, change).await?;
-    Ok(Json(ProfileJson { warnings, ..profile.into() }))
+    Ok(Json(Written::of(&caller, ProfileJson { warnings, ..profile.into() })))
 }

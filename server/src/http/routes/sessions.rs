@@ -17,6 +17,7 @@ use super::{List, ListQuery, Paging};
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Repeat};
 use crate::http::service::Service;
+use crate::http::written::{Receipt, Written};
 use crate::wire::problem::Failure;
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
@@ -79,6 +80,12 @@ impl SessionJson {
     }
 }
 
+impl From<SessionJson> for Receipt {
+    fn from(session: SessionJson) -> Self {
+        Self::of_id(session.id)
+    }
+}
+
 /// A session to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -137,14 +144,14 @@ impl From<&Erased> for ErasedJson {
     operation_id = "open_session",
     tag = "sessions",
     request_body = OpenSession,
-    responses((status = 201, body = SessionJson, description = "The session"))
+    responses((status = 201, body = Written<SessionJson>, description = "The session"))
 )]
 async fn open(
     State(service): State<Service>,
     caller: Caller<Write>,
     repeat: Repeat,
     body: Body<OpenSession>,
-) -> Result<(StatusCode, Json<SessionJson>), Failure> {
+) -> Result<(StatusCode, Json<Written<SessionJson>>), Failure> {
     let idempotency = repeat.of(&body);
     let id = match (body.value.id, &idempotency) {
         (Some(id), _) if is_reserved(&id) => {
@@ -161,7 +168,8 @@ async fn open(
         (None, None) => SessionId::new(service.app.engine.ids.next().to_string())?,
     };
     let session = service.app.engine.sessions.open(&caller.scope()?, &id, idempotency).await?;
-    Ok((StatusCode::CREATED, Json(SessionJson::of(&session, None))))
+    let session = SessionJson::of(&session, None);
+    Ok((StatusCode::CREATED, Json(Written::of(&caller, session))))
 }
 
 /// List sessions

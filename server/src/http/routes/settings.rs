@@ -17,6 +17,7 @@ use super::{cooked, raw};
 use crate::http::caller::{Admin, Caller, Read};
 use crate::http::extract::Body;
 use crate::http::service::Service;
+use crate::http::written::{Receipt, Written};
 use crate::wire::TierJson;
 use crate::wire::problem::Failure;
 
@@ -72,6 +73,12 @@ impl From<TenantSettings> for SettingsJson {
     }
 }
 
+impl From<SettingsJson> for Receipt {
+    fn from(settings: SettingsJson) -> Self {
+        Self { version: Some(settings.version), ..Self::default() }
+    }
+}
+
 /// What to change; fields that are not given stay as they are.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -119,13 +126,13 @@ async fn show(
     operation_id = "change_settings",
     tag = "tenant",
     request_body = SettingsChangeJson,
-    responses((status = 200, body = SettingsJson, description = "The settings"))
+    responses((status = 200, body = Written<SettingsJson>, description = "The settings"))
 )]
 async fn change(
     State(service): State<Service>,
     caller: Caller<Admin>,
     body: Body<SettingsChangeJson>,
-) -> Result<Json<SettingsJson>, Failure> {
+) -> Result<Json<Written<SettingsJson>>, Failure> {
     let change = body.value;
     let flags = change.flags.into_iter().map(|(flag, on)| Ok((flag.parse::<Flag>()?, on)));
     let change = SettingsChange {
@@ -138,5 +145,5 @@ async fn change(
     let principal = &caller.principal;
     let settings =
         service.app.engine.settings.change(caller.by(), &principal.tenant, change).await?;
-    Ok(Json(settings.into()))
+    Ok(Json(Written::of(&caller, settings.into())))
 }

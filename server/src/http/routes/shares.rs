@@ -21,6 +21,7 @@ use super::{List, ListQuery, Paging};
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named};
 use crate::http::service::Service;
+use crate::http::written::{Receipt, Written};
 use crate::wire::problem::Failure;
 
 pub(crate) fn router() -> OpenApiRouter<Service> {
@@ -36,7 +37,7 @@ pub(crate) fn router() -> OpenApiRouter<Service> {
 pub(crate) struct ShareJson {
     /// The id of the session for its members; of a context, also its id as a context.
     session: String,
-    /// The name of the context, if it is one; null for a key without the permission `read`.
+    /// The name of the context, if it is one.
     context: Option<String>,
     /// The owner.
     owner: String,
@@ -62,6 +63,12 @@ impl ShareJson {
             writable: share.writable,
             created_at: share.created_at.to_rfc3339(),
         })
+    }
+}
+
+impl From<ShareJson> for Receipt {
+    fn from(share: ShareJson) -> Self {
+        Self { session: Some(share.session), ..Self::default() }
     }
 }
 
@@ -113,14 +120,12 @@ pub(super) async fn grant(
     caller: &Identity,
     (owner, session): (&Scope, &SessionId),
     with: ShareWith,
-) -> Result<ShareJson> {
+) -> Result<Written<ShareJson>> {
     let members = with.members.into_iter().map(UserId::new);
     let members = members.collect::<Result<BTreeSet<UserId>>>()?;
     let shares = &service.app.engine.shares;
     let share = shares.share(caller.by(), owner, session, members, with.writable).await?;
-    let mut shown = ShareJson::of(service, share).await?;
-    shown.context = shown.context.filter(|_| caller.may_read());
-    Ok(shown)
+    Ok(Written::of(caller, ShareJson::of(service, share).await?))
 }
 
 /// Share a session
@@ -134,14 +139,14 @@ pub(super) async fn grant(
     tag = "sharing",
     params(("id" = String, Path, description = "The session")),
     request_body = ShareWith,
-    responses((status = 200, body = ShareJson, description = "The grant"))
+    responses((status = 200, body = Written<ShareJson>, description = "The grant"))
 )]
 async fn share(
     State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     body: Body<ShareWith>,
-) -> Result<Json<ShareJson>, Failure> {
+) -> Result<Json<Written<ShareJson>>, Failure> {
     let (scope, session) = Thread::own(&caller, &id)?;
     Ok(Json(grant(&service, &caller, (&scope, &session), body.value).await?))
 }

@@ -127,8 +127,10 @@ struct ProfileArgs {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Profile {
-    rules: String,
-    card: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    card: Option<String>,
     /// The values that it states although the user rejected them, and how many secrets are masked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -136,13 +138,16 @@ struct Profile {
 
 impl Profile {
     fn of(held: scope::Profile, mut warnings: Vec<String>, call: &Call) -> Self {
+        if !call.who.may_read() {
+            return Self { rules: None, card: None, warnings };
+        }
         let shown = held.for_model(call.server.app.engine.masking);
         let masked = masks(&shown.rules) + masks(&shown.card);
         if masked > 0 {
             let how = "`secrets = \"keep\"` shows what they stand for";
             warnings.push(format!("{}: {how}", count_of_masked(masked)));
         }
-        Self { rules: shown.rules, card: shown.card, warnings }
+        Self { rules: Some(shown.rules), card: Some(shown.card), warnings }
     }
 }
 

@@ -104,7 +104,7 @@ impl RememberArgs {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Remembered {
     id: String,
-    /// Facts that say nearly the same.
+    /// Facts that say nearly the same; empty without the permission `read`.
     similar: Vec<FactLine>,
 }
 
@@ -147,7 +147,10 @@ fn fact_lines(facts: &[FactLine]) -> String {
 
 async fn remember(call: Call, asked: RememberArgs) -> Result<Outcome> {
     let app = &call.server.app;
-    let mut similar = app.similar_facts(&call.who, &asked.text).await?;
+    let mut similar = match call.who.may_read() {
+        true => app.similar_facts(&call.who, &asked.text).await?,
+        false => Vec::new(),
+    };
     let (fact, done) = match &asked.replaces {
         Some(_) if asked.says_more() => {
             return Err(Error::invalid(

@@ -20,17 +20,17 @@ enum Other {
     Own,
 }
 
-struct Case {
-    operation: &'static str,
+pub(super) struct Case {
+    pub(super) operation: &'static str,
     method: Method,
     /// With `{session}`, `{fact}`, `{context}` and the like for what the first tenant has.
     path: &'static str,
     body: Option<Value>,
-    needs: &'static str,
+    pub(super) needs: &'static str,
     other: Other,
 }
 
-fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     use Other::{NotFound, Own};
     let get = |operation, path, needs, other| Case {
         operation,
@@ -290,14 +290,14 @@ fn cases() -> Vec<Case> {
 }
 
 /// Words of the first tenant, of which nobody else may see any.
-const CANARY: &str = "zanzibar-canary-7731";
+pub(super) const CANARY: &str = "zanzibar-canary-7731";
 
 /// The preset that it has.
 const PRESET: &str = "preset-zanzibar-canary-7731";
 
-struct Things {
-    session: String,
-    context: String,
+pub(super) struct Things {
+    pub(super) session: String,
+    pub(super) context: String,
     message: String,
     answer: String,
     deleted: String,
@@ -307,8 +307,15 @@ struct Things {
     key: String,
 }
 
+impl Things {
+    /// The preset.
+    pub(super) const fn preset(&self) -> &'static str {
+        PRESET
+    }
+}
+
 impl Case {
-    fn request(&self, service: &Service, things: &Things) -> RequestBuilder {
+    pub(super) fn request(&self, service: &Service, things: &Things) -> RequestBuilder {
         let path = self
             .path
             .replace("{session}", &things.session)
@@ -332,7 +339,7 @@ impl Case {
 }
 
 /// Fills a tenant with what every operation works on.
-async fn fill(service: &Service, admin: &str) -> Things {
+pub(super) async fn fill(service: &Service, admin: &str) -> Things {
     let ask = |method, path: &str| service.request(method, path).bearer_auth(admin);
     let session = format!("case-{CANARY}");
     let messages = json!({"messages": [{

@@ -12,6 +12,7 @@ mod keys;
 mod live;
 mod operations;
 mod quickstart;
+mod receipts;
 mod requests;
 pub(crate) mod service;
 mod sharing;

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use throughline_core::persona::{Finding, Overrides, Persona, PersonaChange};
 use throughline_core::services::personas::TakenIn;
 use throughline_core::time::Timestamp;
-use throughline_engine::identity::Identity;
 use utoipa::ToSchema;
 
 use crate::http::service::Service;
+use crate::http::written::Receipt;
 
 /// A problem of a prompt.
 #[derive(Debug, Serialize, ToSchema)]
@@ -42,15 +42,11 @@ pub(crate) struct ContextJson {
     id: String,
     /// The session with its conversation.
     session: String,
-    /// Left out for a key without the permission `read`, as are `system_prompt`, `personality`, `tags` and `findings`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<String>,
+    name: String,
     /// The system prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system_prompt: Option<String>,
+    system_prompt: String,
     /// A description of the personality.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    personality: Option<String>,
+    personality: String,
     /// Diversity of answers, 0.0 to 1.0.
     temperature: f64,
     /// Maximum number of tokens of an answer.
@@ -61,8 +57,7 @@ pub(crate) struct ContextJson {
     expiry_days: u32,
     /// Whether its turns recall the user's other memory.
     memory: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tags: Option<Vec<String>>,
+    tags: Vec<String>,
     /// The preset that it was created from.
     preset_id: Option<String>,
     /// `active`, `expiring` (within 24 hours), `expired` or `deleted`.
@@ -91,8 +86,7 @@ pub(crate) struct ContextJson {
     /// Increases with every change and every answer.
     version: u64,
     /// Problems found in its prompt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    findings: Option<Vec<FindingJson>>,
+    findings: Vec<FindingJson>,
     /// Messages that were left out because they have been erased; only after an import or a restore.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_back: Option<u64>,
@@ -100,13 +94,12 @@ pub(crate) struct ContextJson {
 
 impl ContextJson {
     /// One that was made of an export or a backup.
-    pub(super) fn taken_in(service: &Service, caller: &Identity, taken: TakenIn) -> Self {
-        let context = Self::of(service, caller, taken.made.value);
+    pub(super) fn taken_in(service: &Service, taken: TakenIn) -> Self {
+        let context = Self::of(service, taken.made.value);
         Self { held_back: Some(taken.held_back), ..context }
     }
 
-    pub(super) fn of(service: &Service, caller: &Identity, persona: Persona) -> Self {
-        let reads = caller.may_read();
+    pub(super) fn of(service: &Service, persona: Persona) -> Self {
         let personas = &service.app.engine.personas;
         let grace = personas.limits().grace_days;
         Self {
@@ -115,17 +108,16 @@ impl ContextJson {
             status: persona.status(personas.now()).as_str().to_owned(),
             is_active: persona.is_active(),
             erased_from: persona.erased_from(grace).map(Timestamp::to_rfc3339),
-            findings: reads
-                .then(|| personas.findings(&persona).iter().map(FindingJson::from).collect()),
-            name: reads.then_some(persona.name),
-            system_prompt: reads.then_some(persona.system_prompt),
-            personality: reads.then_some(persona.personality),
+            findings: personas.findings(&persona).iter().map(FindingJson::from).collect(),
+            name: persona.name,
+            system_prompt: persona.system_prompt,
+            personality: persona.personality,
             temperature: persona.settings.temperature,
             max_tokens: persona.settings.max_tokens,
             max_history_tokens: persona.settings.max_history_tokens,
             expiry_days: persona.settings.expiry_days,
             memory: persona.memory,
-            tags: reads.then_some(persona.tags),
+            tags: persona.tags,
             preset_id: persona.preset.map(|id| id.to_string()),
             created_at: persona.created_at.to_rfc3339(),
             updated_at: persona.updated_at.to_rfc3339(),
@@ -136,6 +128,19 @@ impl ContextJson {
             truncation_count: persona.truncations,
             version: persona.version,
             held_back: None,
+        }
+    }
+}
+
+impl From<ContextJson> for Receipt {
+    fn from(context: ContextJson) -> Self {
+        let ContextJson { id, session, version, held_back, .. } = context;
+        Self {
+            id: Some(id),
+            session: Some(session),
+            version: Some(version),
+            held_back,
+            ..Self::default()
         }
     }
 }

@@ -25,6 +25,7 @@ use super::{List, Paging};
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
 use crate::http::service::Service;
+use crate::http::written::Written;
 use crate::wire::problem::Failure;
 use forms::{ContextChangeJson, ContextJson, NewContextJson};
 
@@ -84,7 +85,7 @@ struct How {
 #[schema(example = json!({"context": null, "erased": null}))]
 pub(crate) struct DeletedJson {
     /// The context, which can be restored until its grace period ends.
-    context: Option<ContextJson>,
+    context: Option<Written<ContextJson>>,
     /// The erased counts.
     erased: Option<ErasedJson>,
 }
@@ -110,14 +111,14 @@ pub(crate) struct ExtendJson {
     operation_id = "create_context",
     tag = "contexts",
     request_body = NewContextJson,
-    responses((status = 201, body = ContextJson, description = "The context"))
+    responses((status = 201, body = Written<ContextJson>, description = "The context"))
 )]
 async fn create(
     State(service): State<Service>,
     caller: Caller<Write>,
     repeat: Repeat,
     body: Body<NewContextJson>,
-) -> Result<(StatusCode, Json<ContextJson>), Failure> {
+) -> Result<(StatusCode, Json<Written<ContextJson>>), Failure> {
     let idempotency = repeat.of(&body);
     let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let new = body.value;
@@ -171,7 +172,8 @@ async fn create(
             personas.create(&scope, new, idempotency).await?
         }
     };
-    Ok((StatusCode::CREATED, Json(ContextJson::of(&service, &caller, made.value))))
+    let made = ContextJson::of(&service, made.value);
+    Ok((StatusCode::CREATED, Json(Written::of(&caller, made))))
 }
 
 /// The tag that a list is asked for by.
@@ -207,7 +209,7 @@ async fn list(
         include_deleted: which.include_deleted,
     };
     let found = service.app.engine.personas.list(&caller.scope()?, &filter, slice).await?;
-    Ok(Json(List::of_slice(found, |persona| ContextJson::of(&service, &caller, persona))))
+    Ok(Json(List::of_slice(found, |persona| ContextJson::of(&service, persona))))
 }
 
 /// Show a context
@@ -226,7 +228,7 @@ async fn show(
 ) -> Result<Json<ContextJson>, Failure> {
     let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
-    Ok(Json(ContextJson::of(&service, &caller, personas.get(&scope, id).await?)))
+    Ok(Json(ContextJson::of(&service, personas.get(&scope, id).await?)))
 }
 
 /// Change a context
@@ -239,19 +241,19 @@ async fn show(
     tag = "contexts",
     params(("id" = String, Path, format = "uuid", description = "The context")),
     request_body = ContextChangeJson,
-    responses((status = 200, body = ContextJson, description = "The context"))
+    responses((status = 200, body = Written<ContextJson>, description = "The context"))
 )]
 async fn change(
     State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     body: Body<ContextChangeJson>,
-) -> Result<Json<ContextJson>, Failure> {
+) -> Result<Json<Written<ContextJson>>, Failure> {
     let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let (change, expected) = body.value.change();
     let changed = personas.update(&scope, id, &change, expected).await?;
-    Ok(Json(ContextJson::of(&service, &caller, changed.value)))
+    Ok(Json(Written::of(&caller, ContextJson::of(&service, changed.value))))
 }
 
 /// Delete a context
@@ -280,7 +282,7 @@ async fn delete(
             DeletedJson { context: None, erased: Some(ErasedJson::from(&erased)) }
         }
         DeletedPersona::Hidden(persona) => DeletedJson {
-            context: Some(ContextJson::of(&service, &caller, *persona)),
+            context: Some(Written::of(&caller, ContextJson::of(&service, *persona))),
             erased: None,
         },
     }))
@@ -296,7 +298,7 @@ async fn delete(
     tag = "contexts",
     params(("id" = String, Path, format = "uuid", description = "The context")),
     request_body = ExtendJson,
-    responses((status = 200, body = ContextJson, description = "The context"))
+    responses((status = 200, body = Written<ContextJson>, description = "The context"))
 )]
 async fn extend(
     State(service): State<Service>,
@@ -304,12 +306,12 @@ async fn extend(
     Named(id): Named<String>,
     repeat: Repeat,
     body: Body<ExtendJson>,
-) -> Result<Json<ContextJson>, Failure> {
+) -> Result<Json<Written<ContextJson>>, Failure> {
     let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let idempotency = repeat.of(&body);
     let extended = personas.extend_once(&scope, id, body.value.days, idempotency).await?;
-    Ok(Json(ContextJson::of(&service, &caller, extended)))
+    Ok(Json(Written::of(&caller, ContextJson::of(&service, extended))))
 }
 
 /// Restore a context
@@ -321,14 +323,15 @@ async fn extend(
     operation_id = "restore_context",
     tag = "contexts",
     params(("id" = String, Path, format = "uuid", description = "The context")),
-    responses((status = 200, body = ContextJson, description = "The context"))
+    responses((status = 200, body = Written<ContextJson>, description = "The context"))
 )]
 async fn restore(
     State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
-) -> Result<Json<ContextJson>, Failure> {
+) -> Result<Json<Written<ContextJson>>, Failure> {
     let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
-    Ok(Json(ContextJson::of(&service, &caller, personas.restore(&scope, id).await?)))
+    let restored = ContextJson::of(&service, personas.restore(&scope, id).await?);
+    Ok(Json(Written::of(&caller, restored)))
 }

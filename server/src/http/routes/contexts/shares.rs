@@ -14,6 +14,7 @@ use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named};
 use crate::http::routes::shares::{ShareJson, ShareWith, grant, grant_of};
 use crate::http::service::Service;
+use crate::http::written::Written;
 use crate::wire::problem::Failure;
 
 pub(super) fn router() -> OpenApiRouter<Service> {
@@ -59,14 +60,14 @@ async fn show(
     tag = "sharing",
     params(("id" = String, Path, format = "uuid", description = "The context")),
     request_body = ShareWith,
-    responses((status = 200, body = ShareJson, description = "The grant"))
+    responses((status = 200, body = Written<ShareJson>, description = "The grant"))
 )]
 async fn share(
     State(service): State<Service>,
     caller: Caller<Write>,
     Named(id): Named<String>,
     body: Body<ShareWith>,
-) -> Result<Json<ShareJson>, Failure> {
+) -> Result<Json<Written<ShareJson>>, Failure> {
     let (scope, session) = session_of(&service, &caller, &id).await?;
     Ok(Json(grant(&service, &caller, (&scope, &session), body.value).await?))
 }

@@ -19,6 +19,7 @@ use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Body, Named, Params, Repeat};
 use crate::http::routes::{List, raw};
 use crate::http::service::Service;
+use crate::http::written::Written;
 use crate::wire::problem::Failure;
 
 pub(super) fn router() -> OpenApiRouter<Service> {
@@ -132,14 +133,14 @@ async fn export(
     operation_id = "import_context",
     tag = "contexts",
     request_body = ImportJson,
-    responses((status = 201, body = ContextJson, description = "The context"))
+    responses((status = 201, body = Written<ContextJson>, description = "The context"))
 )]
 async fn import(
     State(service): State<Service>,
     caller: Caller<Write>,
     repeat: Repeat,
     body: Body<ImportJson>,
-) -> Result<(StatusCode, Json<ContextJson>), Failure> {
+) -> Result<(StatusCode, Json<Written<ContextJson>>), Failure> {
     let idempotency = repeat.of(&body);
     let text = match (body.value.export, body.value.text) {
         (Some(export), None) => raw(&export)?,
@@ -149,7 +150,8 @@ async fn import(
         }
     };
     let taken = service.app.engine.personas.import(&caller.scope()?, &text, idempotency).await?;
-    Ok((StatusCode::CREATED, Json(ContextJson::taken_in(&service, &caller, taken))))
+    let taken = ContextJson::taken_in(&service, taken);
+    Ok((StatusCode::CREATED, Json(Written::of(&caller, taken))))
 }
 
 /// List the backups of a context
@@ -186,16 +188,17 @@ async fn backups(
         ("id" = String, Path, format = "uuid", description = "The context"),
         ("backup" = String, Path, format = "uuid", description = "The backup")
     ),
-    responses((status = 201, body = ContextJson, description = "The context"))
+    responses((status = 201, body = Written<ContextJson>, description = "The context"))
 )]
 async fn restore_backup(
     State(service): State<Service>,
     caller: Caller<Write>,
     Named((id, backup)): Named<(String, String)>,
-) -> Result<(StatusCode, Json<ContextJson>), Failure> {
+) -> Result<(StatusCode, Json<Written<ContextJson>>), Failure> {
     let (scope, personas) = (caller.scope()?, personas(&service.app.engine, &caller));
     let id = personas.id_of(&scope, &id).await?;
     let backup: BackupId = backup.parse()?;
     let taken = personas.restore_backup(&scope, id, backup, None).await?;
-    Ok((StatusCode::CREATED, Json(ContextJson::taken_in(&service, &caller, taken))))
+    let taken = ContextJson::taken_in(&service, taken);
+    Ok((StatusCode::CREATED, Json(Written::of(&caller, taken))))
 }

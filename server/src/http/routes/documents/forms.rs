@@ -15,12 +15,13 @@ use super::conditions::{etag, wants_json};
 use super::facets;
 use crate::http::extract::read_body;
 use crate::http::service::Service;
+use crate::http::written::Receipt;
 use crate::wire::problem::Failure;
 
 /// Header of the id of the snapshot that is answered.
 const CONTEXT_ID: HeaderName = HeaderName::from_static("throughline-context-id");
 /// Header of who wrote it.
-const ACTOR_ID: HeaderName = HeaderName::from_static("throughline-actor-id");
+pub(super) const ACTOR_ID: HeaderName = HeaderName::from_static("throughline-actor-id");
 
 /// A snapshot without its text.
 #[derive(Debug, Serialize, ToSchema)]
@@ -105,6 +106,13 @@ impl PutJson {
             PutOutcome::Repeated => OutcomeJson::Repeated,
         };
         Self { info: info.into(), outcome, warnings }
+    }
+}
+
+impl From<PutJson> for Receipt {
+    fn from(put: PutJson) -> Self {
+        let PutJson { info, warnings, .. } = put;
+        Self { id: Some(info.context_id), etag: Some(info.etag), warnings, ..Self::default() }
     }
 }
 

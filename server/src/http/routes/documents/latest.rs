@@ -15,11 +15,12 @@ use utoipa_axum::routes;
 
 use super::OfMemory;
 use super::conditions::{expected, has_already};
-use super::forms::{DocumentBody, PutJson, SnapshotJson, answer, told};
+use super::forms::{ACTOR_ID, DocumentBody, PutJson, SnapshotJson, answer, told};
 use crate::http::caller::{Caller, Read, Write};
 use crate::http::extract::{Named, Params};
 use crate::http::routes::sessions::ErasedJson;
 use crate::http::service::Service;
+use crate::http::written::Written;
 use crate::wire::problem::Failure;
 
 pub(super) fn router() -> OpenApiRouter<Service> {
@@ -65,8 +66,8 @@ struct Putting {
         (String = "application/json", example = json!("# Facts\n- CEO = Bob (2025-07-05)\n"))
     )),
     responses(
-        (status = 201, body = PutJson, description = "The memory's first snapshot"),
-        (status = 200, body = PutJson, description = "A new snapshot, or the one that already has \
+        (status = 201, body = Written<PutJson>, description = "The memory's first snapshot"),
+        (status = 200, body = Written<PutJson>, description = "A new snapshot, or the one that already has \
              the text"),
         (status = 412, body = crate::wire::problem::Problem, content_type = "application/problem+json",
             description = "The latest snapshot has changed: read it again, then repeat the put")
@@ -119,7 +120,12 @@ async fn put(
         _ => StatusCode::OK,
     };
     let info = put.snapshot.info;
-    Ok((status, told(&info), Json(PutJson::of(info, put.outcome, warnings))).into_response())
+    let mut headers = told(&info);
+    if !caller.may_read() {
+        headers.remove(ACTOR_ID);
+    }
+    let put = Written::of(&caller, PutJson::of(info, put.outcome, warnings));
+    Ok((status, headers, Json(put)).into_response())
 }
 
 /// Show the latest document
