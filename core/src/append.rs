@@ -40,7 +40,7 @@ pub fn prepare(
     if let Some((field, what)) = message.problem() {
         return Err(Error::invalid(format!("{field} {what}")));
     }
-    let actor = if message.by_model { Actor::Model } else { actor };
+    let actor = message.actor.unwrap_or(actor);
     let created_at = message.created_at.unwrap_or(now);
     let name = message.name.take().filter(|name| !name.is_empty());
     let content_hash = message.hash(name.as_deref());
@@ -49,8 +49,8 @@ pub fn prepare(
     let cut = passages(content, PassageSizes::MESSAGE);
     let texts = cut.iter().map(|range| &content[range.clone()]);
     let units = index_passages(message.role, name.as_deref(), texts, created_at);
-    // Facts come only from the user's own messages: what a model or a tool said is recalled, but no fact.
-    let facts = if message.role == Role::User {
+    // Facts come only from the user's own messages: what a model, a tool or a guest said is recalled, but no fact.
+    let facts = if message.role == Role::User && actor != Actor::Guest {
         let id = || FactId::from_uuid(ids.next());
         let found = extractor.extract(content).into_iter();
         found.map(|found| NewFact::of(found, extractor, (actor, created_at), id())).collect()

@@ -144,7 +144,7 @@ pub struct MessageLine<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'m str>,
     created_at: String,
-    /// `model` where it is on a model's word, whatever its role.
+    /// `model` or `guest` where it is on the word of one, whatever its role.
     #[serde(skip_serializing_if = "Option::is_none")]
     actor: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,7 +171,7 @@ impl<'m> MessageLine<'m> {
             throughline_id: message.id.to_string(),
             name: message.name.as_deref(),
             created_at: message.created_at.to_rfc3339(),
-            actor: (message.actor == Actor::Model).then_some(Actor::Model.as_str()),
+            actor: message.actor.of_export().map(Actor::as_str),
             parts: message.parts.as_deref().map(raw).transpose()?,
             attachments: message.attachments.as_deref().map(raw).transpose()?,
         })

@@ -20,11 +20,14 @@ pub enum Actor {
     Import,
     /// A model that reads messages: the words are the user's, and what they mean is the model's guess.
     Extractor,
+    /// Another user, in a session that its owner shares with them.
+    Guest,
 }
 
 impl Actor {
     /// Every actor.
-    pub const ALL: [Self; 5] = [Self::User, Self::Api, Self::Model, Self::Import, Self::Extractor];
+    pub const ALL: [Self; 6] =
+        [Self::User, Self::Api, Self::Model, Self::Import, Self::Extractor, Self::Guest];
 
     /// The name on the wire.
     #[must_use]
@@ -35,6 +38,7 @@ impl Actor {
             Self::Model => "model",
             Self::Import => "import",
             Self::Extractor => "extractor",
+            Self::Guest => "guest",
         }
     }
 
@@ -42,6 +46,12 @@ impl Actor {
     #[must_use]
     pub fn of_messages(self) -> Self {
         if self == Self::Api { Self::User } else { self }
+    }
+
+    /// What an export says of it, and what an import believes: that it is not on the owner's word.
+    #[must_use]
+    pub fn of_export(self) -> Option<Self> {
+        matches!(self, Self::Model | Self::Guest).then_some(self)
     }
 
     /// Whether it is the user, or acts for the user knowingly: what these reject or correct, nobody else overrides.

@@ -21,7 +21,7 @@ use crate::ids::MessageId;
 use crate::ports::Ledger;
 use crate::scope::Profile;
 use crate::secret::{count_of_masked, masks};
-use crate::session::{Message, Role};
+use crate::session::{Message, Reader, Role};
 use crate::summary::Summary;
 use crate::text::guarded;
 use crate::tokens::{PER_MESSAGE, PER_PAYLOAD, Tokenizer, message_tokens};
@@ -39,6 +39,8 @@ pub struct Gathered {
     pub tools: Vec<ToolLine>,
     /// The session's last messages, oldest first; at least as many as the tier shows.
     pub recent: Vec<Message>,
+    /// For whom the session is read.
+    pub reader: Reader,
     /// Messages that the session holds.
     pub session_messages: u64,
     /// The session's latest summary.
@@ -180,8 +182,8 @@ impl<'a> Assembly<'a> {
         // Shares are of what the header leaves, so that the length of a turn does not move history.
         let steady = allot(limit - self.header.tokens, Pack::of(self.turn.intent), floor);
         let history = fade(
-            &self.gathered.recent,
-            self.gathered.session_messages,
+            (&self.gathered.recent, self.gathered.session_messages),
+            &self.gathered.reader,
             self.turn,
             steady.history.min(room),
             floor,
@@ -297,7 +299,7 @@ impl<'a> Assembly<'a> {
             let span = Span { message: self.working_set.len(), range: 0..line.text.len() };
             item.span = Some(span);
             self.spend(Section::History, line.tokens);
-            self.working_set.push(ContextMessage { role: line.message.role, content: line.text });
+            self.working_set.push(ContextMessage { role: line.role, content: line.text });
         }
         self.items.push(item);
     }

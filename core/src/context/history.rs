@@ -1,9 +1,11 @@
 //! Recent messages that are shortened with age, in steps, so that the bytes of history stay
 //! between steps and a prompt cache keeps them.
 
+use std::borrow::Cow;
+
 use super::account::{Outcome, Reason};
 use super::assemble::Turn;
-use crate::session::{Message, Role};
+use crate::session::{Message, Reader, Role};
 use crate::text::{Squeeze, squeeze};
 use crate::tokens::{PER_MESSAGE, Tokenizer, message_tokens};
 use crate::turn::Fading;
@@ -15,6 +17,8 @@ const CUT_ABOVE: usize = 300;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Faded<'m> {
     pub(super) message: &'m Message,
+    /// Role and text under which it is sent.
+    pub(super) role: Role,
     pub(super) text: String,
     pub(super) tokens: u32,
     pub(super) outcome: Outcome,
@@ -37,8 +41,8 @@ impl Faded<'_> {
 /// messages that come before the next step find room and nothing older has to move for them; `floor`
 /// is what the last answer takes, which that never drops.
 pub(super) fn fade<'m>(
-    recent: &'m [Message],
-    total: u64,
+    (recent, total): (&'m [Message], u64),
+    reader: &Reader,
     turn: &Turn<'_>,
     ceiling: u32,
     floor: u32,
@@ -75,24 +79,18 @@ pub(super) fn fade<'m>(
             Age::Cut => squeeze(&message.content, Squeeze::MiddleCut),
             Age::Line => squeeze(&message.content, Squeeze::OneLine),
         };
-        let mut line = match shorter {
-            Some(text) => Faded {
-                tokens: message_tokens(tokenizer, &text),
-                message,
-                text,
-                outcome: Outcome::Compressed,
-                reason: Reason::Faded,
-                is_past: false,
-            },
-            None => Faded {
-                tokens: whole,
-                message,
-                text: message.content.clone(),
-                outcome: Outcome::Included,
-                reason: Reason::Recent,
-                is_past: age == Age::Past,
-            },
+        let (outcome, reason) = match shorter {
+            Some(_) => (Outcome::Compressed, Reason::Faded),
+            None => (Outcome::Included, Reason::Recent),
         };
+        let form = shorter.as_deref().unwrap_or(&message.content);
+        let (role, text) = message.sent_to(reader, form);
+        let tokens = match (&shorter, &text) {
+            (None, Cow::Borrowed(_)) => whole,
+            _ => message_tokens(tokenizer, &text),
+        };
+        let (text, is_past) = (text.into_owned(), age == Age::Past);
+        let mut line = Faded { message, role, text, tokens, outcome, reason, is_past };
         // One that does not fit by itself must not push out the rest; recall may quote from it.
         if age == Age::Past || line.tokens > ceiling {
             (line.outcome, line.reason) = (Outcome::Dropped, Reason::OverShare);
@@ -149,7 +147,7 @@ fn drop_oldest(lines: &mut [Faded<'_>], ceiling: u32) {
     }
 }
 
-/// The last answer: the newest message of the assistant.
+/// The last answer: the newest message of the assistant that no guest wrote.
 pub(super) fn last_answer(recent: &[Message]) -> Option<&Message> {
-    recent.iter().rfind(|message| message.role == Role::Assistant)
+    recent.iter().rfind(|message| message.role == Role::Assistant && message.guest().is_none())
 }

@@ -414,6 +414,7 @@ impl Selection {
             let on_whose_word = match fact.actor {
                 Actor::Model => "told by a tool, ",
                 Actor::Extractor => "inferred, ",
+                Actor::Guest => "told by a guest, ",
                 Actor::User | Actor::Api | Actor::Import => "",
             };
             let text = guarded(&fold_spaces(&fact.text)).into_owned();

@@ -11,7 +11,7 @@ use crate::chat::{ChatMessage, ChatModelRequest, ContextMessage};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{PersonaId, UserId};
 use crate::secret::{count_of_masked, masks};
-use crate::session::{Message, Role};
+use crate::session::{Message, Reader, Role};
 use crate::summary::Summary;
 use crate::text::{guarded, guarded_speech};
 use crate::time::Timestamp;
@@ -205,18 +205,24 @@ pub(crate) struct PromptHistory<'a> {
     pub(crate) left: u32,
 }
 
-/// Fences what others than the one who asks said, so that a model takes it for theirs, and counts it anew. `me` is the
-/// name under which the messages of the one who asks are stored; the owner of a persona has none.
-pub(crate) fn fence_others(
-    recent: &mut [Message],
-    (me, owner): (Option<&UserId>, &UserId),
-    tokenizer: &dyn Tokenizer,
-) {
-    for message in recent.iter_mut().filter(|message| message.role == Role::User) {
-        if message.name.as_deref() != me.map(UserId::as_str) {
-            let name = message.name.as_deref().unwrap_or(owner.as_str());
-            message.content = guarded_speech(name, &message.content);
-            message.tokens = tokenizer.count(&message.content);
+/// Fences what others than the one who asks said, so that a model takes it for theirs, and counts it anew. Other names
+/// are of others, whoever appended their messages.
+pub(crate) fn fence_others(recent: &mut [Message], reader: &Reader, tokenizer: &dyn Tokenizer) {
+    let me = match reader {
+        Reader::Owner => None,
+        Reader::Guest { guest, .. } => Some(guest.as_str()),
+    };
+    for message in recent {
+        let name = message.name.as_deref().filter(|_| message.role == Role::User);
+        let (role, fenced) = match name {
+            Some(name) if Some(name) != me => {
+                (Role::User, guarded_speech(name, &message.content).into())
+            }
+            _ => message.sent_to(reader, &message.content),
+        };
+        if let Cow::Owned(fenced) = fenced {
+            message.tokens = tokenizer.count(&fenced);
+            (message.role, message.content) = (role, fenced);
         }
     }
 }

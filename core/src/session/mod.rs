@@ -14,8 +14,9 @@ use crate::access::Actor;
 use crate::entity::NewEntity;
 use crate::error::{Error, Result};
 use crate::fact::NewFact;
-use crate::ids::{ExternalId, MessageId, SessionId};
+use crate::ids::{ExternalId, MessageId, SessionId, UserId};
 use crate::index::{IndexUnit, UnitKey};
+use crate::text::guarded_speech;
 use crate::time::Timestamp;
 
 pub use cuts::{Cuts, Passage};
@@ -104,6 +105,21 @@ pub(crate) fn no_session() -> Error {
     Error::not_found("there is no session with this id: appending its first message creates it")
 }
 
+/// For whom a session is read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Reader {
+    /// Its owner.
+    #[default]
+    Owner,
+    /// A guest with whom it is shared.
+    Guest {
+        /// The guest.
+        guest: UserId,
+        /// The owner.
+        owner: UserId,
+    },
+}
+
 /// One message as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
@@ -162,6 +178,34 @@ impl Message {
     pub fn passage(&self, key: UnitKey) -> Option<Passage> {
         let ordinal = key.position().checked_sub(self.position).filter(|_| self.holds(key))?;
         self.cuts.passage(usize::try_from(ordinal).ok()?, self.content.len(), self.tokens)
+    }
+
+    /// The guest who wrote it; `None` for all that is the owner's.
+    #[must_use]
+    pub fn guest(&self) -> Option<&str> {
+        self.name.as_deref().filter(|_| self.actor == Actor::Guest)
+    }
+
+    /// The role and the text under which `text`, a form of its content, is sent to a model that answers `reader`. What
+    /// others said is fenced with their name, so that a model takes it for theirs; only what the owner's own backend
+    /// wrote speaks as the system.
+    #[must_use]
+    pub fn sent_to<'t>(&self, reader: &Reader, text: &'t str) -> (Role, Cow<'t, str>) {
+        let said_by = match (self.role, self.guest(), reader) {
+            (Role::System, _, _) => (self.actor != Actor::User).then(|| self.speaker()),
+            (_, guest, Reader::Owner) => guest.map(Cow::Borrowed),
+            (_, Some(said_by), Reader::Guest { guest, .. }) => {
+                (said_by != guest.as_str()).then_some(said_by.into())
+            }
+            (Role::User, None, Reader::Guest { owner, .. }) => {
+                Some(self.name.as_deref().unwrap_or(owner.as_str()).into())
+            }
+            _ => None,
+        };
+        match said_by {
+            Some(name) => (Role::User, guarded_speech(&name, text).into()),
+            None => (self.role, text.into()),
+        }
     }
 
     /// Who speaks, as a payload names it: the name, with the role where it is not a person's. What a tool says in the

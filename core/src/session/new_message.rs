@@ -1,5 +1,6 @@
 //! A message to append, and the limits of one.
 
+use crate::access::Actor;
 use crate::ids::{ExternalId, MAX_NAME_BYTES, MessageId, is_forbidden};
 use crate::session::Role;
 use crate::time::Timestamp;
@@ -29,8 +30,9 @@ pub struct NewMessage {
     pub created_at: Option<Timestamp>,
     /// Our id of the message that it is a copy of, where it comes from an export of ours.
     pub origin: Option<MessageId>,
-    /// Whether it is on a model's word, whoever appends it: an export of ours says so of its messages.
-    pub by_model: bool,
+    /// On whose word it is, where that is not who appends it: a guest of the session, or what an export of ours says of
+    /// its messages.
+    pub actor: Option<Actor>,
     /// JSON text, kept and not interpreted.
     pub parts: Option<String>,
     /// JSON text, kept and not interpreted.
@@ -47,7 +49,7 @@ impl NewMessage {
             external_id: None,
             created_at: None,
             origin: None,
-            by_model: false,
+            actor: None,
             parts: None,
             attachments: None,
         }

@@ -3,7 +3,7 @@
 use throughline_core::Result;
 use throughline_core::context::{AssembledContext, Section, ToolLine, Window};
 use throughline_core::services::contexts::AssembleRequest;
-use throughline_core::session::Role;
+use throughline_core::session::{Reader, Role};
 use throughline_core::settings::TenantSettings;
 use throughline_core::turn::{Intent, Tier};
 
@@ -60,6 +60,8 @@ pub struct SessionWindow {
     pub window: Window,
     /// The settings of the tenant; of a session that somebody else shares, none.
     pub settings: Option<TenantSettings>,
+    /// For whom the session is read.
+    pub reader: Reader,
 }
 
 impl SessionWindow {
@@ -72,7 +74,7 @@ impl SessionWindow {
             files: Vec::new(),
             tokens: 0,
         };
-        Self { tier, window, settings }
+        Self { tier, window, settings, reader: Reader::default() }
     }
 }
 
@@ -178,7 +180,9 @@ impl App {
         let settings = self.settings(caller).await?;
         let tier = tier.or(settings.tier).unwrap_or(Tier::Full);
         let window = self.engine.contexts.window(&thread.scope, &thread.session, tier).await?;
-        Ok(SessionWindow { tier, window, settings: thread.share.is_none().then_some(settings) })
+        let reader = thread.reader(caller)?;
+        let settings = thread.share.is_none().then_some(settings);
+        Ok(SessionWindow { tier, window, settings, reader })
     }
 
     /// The tokens that a turn may take.

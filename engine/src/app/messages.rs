@@ -1,5 +1,6 @@
 //! Appending to sessions, and erasing from them.
 
+use throughline_core::access::Actor;
 use throughline_core::ids::{MessageId, SessionId, UserId};
 use throughline_core::persona::Persona;
 use throughline_core::ports::{Erased, FileList, Idempotency};
@@ -33,6 +34,12 @@ pub(super) struct ErasureMark {
     others: Vec<(Scope, Option<u64>)>,
 }
 
+/// Makes a message one of a guest.
+fn said_by(message: &mut NewMessage, guest: &UserId) {
+    message.name = Some(guest.to_string());
+    message.actor = Some(Actor::Guest);
+}
+
 /// A turn that a model answered, to store.
 pub(super) struct AnsweredTurn {
     /// Question, steps and answer.
@@ -46,8 +53,9 @@ pub(super) struct AnsweredTurn {
 }
 
 impl App {
-    /// Appends messages to the caller's session or to one that is shared with it as writable. There, the messages carry
-    /// the caller's name, and state no facts of the owner; nor do those of a context that keeps to itself.
+    /// Appends messages to the caller's session or to one that is shared with it as writable. There, they are messages of
+    /// a user under the caller's name, whatever their role, and state no facts of the owner; nor do those of a context
+    /// that keeps to itself.
     ///
     /// # Errors
     /// As [`Thread::to_append`] and the session service.
@@ -60,15 +68,19 @@ impl App {
     ) -> Result<Appended> {
         let thread = Thread::to_append(&self.engine, caller, session).await?;
         if thread.share.is_some() {
-            let name = caller.scope()?.user.to_string();
-            messages.iter_mut().for_each(|message| message.name = Some(name.clone()));
+            let guest = caller.scope()?.user;
+            for message in &mut messages {
+                message.role = Role::User;
+                said_by(message, &guest);
+            }
         }
         let idempotency = thread.repeat(caller, idempotency)?;
         let options = AppendOptions { idempotency, ..AppendOptions::default() };
         self.append_to(caller, &thread, messages, options).await
     }
 
-    /// Appends a turn that a model answered. Of a guest's turn, only what the guest said carries the guest's name.
+    /// Appends a turn that a model answered. Of a guest's turn, all but the answer carries the guest's name: it came from
+    /// the guest's client.
     ///
     /// # Errors
     /// As [`Self::append`]; `Conflict` where something was erased since the turn was read.
@@ -80,10 +92,11 @@ impl App {
     ) -> Result<Appended> {
         let AnsweredTurn { mut messages, idempotency, mark, files } = turn;
         let thread = Thread::to_append(&self.engine, caller, session).await?;
-        if thread.share.is_some() {
-            let name = caller.scope()?.user.to_string();
-            let said = messages.iter_mut().filter(|message| message.role == Role::User);
-            said.for_each(|message| message.name = Some(name.clone()));
+        if thread.share.is_some()
+            && let Some((_, asked)) = messages.split_last_mut()
+        {
+            let guest = caller.scope()?.user;
+            asked.iter_mut().for_each(|message| said_by(message, &guest));
         }
         for (scope, erasures) in &mark.others {
             if self.engine.store.erasures(scope).await? != *erasures {

@@ -4,7 +4,7 @@ use throughline_core::ids::{PersonaId, SessionId, ShareId, UserId};
 use throughline_core::persona::Persona;
 use throughline_core::ports::Idempotency;
 use throughline_core::services::personas::{Conversation, ConversationFilter, PersonaService};
-use throughline_core::session::Share;
+use throughline_core::session::{Reader, Share};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
 use crate::compose::Engine;
@@ -82,6 +82,19 @@ impl Thread {
 }
 
 impl Thread {
+    /// For whom the session is read.
+    ///
+    /// # Errors
+    /// As [`Identity::scope`].
+    pub(super) fn reader(&self, caller: &Identity) -> Result<Reader> {
+        Ok(match &self.share {
+            Some(share) => {
+                Reader::Guest { guest: caller.scope()?.user, owner: share.owner.user.clone() }
+            }
+            None => Reader::Owner,
+        })
+    }
+
     /// The caller's idempotency key as the scope that holds the session knows it.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ struct FileMessage {
     /// Our own id, in an export of ours; in any other file it is nothing.
     #[serde(default)]
     throughline_id: Option<String>,
-    /// `model`, in an export of ours, where it is on a model's word.
+    /// `model` or `guest`, in an export of ours, where it is on the word of one.
     #[serde(default)]
     actor: Option<String>,
 }
@@ -127,7 +127,7 @@ impl FileMessage {
             external_id: self.external_id,
             created_at: self.created_at,
             origin: self.throughline_id.and_then(|id| id.parse().ok()),
-            by_model: self.actor.as_deref() == Some(Actor::Model.as_str()),
+            actor: self.actor.and_then(|actor| actor.parse::<Actor>().ok()?.of_export()),
             parts: self.parts.map(|raw| raw.get().to_owned()).or(raw_parts),
             attachments: self.attachments.map(|raw| raw.get().to_owned()),
             ..NewMessage::new(self.role, content)

@@ -109,8 +109,8 @@ impl From<FactKind> for FactKindJson {
 }
 
 /// Who stated it: the user in a message (`user`), the user or their backend over HTTP or the command line (`api`), a
-/// model through a tool (`model`), an imported file (`import`), or a model that read it in a message of the user
-/// (`extractor`).
+/// model through a tool (`model`), an imported file (`import`), a model that read it in a message of the user
+/// (`extractor`), or another user in a session that is shared with them (`guest`).
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ActorJson {
@@ -119,6 +119,7 @@ pub(crate) enum ActorJson {
     Model,
     Import,
     Extractor,
+    Guest,
 }
 
 impl From<Actor> for ActorJson {
@@ -129,6 +130,7 @@ impl From<Actor> for ActorJson {
             Actor::Model => Self::Model,
             Actor::Import => Self::Import,
             Actor::Extractor => Self::Extractor,
+            Actor::Guest => Self::Guest,
         }
     }
 }

@@ -207,9 +207,8 @@ fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
 
 impl From<ExportMessage> for MessageForm {
     fn from(message: ExportMessage) -> Self {
-        let ExportMessage { id, role, by_model, name, content, created_at, tags, ratings } =
-            message;
-        let actor = by_model.then_some(AsText(Actor::Model));
+        let ExportMessage { id, role, actor, name, content, created_at, tags, ratings } = message;
+        let actor = actor.map(AsText);
         let (role, created_at) = (AsText(role), Some(AsText(created_at)));
         let (id, tags) = (id.map(AsText), (!tags.is_empty()).then_some(tags));
         let ratings: Vec<_> = ratings.into_iter().map(RatingForm::from).collect();
@@ -230,7 +229,7 @@ impl MessageForm {
     /// The message; `unsaid` is when it was said, where it does not say that.
     fn into_message(self, unsaid: Timestamp) -> Result<ExportMessage> {
         let Self { id, role, actor, name, content, created_at, tags, ratings } = self;
-        let by_model = actor.is_some_and(|actor| actor.0 == Actor::Model);
+        let actor = actor.and_then(|actor| actor.0.of_export());
         let created_at = created_at.map_or(unsaid, |at| at.0);
         let (id, role, tags) = (id.map(|id| id.0), role.0, tags.unwrap_or_default());
         let ratings = ratings.unwrap_or_default().into_iter().map(|form| {
@@ -239,6 +238,6 @@ impl MessageForm {
             Ok(ExportRating { user, helpful: form.helpful, note: form.note, rated_at })
         });
         let ratings = ratings.collect::<Result<_>>()?;
-        Ok(ExportMessage { id, role, by_model, name, content, created_at, tags, ratings })
+        Ok(ExportMessage { id, role, actor, name, content, created_at, tags, ratings })
     }
 }

@@ -5,6 +5,7 @@ mod json;
 mod markdown;
 
 use super::{Persona, Settings};
+use crate::access::Actor;
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, PresetId, SessionId, UserId};
 use crate::session::Role;
@@ -85,8 +86,8 @@ pub struct ExportMessage {
     pub id: Option<MessageId>,
     /// Who speaks.
     pub role: Role,
-    /// Whether it is on a model's word, whatever its role.
-    pub by_model: bool,
+    /// On whose word it is, where that is not its owner's: a model's, or a guest's.
+    pub actor: Option<Actor>,
     /// The speaker's name.
     pub name: Option<String>,
     /// The text.

@@ -10,7 +10,7 @@ fn export() -> Export {
     let message = |role, content: &str, seconds| ExportMessage {
         id: None,
         role,
-        by_model: role == Role::Assistant,
+        actor: (role == Role::Assistant).then_some(Actor::Model),
         name: None,
         content: content.to_owned(),
         created_at: at(seconds),

@@ -23,7 +23,7 @@ use crate::scope::{Profile, Scope};
 use crate::secret::SecretPolicy;
 use crate::services::embeddings::EmbeddingService;
 use crate::services::facts::rejected_everywhere;
-use crate::session::{MAX_CONTENT_BYTES, Message, Role, no_session};
+use crate::session::{MAX_CONTENT_BYTES, Message, Reader, Role, no_session};
 use crate::tokens::Tokenizer;
 use crate::turn::{Fading, Intent, MAX_BUDGET, RecallOptions, Tier};
 
@@ -185,8 +185,10 @@ impl ContextService {
         let mut baseline = totals.tokens;
         if let Some(head) = &mut head {
             // A turn that was appended before its context is asked for is sent once, as the turn.
+            let reader = request.guest.as_ref().map(|guest| guest.user.as_str());
             let is_turn = |message: &mut Message| {
                 message.role == Role::User
+                    && message.guest() == reader
                     && [message.content.trim(), message.said().trim()].contains(&turn.trim())
             };
             if let Some(appended) = head.recent.pop_if(is_turn) {
@@ -217,6 +219,12 @@ impl ContextService {
         let mut gathered = Gathered {
             profile,
             tools: request.tools.clone(),
+            reader: match &request.guest {
+                Some(Scope { user, .. }) => {
+                    Reader::Guest { guest: user.clone(), owner: scope.user.clone() }
+                }
+                None => Reader::Owner,
+            },
             session_messages,
             recent,
             summary,

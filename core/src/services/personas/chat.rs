@@ -17,7 +17,7 @@ use crate::ports::{Applied, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, Write};
 use crate::scope::Scope;
 use crate::services::repeats::TurnIds;
 use crate::services::sessions::AppendOptions;
-use crate::session::{MAX_CONTENT_BYTES, Message, NewMessage, Role};
+use crate::session::{MAX_CONTENT_BYTES, Message, NewMessage, Reader, Role};
 use crate::settings::TenantSettings;
 use crate::tokens::PER_MESSAGE;
 use crate::turn::MAX_BUDGET;
@@ -102,7 +102,11 @@ impl PersonaService {
             None => (Vec::new(), None, (0, 0)),
         };
         self.check_size(scope, &persona, all.0, request.message.len()).await?;
-        fence_others(&mut recent, (request.guest.as_ref(), &scope.user), tokenizer);
+        let reader = match request.guest.clone() {
+            Some(guest) => Reader::Guest { guest, owner: scope.user.clone() },
+            None => Reader::Owner,
+        };
+        fence_others(&mut recent, &reader, tokenizer);
         let whole = all.1.saturating_add(all.0.saturating_mul(PER_MESSAGE.into()));
         let summary = summary.as_ref().filter(|_| persona.memory);
         let told = tell(&mut plan, &Parts { recent: &recent, all, summary }, tokenizer);
@@ -197,6 +201,7 @@ impl PersonaService {
                 created_at: asked_at,
                 external_id: question,
                 name: options.guest.as_ref().map(UserId::to_string),
+                actor: options.guest.as_ref().map(|_| Actor::Guest),
                 ..NewMessage::new(Role::User, receipt.message.as_str())
             },
             NewMessage {

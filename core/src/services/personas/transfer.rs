@@ -88,8 +88,8 @@ impl PersonaService {
                 let said = message.said().to_owned();
                 let Message { id, role, actor, name, created_at, .. } = message;
                 let (id, content) = (Some(id), said);
-                let by_model = actor == Actor::Model;
-                ExportMessage { id, role, by_model, name, content, created_at, tags, ratings }
+                let actor = actor.of_export();
+                ExportMessage { id, role, actor, name, content, created_at, tags, ratings }
             })
             .collect();
         Ok((export, through, session.map(|session| session.version)))
@@ -218,7 +218,7 @@ impl PersonaService {
             messages.push(NewMessage {
                 name: message.name,
                 created_at: Some(message.created_at),
-                by_model: message.by_model,
+                actor: message.actor,
                 ..NewMessage::new(message.role, message.content)
             });
         }

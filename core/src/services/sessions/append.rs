@@ -152,7 +152,7 @@ impl SessionService {
             // What a form may find facts in, a model may read.
             ready.unread = self.reading.is_some()
                 && ready.role == Role::User
-                && ready.actor != Actor::Model
+                && ready.actor.speaks_for_the_user()
                 && !options.without_facts;
             prepared.push(ready);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::SessionService;
+use crate::access::Actor;
 use crate::error::Result;
 use crate::fact::{Known, Said, resolve};
 use crate::ids::{FactId, SessionId};
@@ -48,7 +49,8 @@ impl SessionService {
             let Some(message) = rest.first_mut().filter(|message| !message.facts.is_empty()) else {
                 continue;
             };
-            let earlier = before.iter().rev().filter(|said| said.role == Role::User);
+            let own = |said: &&PreparedMessage| said.role == Role::User && said.actor != Actor::Guest;
+            let earlier = before.iter().rev().filter(own);
             let earlier = earlier.take(SAID_BEFORE).map(|said| Said {
                 message: said.id,
                 here: true,
@@ -91,7 +93,7 @@ impl SessionService {
         let mut said: Vec<Arc<Message>> = found.into_iter().map(|(_, message)| message).collect();
         let recent = self.store.recent_messages(scope, session, SAID_BEFORE).await?;
         said.extend(recent.into_iter().map(Arc::new));
-        said.retain(|message| message.role == Role::User);
+        said.retain(|message| message.role == Role::User && message.actor != Actor::Guest);
         said.sort_by_key(|message| message.seq);
         said.dedup_by_key(|message| message.seq);
         Ok(said)

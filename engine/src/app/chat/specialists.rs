@@ -100,7 +100,11 @@ impl App {
         let folder = seen.settings.as_ref().and_then(|settings| folder(&settings.client_config));
         let system = system(role, &seen.window, folder.as_deref());
         let tokenizer = &*self.engine.tokenizer;
-        let Window { recent, entities, summary, files, .. } = seen.window;
+        let Window { mut recent, entities, summary, files, .. } = seen.window;
+        for message in &mut recent {
+            let (role, text) = message.sent_to(&seen.reader, &message.content);
+            (message.role, message.content) = (role, text.into_owned());
+        }
         let (recent, tokens) = newest_that_fit(recent, &[&system, user_turn], limit, tokenizer)?;
         let view = SpecialistView {
             specialist: role.name.clone(),

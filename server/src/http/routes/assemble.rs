@@ -148,7 +148,8 @@ async fn window(
     let tier = which.tier.map(Tier::from);
     let secrets = service.app.engine.masking;
     let shown = |message| MessageJson::shown(message, secrets);
-    let SessionWindow { tier, window, settings } = service.app.window(&caller, &id, tier).await?;
+    let SessionWindow { tier, window, settings, .. } =
+        service.app.window(&caller, &id, tier).await?;
     Ok(Json(WindowJson {
         tier: tier.into(),
         recent_history: window.recent.into_iter().map(shown).collect(),

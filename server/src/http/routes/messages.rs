@@ -148,7 +148,7 @@ impl NewMessageJson {
             parts: parts.as_ref().map(raw).transpose()?,
             attachments: self.attachments.as_ref().map(raw).transpose()?,
             origin: None,
-            by_model: false,
+            actor: None,
         })
     }
 }
@@ -257,8 +257,8 @@ pub(crate) struct Which {
 /// Append messages
 ///
 /// When this call returns, the messages and everything derived from them are durable, and the next call can recall
-/// them. A session that does not exist is created. In a session that somebody else shares, they carry the caller's
-/// name.
+/// them. A session that does not exist is created. In a session that somebody else shares, they are messages of a `user`
+/// under the caller's name, whatever their role.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/messages",

@@ -125,6 +125,9 @@ struct Window {
 struct Said {
     id: String,
     role: &'static str,
+    /// Who spoke, if named; another user in a shared session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     content: String,
     created_at: String,
 }
@@ -134,6 +137,7 @@ impl Said {
         Self {
             id: message.id.to_string(),
             role: message.role.as_str(),
+            name: message.name,
             content: message.content,
             created_at: message.created_at.to_rfc3339(),
         }
