@@ -6,6 +6,7 @@ use unicode_security::skeleton;
 
 use super::{Fact, NewFact};
 use crate::scope::Scope;
+use crate::text::letters;
 
 /// The keyed hash of a value, or of a statement, that was rejected in a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,24 +91,6 @@ pub(crate) fn looks(text: &str) -> String {
     let like: String = text.nfkc().flat_map(letters).collect();
     let like: String = skeleton(&like).collect();
     like.chars().filter(|c| c.is_alphanumeric()).map(|c| if c == 'i' { 'l' } else { c }).collect()
-}
-
-/// The Latin letters that a character passes for in any case: a capital Cyrillic `Ve` for a `B`, the small
-/// one only by its capital. What passes for none stays itself.
-fn letters(c: char) -> Vec<char> {
-    if c.is_ascii() {
-        return vec![c.to_ascii_lowercase()];
-    }
-    let (same, upper, lower) = (c.to_string(), c.to_uppercase().collect(), c.to_lowercase());
-    let lower: String = lower.collect();
-    [same, upper, lower.clone()]
-        .iter()
-        .map(|form| skeleton(form).collect::<String>())
-        .find(|like| like.is_ascii())
-        .unwrap_or(lower)
-        .to_lowercase()
-        .chars()
-        .collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod clip;
 mod compress;
 mod enclosures;
 mod fences;
+mod look_alikes;
 mod passages;
 mod postings;
 mod protect;
@@ -21,6 +22,7 @@ pub use analyze::{
 pub use clip::clip;
 pub use compress::{Squeeze, squeeze};
 pub use fences::{guarded, guarded_file, guarded_speech, guarded_whole, without_fenced};
+pub(crate) use look_alikes::letters;
 pub use passages::{PassageSizes, passages};
 pub use postings::{
     FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, Thinned, decode_postings,

@@ -19,7 +19,7 @@ use throughline_core::index::UnitKey;
 use throughline_core::scope::Profile;
 use throughline_core::session::{Cuts, Message, Passage, Role};
 use throughline_core::summary::{Summary, SummaryLine, SummaryWriter};
-use throughline_core::text::{fold_spaces, holds_all};
+use throughline_core::text::{fold_spaces, guarded, holds_all};
 use throughline_core::tokens::{PER_MESSAGE, PER_PAYLOAD, Tokenizer};
 use throughline_core::turn::{Fading, Intent, RecallOptions, Tier};
 use throughline_core::{Error, ErrorKind};
@@ -335,7 +335,7 @@ fn last_number(sentence: &str) -> Option<u32> {
 
 /// As the recalled block writes a text that could close it.
 fn in_fence(text: &str) -> [String; 2] {
-    [text.to_owned(), text.replace('<', "‹")]
+    [text.to_owned(), guarded(text).into_owned()]
 }
 
 fn config() -> ProptestConfig {

@@ -401,7 +401,7 @@ async fn documents_take_part_in_contexts() {
     assert_eq!(item.outcome, Outcome::Included);
     let shown = context.rendered(item).unwrap();
     let expected =
-        "- v1/m1: # Facts\n  The ferry leaves at nine.\n  ‹/recalled>\n  [stated by the user]";
+        "- v1/m1: # Facts\n  The ferry leaves at nine.\n  (/recalled>\n  [stated by the user]";
     assert_eq!(shown, expected);
     assert!(context.working_set[0].content.starts_with("<recalled>\n[from documents]\n- v1/m1: "));
     assert_eq!(context.header, none.header, "what a document says moves no header");
