@@ -137,7 +137,7 @@ pub struct MessageLine<'m> {
     role: &'static str,
     content: &'m str,
     session: &'m str,
-    /// The caller's id, or ours.
+    /// The caller's id, or ours; of a guest's message always ours, since the owner may have given the same.
     id: String,
     /// Ours, by which an import tells what was erased since.
     throughline_id: String,
@@ -160,8 +160,8 @@ impl<'m> MessageLine<'m> {
     /// None that a message of ours causes.
     pub fn of(message: &'m Message) -> Result<Self> {
         let id = match &message.external_id {
-            Some(id) => id.as_str().to_owned(),
-            None => message.id.to_string(),
+            Some(id) if message.guest().is_none() => id.as_str().to_owned(),
+            _ => message.id.to_string(),
         };
         Ok(Self {
             role: message.role.as_str(),

@@ -21,6 +21,11 @@ UPDATE fact SET rejected = 0
       AND again.kind <> 'retraction' AND again.session_number = 0 AND again.number > fact.number);
 ALTER TABLE fact FORCE ROW LEVEL SECURITY;
 ALTER TABLE audit ADD COLUMN actor text COLLATE "C" NOT NULL DEFAULT 'api';
+-- The ids that callers give are of their author: the owner, or a guest of the session.
+DROP INDEX message_by_external_id;
+CREATE UNIQUE INDEX message_by_external_id
+  ON message (scope, session_number, external_id, (CASE WHEN actor = 'guest' THEN coalesce(name, '') ELSE '' END))
+  WHERE external_id IS NOT NULL;
 -- What was said, where `content` has secrets of it masked.
 ALTER TABLE message ADD COLUMN original text COLLATE "C";
 -- Rejected values are read on their own, and imports look up what the user replaced.

@@ -419,7 +419,9 @@ impl<'b> Transaction<'b> {
 
     fn append(&mut self, id: &SessionId, message: &'b PreparedMessage) -> Result<AppliedMessage> {
         let session_number = self.session(id, message.created_at)?.number;
-        let key = message.external_id.as_ref().map(|id| (session_number, id.as_str().to_owned()));
+        let guest = message.guest().map(str::to_owned);
+        let given = message.external_id.as_ref();
+        let key = given.map(|id| (session_number, id.as_str().to_owned(), guest));
         if let Some((held, hash)) = key.as_ref().and_then(|key| self.held.get(key)) {
             return message.replay(*held, hash);
         }

@@ -110,8 +110,9 @@ pub(crate) async fn save(
     .map(|_| ())
 }
 
-/// A message that a session already holds, by session and external id, with the hash of its content.
-pub(crate) type Held = HashMap<(u32, String), (AppliedMessage, Vec<u8>)>;
+/// A message that a session already holds, by session, external id and the guest who gave it, with the hash of its
+/// content.
+pub(crate) type Held = HashMap<(u32, String, Option<String>), (AppliedMessage, Vec<u8>)>;
 
 /// The messages of the sessions with these numbers that bear these external ids.
 pub(crate) async fn held(
@@ -125,7 +126,8 @@ pub(crate) async fn held(
     }
     // Pairs: a session is asked for its own ids.
     let rows = sqlx::query(
-        "SELECT m.session_number, m.external_id, m.id, m.seq, m.position, m.tokens, m.content_hash
+        "SELECT m.session_number, m.external_id, m.id, m.seq, m.position, m.tokens, m.content_hash,
+           CASE WHEN m.actor = 'guest' THEN m.name END
          FROM unnest($2::bigint[], $3::text[]) AS wanted (session_number, external_id)
          JOIN message m ON m.scope = $1 AND m.session_number = wanted.session_number
            AND m.external_id = wanted.external_id",
@@ -144,7 +146,7 @@ pub(crate) async fn held(
                 tokens: number(row.try_get(5)?)?,
                 replayed: true,
             };
-            let key = (number(row.try_get(0)?)?, row.try_get(1)?);
+            let key = (number(row.try_get(0)?)?, row.try_get(1)?, row.try_get(7)?);
             Ok((key, (message, row.try_get(6)?)))
         })
         .collect()

@@ -3,6 +3,11 @@ ALTER TABLE message ADD COLUMN actor TEXT NOT NULL DEFAULT 'user';
 ALTER TABLE fact ADD COLUMN actor TEXT NOT NULL DEFAULT 'user';
 UPDATE fact SET actor = 'api' WHERE session_number = 0;
 ALTER TABLE audit ADD COLUMN actor TEXT NOT NULL DEFAULT 'api';
+-- The ids that callers give are of their author: the owner, or a guest of the session.
+DROP INDEX message_by_external_id;
+CREATE UNIQUE INDEX message_by_external_id
+  ON message (scope_id, session_number, external_id, (CASE WHEN actor = 'guest' THEN coalesce(name, '') ELSE '' END))
+  WHERE external_id IS NOT NULL;
 -- What was said, where `content` has secrets of it masked.
 ALTER TABLE message ADD COLUMN original TEXT;
 -- Until here `fact.rejected` said that a fact was stated after its value had been rejected. From here on it says that

@@ -367,7 +367,7 @@ impl Transaction<'_> {
                 self.connection,
                 self.scope.id,
                 session.head.number,
-                external_id.as_str(),
+                (external_id.as_str(), message.guest()),
             );
             if let Some((held, hash)) = mapped(held, "apply")? {
                 return message.replay(held, &hash);

@@ -93,19 +93,28 @@ pub(crate) fn save(
         .map(|_| ())
 }
 
-/// The message under a caller's id, and the hash of its content.
+/// Whose an external id is: a guest's, or with an empty name the owner's. As the index has it.
+macro_rules! author {
+    () => {
+        "CASE WHEN actor = 'guest' THEN coalesce(name, '') ELSE '' END"
+    };
+}
+
+/// The message under an id which its author gave, and the hash of its content.
 pub(crate) fn by_external_id(
     connection: &Connection,
     scope_id: i64,
     session_number: u32,
-    external_id: &str,
+    (external_id, guest): (&str, Option<&str>),
 ) -> rusqlite::Result<Option<(AppliedMessage, [u8; 16])>> {
     connection
-        .prepare_cached(
+        .prepare_cached(concat!(
             "SELECT id, seq, position, tokens, content_hash FROM message
-             WHERE scope_id = ?1 AND session_number = ?2 AND external_id = ?3",
-        )?
-        .query_row(params![scope_id, session_number, external_id], |row| {
+             WHERE scope_id = ?1 AND session_number = ?2 AND external_id = ?3 AND ",
+            author!(),
+            " = ?4"
+        ))?
+        .query_row(params![scope_id, session_number, external_id, guest.unwrap_or("")], |row| {
             let message = AppliedMessage {
                 id: row.get::<_, Id>(0)?.into(),
                 seq: row.get(1)?,
@@ -403,13 +412,13 @@ impl SessionRepo for SqliteStore {
                 ))?;
                 let mut found = Vec::new();
                 for id in &ids {
-                    found.extend(
-                        statement
-                            .query_row(params![scope_id, number, id.as_str()], |row| {
-                                read_message(row, &session)
-                            })
-                            .optional()?,
-                    );
+                    let of_id = statement
+                        .query_map(params![scope_id, number, id.as_str()], |row| {
+                            read_message(row, &session)
+                        })?;
+                    for message in of_id {
+                        found.push(message?);
+                    }
                 }
                 Ok(found)
             })

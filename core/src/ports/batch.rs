@@ -83,7 +83,7 @@ pub enum Write {
     ///
     /// A message whose `external_id` the session already holds with an equal hash is a replay:
     /// nothing is written for it and its first identity is returned. With another hash the batch
-    /// is a conflict. Facts supersede and strengthen as [`crate::fact`] says; an entity that the
+    /// is a conflict. An `external_id` is its author's: those of the owner and of each guest are apart. Facts supersede and strengthen as [`crate::fact`] says; an entity that the
     /// session holds gains a source. The usage
     /// of the batch's day counts the message.
     AppendMessage {

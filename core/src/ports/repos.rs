@@ -102,7 +102,7 @@ pub trait SessionRepo: Send + Sync {
         keys: &[UnitKey],
     ) -> Result<Vec<(UnitKey, Arc<Message>)>>;
 
-    /// The messages of a session that bear these external ids, in any order.
+    /// The messages of a session that bear these external ids, whoever gave them, in any order.
     async fn messages_by_external_id(
         &self,
         scope: &Scope,

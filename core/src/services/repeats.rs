@@ -34,7 +34,7 @@ impl TurnIds {
         })
     }
 
-    /// Question and answer, if the session holds them.
+    /// Question and answer, if the session holds them; `guest` is who asked, where the session is somebody else's.
     ///
     /// # Errors
     /// `Conflict` for a key that stands for another turn; those of the store.
@@ -43,14 +43,20 @@ impl TurnIds {
         store: &dyn Store,
         scope: &Scope,
         session: &SessionId,
+        guest: Option<&str>,
     ) -> Result<Option<[Message; 2]>> {
         let ids = [self.question, self.answer];
         let mut held = store.messages_by_external_id(scope, session, &ids).await?;
-        let mut take = |id: &ExternalId| {
-            let at = held.iter().position(|message| message.external_id.as_ref() == Some(id))?;
+        let mut take = |(id, by): (&ExternalId, Option<&str>)| {
+            let is_it = |message: &Message| {
+                message.external_id.as_ref() == Some(id) && message.guest() == by
+            };
+            let at = held.iter().position(is_it)?;
             Some(held.swap_remove(at))
         };
-        match ids.each_ref().map(&mut take) {
+        // The answer is the model's.
+        let [question, answer] = &ids;
+        match [(question, guest), (answer, None)].map(&mut take) {
             [Some(question), Some(answer)] => Ok(Some([question, answer])),
             [Some(_), None] => Err(Error::conflict(
                 "this idempotency key was used for a different request, or its answer was erased: give each request \

@@ -180,7 +180,7 @@ impl Message {
         self.cuts.passage(usize::try_from(ordinal).ok()?, self.content.len(), self.tokens)
     }
 
-    /// The guest who wrote it; `None` for all that is the owner's.
+    /// The guest who wrote it, whose `external_id` it is; `None` for all that is the owner's.
     #[must_use]
     pub fn guest(&self) -> Option<&str> {
         self.name.as_deref().filter(|_| self.actor == Actor::Guest)
@@ -271,6 +271,12 @@ pub struct PreparedMessage {
 }
 
 impl PreparedMessage {
+    /// The guest who wrote it, whose `external_id` it is; `None` for all that is the owner's.
+    #[must_use]
+    pub fn guest(&self) -> Option<&str> {
+        self.name.as_deref().filter(|_| self.actor == Actor::Guest)
+    }
+
     /// The texts of its passages, in the order of its units.
     pub(crate) fn passages(&self) -> impl Iterator<Item = &str> {
         self.cuts.texts(&self.content)

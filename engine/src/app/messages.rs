@@ -67,8 +67,7 @@ impl App {
         idempotency: Option<Idempotency>,
     ) -> Result<Appended> {
         let thread = Thread::to_append(&self.engine, caller, session).await?;
-        if thread.share.is_some() {
-            let guest = caller.scope()?.user;
+        if let Some(guest) = thread.guest(caller)? {
             for message in &mut messages {
                 message.role = Role::User;
                 said_by(message, &guest);
@@ -92,10 +91,9 @@ impl App {
     ) -> Result<Appended> {
         let AnsweredTurn { mut messages, idempotency, mark, files } = turn;
         let thread = Thread::to_append(&self.engine, caller, session).await?;
-        if thread.share.is_some()
+        if let Some(guest) = thread.guest(caller)?
             && let Some((_, asked)) = messages.split_last_mut()
         {
-            let guest = caller.scope()?.user;
             asked.iter_mut().for_each(|message| said_by(message, &guest));
         }
         for (scope, erasures) in &mark.others {

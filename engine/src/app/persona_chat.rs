@@ -109,7 +109,8 @@ impl App {
             let idempotency = asked.idempotency.map(|repeat| thread.repeat(repeat));
             if let Some(repeat) = &idempotency {
                 let personas = personas(&app.engine, &caller);
-                let held = personas.answered(&thread.scope, thread.id, repeat).await;
+                let guest = thread.guest.as_ref();
+                let held = personas.answered(&thread.scope, thread.id, repeat, guest).await;
                 if let Some(kept) = thread.for_caller(held)? {
                     yield PersonaPiece::Text(kept.answer.message.content.clone());
                     yield PersonaPiece::Done(Box::new(PersonaReply::repeated(kept)));

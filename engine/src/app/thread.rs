@@ -82,17 +82,21 @@ impl Thread {
 }
 
 impl Thread {
+    /// The caller, where the session is somebody else's.
+    ///
+    /// # Errors
+    /// As [`Identity::scope`].
+    pub(super) fn guest(&self, caller: &Identity) -> Result<Option<UserId>> {
+        self.share.as_ref().map(|_| Ok(caller.scope()?.user)).transpose()
+    }
+
     /// For whom the session is read.
     ///
     /// # Errors
     /// As [`Identity::scope`].
     pub(super) fn reader(&self, caller: &Identity) -> Result<Reader> {
-        Ok(match &self.share {
-            Some(share) => {
-                Reader::Guest { guest: caller.scope()?.user, owner: share.owner.user.clone() }
-            }
-            None => Reader::Owner,
-        })
+        let owner = self.scope.user.clone();
+        Ok(self.guest(caller)?.map_or(Reader::Owner, |guest| Reader::Guest { guest, owner }))
     }
 
     /// The caller's idempotency key as the scope that holds the session knows it.
@@ -104,10 +108,10 @@ impl Thread {
         caller: &Identity,
         repeat: Option<Idempotency>,
     ) -> Result<Option<Idempotency>> {
-        match (&self.share, repeat) {
-            (Some(_), Some(repeat)) => Ok(Some(repeat.of_guest(&caller.scope()?.user))),
-            _ => Ok(repeat),
-        }
+        Ok(match (self.guest(caller)?, repeat) {
+            (Some(guest), Some(repeat)) => Some(repeat.of_guest(&guest)),
+            (_, repeat) => repeat,
+        })
     }
 }
 

@@ -187,7 +187,7 @@ impl ScopeState {
         now: Timestamp,
     ) -> Result<AppliedMessage> {
         let thread = &mut self.sessions[thread];
-        if let Some(held) = thread.under(message.external_id.as_ref()) {
+        if let Some(held) = thread.under(message) {
             return message.replay(held.applied(), &held.hash);
         }
         let applied = self.counters.append(&mut thread.head, message)?;

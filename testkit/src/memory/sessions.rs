@@ -32,10 +32,14 @@ pub(super) struct Stored {
 }
 
 impl Thread {
-    /// The message that bears a caller's id.
-    pub(super) fn under(&self, id: Option<&ExternalId>) -> Option<&Stored> {
-        let bears = |stored: &&Stored| stored.message.external_id.as_ref() == id;
-        id.and_then(|_| self.messages.iter().find(bears))
+    /// The message that bears the id which its author gave this one.
+    pub(super) fn under(&self, message: &PreparedMessage) -> Option<&Stored> {
+        let id = message.external_id.as_ref()?;
+        let bears = |stored: &&Stored| {
+            let held = &stored.message;
+            held.external_id.as_ref() == Some(id) && held.guest() == message.guest()
+        };
+        self.messages.iter().find(bears)
     }
 
     pub(super) fn add(&mut self, stored: Stored) {

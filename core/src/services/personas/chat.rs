@@ -260,7 +260,8 @@ impl PersonaService {
         Err(Error::internal("a turn was neither stored nor refused"))
     }
 
-    /// The turn that was stored under this idempotency key, also where the conversation could not go on now.
+    /// The turn that was stored under this idempotency key, also where the conversation could not go on now; `guest` is
+    /// who asked, where the persona is somebody else's.
     ///
     /// # Errors
     /// `NotFound`; `Conflict` for a key that stands for another turn; those of the store.
@@ -269,9 +270,11 @@ impl PersonaService {
         scope: &Scope,
         id: PersonaId,
         repeat: &Idempotency,
+        guest: Option<&UserId>,
     ) -> Result<Option<ChatResult>> {
         let persona = self.get(scope, id).await?;
-        let stored = TurnIds::of(repeat)?.find(&*self.ports.store, scope, &persona.session).await?;
+        let (store, guest) = (&*self.ports.store, guest.map(UserId::as_str));
+        let stored = TurnIds::of(repeat)?.find(store, scope, &persona.session, guest).await?;
         Ok(stored.map(|[question, answer]| ChatResult {
             persona,
             question: Conversation::untagged(question),

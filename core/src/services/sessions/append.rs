@@ -263,11 +263,11 @@ pub fn erased_meanwhile() -> Error {
 
 /// Within one append, an `external_id` may stand for one content only.
 fn check_batch(prepared: &[PreparedMessage]) -> Result<()> {
-    let mut seen: HashMap<&ExternalId, &[u8; 16]> = HashMap::new();
+    let mut seen: HashMap<(Option<&str>, &ExternalId), &[u8; 16]> = HashMap::new();
     for message in prepared {
         let Some(id) = &message.external_id else { continue };
-        if seen.insert(id, &message.content_hash).is_some_and(|hash| *hash != message.content_hash)
-        {
+        let held = seen.insert((message.guest(), id), &message.content_hash);
+        if held.is_some_and(|hash| *hash != message.content_hash) {
             return Err(Error::conflict(format!(
                 "external_id `{id}` is used for two different messages in one append: give each \
                  its own"

@@ -49,7 +49,8 @@ impl SessionService {
             let Some(message) = rest.first_mut().filter(|message| !message.facts.is_empty()) else {
                 continue;
             };
-            let own = |said: &&PreparedMessage| said.role == Role::User && said.actor != Actor::Guest;
+            let own =
+                |said: &&PreparedMessage| said.role == Role::User && said.actor != Actor::Guest;
             let earlier = before.iter().rev().filter(own);
             let earlier = earlier.take(SAID_BEFORE).map(|said| Said {
                 message: said.id,

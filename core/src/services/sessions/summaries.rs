@@ -9,8 +9,15 @@ use crate::ids::{ExternalId, SessionId, SummaryId};
 use crate::ports::{Precondition, RecordKey, Write, WriteBatch};
 use crate::scope::Scope;
 use crate::services::model_jobs::ModelTask;
-use crate::session::PreparedMessage;
+use crate::session::{Message, PreparedMessage};
 use crate::summary::{ROLL_EVERY, RolledFrom, Summary, SummaryWriter, roll};
+
+/// An external id, and the guest who gave it; the owner is no guest.
+type AuthoredId = (Option<String>, ExternalId);
+
+fn authored_id(message: &PreparedMessage) -> Option<AuthoredId> {
+    Some((message.guest().map(str::to_owned), message.external_id.clone()?))
+}
 
 impl SessionService {
     /// The versions of a session's summary, oldest first.
@@ -49,7 +56,7 @@ impl SessionService {
         let mut sources: Vec<RolledFrom<'_>> = waiting.iter().map(RolledFrom::of_stored).collect();
         for message in prepared {
             // A message that the store has already, or that is twice in this batch, is covered once.
-            let is_new = message.external_id.as_ref().is_none_or(|id| known.insert(id.clone()));
+            let is_new = authored_id(message).is_none_or(|id| known.insert(id));
             if is_new {
                 sources.push(RolledFrom::of_prepared(message, position));
                 position += u32::try_from(message.units.len()).unwrap_or(u32::MAX);
@@ -87,14 +94,17 @@ impl SessionService {
         scope: &Scope,
         session: &SessionId,
         prepared: &[PreparedMessage],
-    ) -> Result<HashSet<ExternalId>> {
+    ) -> Result<HashSet<AuthoredId>> {
         let ids: Vec<ExternalId> =
             prepared.iter().filter_map(|message| message.external_id.clone()).collect();
         if ids.is_empty() {
             return Ok(HashSet::new());
         }
         let held = self.store.messages_by_external_id(scope, session, &ids).await?;
-        Ok(held.into_iter().filter_map(|message| message.external_id).collect())
+        let of_held = |message: &Message| {
+            Some((message.guest().map(str::to_owned), message.external_id.clone()?))
+        };
+        Ok(held.iter().filter_map(of_held).collect())
     }
 
     /// Rolls what an erasure made due again. If others keep coming first, their appends roll it. What may be shown to a

@@ -173,7 +173,7 @@ impl App {
             // A caller who may not append is refused before a model is paid.
             let thread = Thread::to_append(&app.engine, &caller, &session).await?;
             asked.idempotency = thread.repeat(&caller, asked.idempotency)?;
-            if let Some(reply) = app.answered_before(&thread, &asked).await? {
+            if let Some(reply) = app.answered_before(&caller, &thread, &asked).await? {
                 yield ChatPiece::Text(reply.answer.text.clone());
                 yield ChatPiece::Done(Box::new(reply));
                 return;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use throughline_core::chat::{ChatAnswer, ChatMessage, ToolCall};
+use throughline_core::ids::UserId;
 use throughline_core::services::repeats::TurnIds;
 use throughline_core::session::{Message, NewMessage, Role};
 use throughline_core::{Error, Result};
@@ -57,12 +58,15 @@ impl App {
     /// `Conflict` for a key that stands for another turn; those of the store.
     pub(super) async fn answered_before(
         &self,
+        caller: &Identity,
         thread: &Thread,
         asked: &ChatTurn,
     ) -> Result<Option<ChatReply>> {
         let Some(repeat) = &asked.idempotency else { return Ok(None) };
         let store = &*self.engine.store;
-        let held = TurnIds::of(repeat)?.find(store, &thread.scope, &thread.session).await?;
+        let guest = thread.guest(caller)?;
+        let guest = guest.as_ref().map(UserId::as_str);
+        let held = TurnIds::of(repeat)?.find(store, &thread.scope, &thread.session, guest).await?;
         Ok(held.map(|[question, answer]| {
             let stored = vec![question.id, answer.id];
             let (model, answer) = read_back(&answer);
@@ -99,7 +103,7 @@ impl App {
             return Ok(work.reply(answer, stored));
         }
         let thread = Thread::to_read(&self.engine, &caller, &session).await?;
-        let held = self.answered_before(&thread, &work.asked).await?;
+        let held = self.answered_before(&caller, &thread, &work.asked).await?;
         let held = held
             .ok_or_else(|| Error::not_found("this turn was stored and has since been deleted"))?;
         let paid = work.reply(answer, Vec::new());

@@ -91,7 +91,12 @@ impl App {
             let answer = self.forward(caller, route, CHAT, body, None).await?;
             return Ok(Completed { session, ..answer });
         }
-        conversation.identify(&session);
+        // Ids of guests are apart from each other's.
+        let guest = thread.guest(&caller)?;
+        match &guest {
+            Some(guest) => conversation.identify(&format!("{session}\n{guest}")),
+            None => conversation.identify(&session),
+        }
         let held = self.held(&thread, &conversation.newest_ids()).await?;
         let tokens = self.tokens_of(&conversation.earlier, &held);
         if is_stored {

@@ -147,3 +147,40 @@ async fn guests_write_as_users_under_their_name() {
     assert!(!told("bo", bo.ask(Method::POST, &path, turn.clone()).await.ok()));
     assert!(told("cy", cy.ask(Method::POST, &path, turn).await.ok()));
 }
+
+#[tokio::test]
+async fn ids_and_idempotency_keys_of_guests_are_apart_from_the_owners() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    let user = |user: &str| User {
+        service: &service,
+        key: key(&data, "acme", &["--user", user], "read,write"),
+    };
+    let (ana, bo) = (user("ana"), user("bo"));
+    let append = async |by: &User<'_>, session: &str, content: &str, key: &str| {
+        let message = json!({"role": "user", "content": content, "external_id": "m1"});
+        let path = format!("/v1/sessions/{session}/messages");
+        let request = service.request(Method::POST, &path).bearer_auth(&by.key);
+        let request = request.header("Idempotency-Key", key).json(&json!({"messages": [message]}));
+        Answer::of(request).await.ok()["messages"][0].clone()
+    };
+    let first = append(&ana, "plan", "The regatta is on Friday.", "k1").await;
+    let share = json!({"members": ["bo"], "writable": true});
+    let grant = ana.ask(Method::PUT, "/v1/sessions/plan/share", share).await.ok();
+    let shared = grant["session"].as_str().unwrap();
+    let second = append(&bo, shared, "I bring the oars.", "k1").await;
+    assert_ne!(first["id"], second["id"]);
+    for (by, session, content, held) in [
+        (&ana, "plan", "The regatta is on Friday.", &first),
+        (&bo, shared, "I bring the oars.", &second),
+    ] {
+        // Under the key, and under the id alone.
+        for key in ["k1", "k2"] {
+            let again = append(by, session, content, key).await;
+            assert_eq!((&again["id"], &again["replayed"]), (&held["id"], &json!(true)), "{again}");
+        }
+    }
+    let held = ana.ask(Method::GET, "/v1/sessions/plan/messages", Value::Null).await.ok();
+    let ids: Vec<_> = held["items"].as_array().unwrap().iter().map(|m| &m["external_id"]).collect();
+    assert_eq!(ids, ["m1", "m1"]);
+}

@@ -1,5 +1,7 @@
 //! Messages as they are stored and found.
 
+use throughline_core::ErrorKind;
+use throughline_core::access::Actor;
 use throughline_core::ids::MessageId;
 use throughline_core::index::UnitKey;
 use throughline_core::ports::Store;
@@ -9,7 +11,7 @@ use throughline_core::text::{PassageSizes, passages};
 use super::super::runner::Scenario;
 use super::scenarios;
 use super::support::{Port, contents, messages, put, put_one};
-use crate::build::{at, external, message, say, scope, session};
+use crate::build::{append, at, batch, external, message, say, scope, session};
 
 pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["messages":
     every_field_is_kept,
@@ -22,6 +24,7 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["messages":
     messages_at_finds_every_passage_of_a_long_message,
     messages_at_leaves_out_what_no_message_holds,
     messages_are_found_by_the_callers_id,
+    ids_of_guests_are_apart_from_the_owners,
 ];
 
 /// A message of several passages.
@@ -219,4 +222,29 @@ async fn messages_are_found_by_the_callers_id(store: Port) {
     assert_eq!(find("s2", &["x9", "x1"]).await, ["elsewhere"]);
     assert_eq!(find("s3", &["x1"]).await, [""; 0]);
     assert_eq!(find("s1", &[]).await, [""; 0]);
+}
+
+async fn ids_of_guests_are_apart_from_the_owners(store: Port) {
+    let scope = scope("a");
+    let say = |text: &str| say(text).external("x1");
+    let by = |name: &str, text: &str| say(text).named(name).by(Actor::Guest).build();
+    let own = || say("the owner's").named("bo").build();
+    let first = put_one(&store, &scope, "s1", own()).await;
+    for (name, text) in [("bo", "a guest's"), ("cy", "another's"), ("cy", "another's")] {
+        put_one(&store, &scope, "s1", by(name, text)).await;
+    }
+    let all = messages(&store, &scope, "s1").await;
+    let said: Vec<_> = all.iter().map(|m| (m.content.as_str(), m.guest())).collect();
+    let expected = [("the owner's", None), ("a guest's", Some("bo")), ("another's", Some("cy"))];
+    assert_eq!(said, expected);
+    let again = put_one(&store, &scope, "s1", own()).await;
+    assert_eq!((again.id, again.replayed), (first.id, true));
+    let other = batch(&scope).with(append("s1", by("bo", "otherwise")));
+    let error = store.apply(other).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    // In one batch, too.
+    let both = vec![by("di", "one"), say("two").external("x2").build(), by("di", "one")];
+    put(&store, &scope, "s1", both).await;
+    let found = store.messages_by_external_id(&scope, &session("s1"), &[external("x1")]).await;
+    assert_eq!(found.unwrap().len(), 4);
 }
