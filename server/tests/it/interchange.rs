@@ -81,6 +81,10 @@ fn exported(throughline: &Throughline, args: &[&str]) -> String {
 fn talk() -> String {
     let mut lines: Vec<String> = conversation(1_300, 650).lines().map(str::to_owned).collect();
     lines.push(
+        json!({ "role": "user", "session": "odd", "name": "Ana", "content": "Good morning." })
+            .to_string(),
+    );
+    lines.push(
         json!({ "role": "user", "session": "odd", "name": "Ana", "id": "o1", "content": "From now on, answer in metric units.\n\u{2028}\"x\"",
                 "created_at": "2026-03-02T09:00:00.000001Z", "parts": [{ "a": 1.0 }], "attachments": { "b": null } })
         .to_string(),
@@ -110,14 +114,14 @@ fn an_export_is_imported_as_the_same_memory() {
     first.json(&["import", "talk.jsonl"]);
     first.json(&["profile", "set", "--rules", "Be brief."]);
     let report = first.json(&["export", "--to", "all.jsonl"]);
-    assert_eq!((&report["lines"], &report["sessions"]), (&1_303.into(), &3.into()));
+    assert_eq!((&report["lines"], &report["sessions"]), (&1_304.into(), &3.into()));
     let all = std::fs::read_to_string(first.folder().join("all.jsonl")).unwrap();
     assert_eq!(all, exported(&first, &[]));
     second.file("all.jsonl", &all);
     second.json(&["import", "all.jsonl"]);
     assert_eq!(without_our_ids(&exported(&second, &[])), without_our_ids(&all));
     let again = first.json(&["import", "all.jsonl"]);
-    assert_eq!((&again[0]["messages"], &again[0]["replayed"]), (&0.into(), &1_303.into()));
+    assert_eq!((&again[0]["messages"], &again[0]["replayed"]), (&0.into(), &1_304.into()));
     for question in ["At which gate is shipment CX-00321?", "Which files are there?"] {
         let shown = |throughline: &Throughline| {
             let context = throughline.json(&["assemble", question, "--session", "odd"]);
@@ -127,7 +131,7 @@ fn an_export_is_imported_as_the_same_memory() {
     }
     let odd = exported(&first, &["--session", "odd"]);
     assert!(odd.contains("\"parts\":[{\"a\":1.0}],\"attachments\":{\"b\":null}"), "{odd}");
-    assert_eq!(odd.lines().count(), 2);
+    assert_eq!(odd.lines().count(), 3);
     let facts = exported(&first, &["--what", "facts"]);
     assert!(facts.contains("\"kind\":\"instruction\""), "{facts}");
     assert!(exported(&first, &["--what", "profile"]).contains("Be brief."));

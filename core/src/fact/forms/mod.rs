@@ -5,6 +5,7 @@
 
 mod changed;
 mod own;
+mod pasted;
 mod standing;
 mod stated;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::pasted::{MARKUP, typed};
 use crate::text::{is_question, sentence_ranges, without_fenced};
 
 /// Longer messages are read to here: what follows is data.
@@ -38,7 +39,7 @@ pub(in crate::fact) fn pattern(text: &str) -> Regex {
 }
 
 /// A line of code, of a log or of markup.
-static DATA: LazyLock<Regex> = LazyLock::new(|| {
+pub(super) static DATA: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"^(?:\t| {4}|\s*(?:[{}<|>$%#]|\[[^\]]*\]|//|--|\*\*\*|\d{4}-\d\d-\d\d[t ,]|\d\d:\d\d:\d\d|",
         r"\[?(?:info|warn(?:ing)?|error|debug|trace|fatal)\b[\]: ]|at [\w.$]+\(|traceback))",
@@ -50,8 +51,8 @@ static DATA: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// A list's item or a heading: a list names things and states nothing by itself.
-static LIST: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^\s*(?:[-*•+–]\s|\d{1,2}[.)]\s|\[[ x]\]|#{1,6}\s)"));
+pub(super) static LIST: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(?:[-*+–]\s|[•▪◦‣●○■□➤→✓✔]|\d{1,2}[.)]\s|\[[ x]\]|#{1,6}\s)"));
 
 /// A letter begins or ends: the message is somebody's mail.
 static LETTER: LazyLock<Regex> = LazyLock::new(|| {
@@ -70,9 +71,6 @@ static HANDS_OVER: LazyLock<Regex> = LazyLock::new(|| {
         r"readme|transcript|review|letter|note|sign|slogan|instructions?|rules?) ?[^.:]{0,60}:(?: |$)|",
         r"^(?:so |ok |okay |and |hi,? |well )*(?:here's|here is|here are|this is what|below is|i got |",
         r"i received |we got |i found )[^.]*:|",
-        r"\b(?:translate|rewrite|rephrase|paraphrase|proofread|summari[sz]e|reword|edit|shorten|fix|",
-        r"correct|turn|convert|polish|improve|explain|analy[sz]e|review|check) (?:this|these|that|it|",
-        r"the following|the text|below|my (?:text|essay|email|mail|message|letter|paragraph))\b|",
         r"^(?:please |can you |could you |would you |now |ok |and )*(?:draft|compose|write|tweet|post|",
         r"design|generate|create|print|say|type|fill|send|tell|turn|make|put|reply|add|save|note) ",
         r"[^:]*:(?: |$)|",
@@ -82,8 +80,34 @@ static HANDS_OVER: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
+/// What follows is a text to work on, or what came before where nothing follows. An order that stands is none of this.
+static WORKS_ON: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"\b(?:translate|rewrite|rephrase|paraphrase|proofread|summari[sz]e|reword|edit|shorten|fix|",
+        r"correct|turn|convert|polish|improve|explain|analy[sz]e|review|check) (?:this|these|that|it|",
+        r"the following|the (?:text|above)|below|my (?:text|essay|email|mail|message|letter|paragraph))\b|",
+        r"^(?:please |can you |could you |would you |now |ok |and |hi,? |just )*",
+        r"(?:translate|rewrite|rephrase|paraphrase|proof-?read|spell-?check|summari[sz]e|reword)\b|",
+        r"\b(?:translation|proofreading|summary),? (?:please|(?:into|to) [a-z]+)[^0-9a-z]*$",
+    ))
+});
+
+/// A request or question about the text that follows it.
+static ABOUT_NEXT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"^(?:please|can|could|would|will|what|how|why|who|which|is|are|does|do|i need|i want|i'd like|give|look|",
+        r"read|check|help|make|see|answer)\b.*\b(?:this|these|the following|below)\b",
+    ))
+});
+
+static STANDS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^[^:]*\b(?:from now on|always|every time|whenever|going forward|henceforth|in (?:the )?future)\b[^:]*$",
+    )
+});
+
 /// A line that introduces what the user says themselves.
-static ANNOUNCES: LazyLock<Regex> = LazyLock::new(|| {
+pub(super) static ANNOUNCES: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"^(?:ok |so |and |also,? |oh |btw,? )*(?:(?:a |one |my |another )?(?:new |standing |general |quick |",
         r"small )*(?:rule|correction|update|request|preference|reminder|instruction)s?(?: for (?:you|the future|",
@@ -123,19 +147,26 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
         return found;
     }
     let content = content.replace(['\u{2019}', '\u{2bc}'], "'");
+    let typed = typed(&content);
+    let mut lines = typed.lines();
     let mut fence: Option<&str> = None;
-    for line in content.lines() {
+    let mut is_quoted = false;
+    while let Some(line) = lines.next() {
         let bare = line.trim_start();
         if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark)) {
             fence = if fence == Some(mark) { None } else { fence.or(Some(mark)) };
+            is_quoted = false;
             continue;
         }
-        if fence.is_some() || bare.is_empty() || LIST.is_match(line) {
+        // A quotation ends with an empty line.
+        is_quoted = fence.is_none() && !bare.is_empty() && (is_quoted || bare.starts_with('>'));
+        if fence.is_some() || is_quoted || bare.is_empty() || LIST.is_match(line) {
             continue;
         }
         // A call of a tool, or markup: its text goes on over lines.
         let Some((masked, closed)) = masked(line) else { return found };
-        if DATA.is_match(&masked) || DATA.is_match(&masked.to_ascii_lowercase()) {
+        let is_data = DATA.is_match(&masked) || DATA.is_match(&masked.to_ascii_lowercase());
+        if is_data || MARKUP.is_match(&masked) {
             continue;
         }
         for range in sentence_ranges(line) {
@@ -143,7 +174,17 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
             let text = &line[range];
             let lower = masked[start..at].to_ascii_lowercase();
             let announced = ANNOUNCES.is_match(&lower);
+            if WORKS_ON.is_match(&lower) && !STANDS.is_match(&lower) {
+                let rest = [&line[at..]].into_iter().chain(lines);
+                let mut rest = rest.chain([&content[typed.len()..]]);
+                let is_last = rest.all(|rest| rest.trim().is_empty());
+                let begins_line = line[..start].trim().is_empty();
+                return if is_last && begins_line { Vec::new() } else { found };
+            }
             if !announced && HANDS_OVER.is_match(&lower) {
+                return found;
+            }
+            if ABOUT_NEXT.is_match(&lower) && is_introduction(&line[at..], lines.clone()) {
                 return found;
             }
             let tells = SAID.captures_iter(&lower).any(|said| said.get(1).is_none());
@@ -160,9 +201,18 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
     found
 }
 
+/// Whether only an empty line comes between a sentence and another text, which is neither code nor a quotation.
+fn is_introduction<'l>(rest: &str, mut lines: impl Iterator<Item = &'l str>) -> bool {
+    let ends_block =
+        rest.trim().is_empty() && lines.next().is_some_and(|next| next.trim().is_empty());
+    let next = lines.map(str::trim_start).find(|line| !line.is_empty());
+    ends_block
+        && next.is_some_and(|next| !["```", "~~~", ">"].iter().any(|mark| next.starts_with(mark)))
+}
+
 /// A line whose quotations and inline code are masked, and whether all of them end in it. `None` where markup
 /// begins that is no text.
-fn masked(line: &str) -> Option<(String, bool)> {
+pub(super) fn masked(line: &str) -> Option<(String, bool)> {
     if line.contains("<tool") || line.contains("<function") || line.contains("<|") {
         return None;
     }

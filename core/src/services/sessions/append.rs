@@ -1,13 +1,14 @@
 //! Appending: one walk from messages to a batch that the store takes whole.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::SessionService;
 use super::references::refers;
 use crate::access::Actor;
 use crate::append::{Intake, prepare};
 use crate::error::{Error, Result};
-use crate::ids::{ExternalId, SessionId};
+use crate::fact::{FactKind, NewFact};
+use crate::ids::{ExternalId, SessionId, UserId};
 use crate::ports::{
     Applied, AppliedMessage, FileList, Idempotency, Precondition, VectorSpace, Write, WriteBatch,
 };
@@ -16,6 +17,9 @@ use crate::secret::SecretPolicy;
 use crate::services::model_jobs::ModelTask;
 use crate::session::{MAX_BATCH, MAX_BATCH_BYTES, NewMessage, PreparedMessage, Role};
 use crate::time::Timestamp;
+
+/// Messages of a session by whose names its user is known.
+const SPOKEN_BEFORE: usize = 64;
 
 /// How often a batch that rolls a summary is rebuilt when another writer came first. After that
 /// the messages are appended alone: the next append rolls.
@@ -157,6 +161,7 @@ impl SessionService {
             prepared.push(ready);
         }
         check_batch(&prepared)?;
+        self.drop_orders_of_others(scope, session, &mut prepared).await?;
         let unresolved = prepared.iter().any(refers).then(|| prepared.clone());
         let mut ready = Ready {
             prepared,
@@ -172,6 +177,37 @@ impl SessionService {
         };
         self.derive(scope, session, &mut ready).await?;
         Ok(ready)
+    }
+
+    /// Leaves out what messages under another name than the user's order, correct or take back. The user's name is their
+    /// id, or the one name under which they have spoken in the session until then.
+    async fn drop_orders_of_others(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        prepared: &mut [PreparedMessage],
+    ) -> Result<()> {
+        let decides = |fact: &NewFact| {
+            matches!(fact.kind, FactKind::Instruction | FactKind::Retraction)
+                || fact.refers.is_some()
+        };
+        let is_named = |message: &PreparedMessage| {
+            message.name.as_deref().is_some_and(|name| !is_name_of(&scope.user, name))
+        };
+        if !prepared.iter().any(|message| is_named(message) && message.facts.iter().any(decides)) {
+            return Ok(());
+        }
+        let recent = self.store.recent_messages(scope, session, SPOKEN_BEFORE).await?;
+        let spoken = recent.into_iter().filter(|said| said.role == Role::User);
+        let mut names: HashSet<Option<String>> = spoken.map(|said| said.name).collect();
+        for message in prepared.iter_mut().filter(|message| message.role == Role::User) {
+            let known = names.len() == 1 && names.contains(&message.name);
+            if is_named(message) && !known {
+                message.facts.retain(|fact| !decides(fact));
+            }
+            names.insert(message.name.clone());
+        }
+        Ok(())
     }
 
     /// Adds what is stored with messages: what their facts refer to, the keys under which these facts may
@@ -259,6 +295,11 @@ pub fn erased_meanwhile() -> Error {
     Error::conflict(
         "data was erased while the model answered, so nothing was stored: send the turn again",
     )
+}
+
+/// Whether a message under this name is the user's own.
+fn is_name_of(user: &UserId, name: &str) -> bool {
+    name.trim().to_lowercase() == user.as_str().to_lowercase()
 }
 
 /// Within one append, an `external_id` may stand for one content only.
