@@ -3,6 +3,7 @@
 //! the append and not a background job.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use crate::access::Actor;
 use crate::entity::{self, NewEntity};
@@ -15,6 +16,9 @@ use crate::session::{Cuts, NewMessage, PreparedMessage, Role, index_passages};
 use crate::text::{PassageSizes, passages};
 use crate::time::Timestamp;
 use crate::tokens::Tokenizer;
+
+/// How far the clock of a caller may be ahead: later times are of no clock.
+const MOST_AHEAD: Duration = Duration::from_secs(300);
 
 /// On whose word a message is appended, and what becomes of the secrets in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +46,9 @@ pub fn prepare(
     }
     let actor = message.actor.unwrap_or(actor);
     let created_at = message.created_at.unwrap_or(now);
+    // Nothing was stated later than now, whatever its caller says.
+    let said_at = message.created_at.filter(|at| *at <= now.plus(MOST_AHEAD));
+    let (observed_at, stated_now) = (said_at.unwrap_or(now), said_at.is_none());
     let name = message.name.take().filter(|name| !name.is_empty());
     let content_hash = message.hash(name.as_deref());
     let original = message.guard(secrets);
@@ -53,7 +60,8 @@ pub fn prepare(
     let facts = if message.role == Role::User && actor != Actor::Guest {
         let id = || FactId::from_uuid(ids.next());
         let found = extractor.extract(content).into_iter();
-        found.map(|found| NewFact::of(found, extractor, (actor, created_at), id())).collect()
+        let fact = |found| NewFact::of(found, extractor, (actor, observed_at), id());
+        found.map(|found| NewFact { stated_now, ..fact(found) }).collect()
     } else {
         Vec::new()
     };

@@ -167,7 +167,9 @@ impl MessageBuilder {
     #[must_use]
     pub fn build(self) -> PreparedMessage {
         let (at, tokenizer) = (self.at, WordTokenizer::exact());
-        let prepared = prepare(self.message, self.intake, at, &tokenizer, &Forms, &IDS);
+        // Messages of a test come in any order: their times are their callers'.
+        let message = NewMessage { created_at: Some(at), ..self.message };
+        let prepared = prepare(message, self.intake, at, &tokenizer, &Forms, &IDS);
         let prepared = prepared.expect("a valid message");
         if self.extracted {
             return prepared;
@@ -195,6 +197,7 @@ pub fn fact(text: &str, observed_at: Timestamp) -> NewFact {
         stated_in: None,
         rejection: Vec::new(),
         rejects: false,
+        stated_now: false,
     }
 }
 

@@ -241,13 +241,19 @@ fn left<'f>(held: &'f [HeldFact], erased: &HashSet<MessageId>) -> Vec<Said<'f>> 
                 gone = Some(gone.map_or(source.seq, |seq| seq.min(source.seq)));
                 continue;
             }
-            let single = fact.sources.len() == 1;
+            // Where its clock went back, a fact counts as stated later than any of its messages.
+            let is_later = fact.sources.iter().all(|source| source.created_at < fact.observed_at);
+            let counted = fact.sources.len() == 1 || nth == 0 && is_later;
+            let observed_at = match counted {
+                true => fact.observed_at,
+                false => source.created_at.min(fact.observed_at),
+            };
             said.push(Said {
                 fact,
                 source,
                 is_first: nth == 0,
                 weight: if nth == 0 { 1.0 + twice } else { 1.0 },
-                observed_at: if single { fact.observed_at } else { source.created_at },
+                observed_at,
             });
         }
     }

@@ -2,12 +2,17 @@
 //! and writes what is decided here, inside one transaction, so that writers in any order end in the
 //! same state.
 
+use std::time::Duration;
+
 use super::{FactKind, NewFact, SlotKey, StatementKey};
 use crate::access::Actor;
 use crate::error::{Error, Result};
 use crate::ids::FactId;
 use crate::text::value_key;
 use crate::time::Timestamp;
+
+/// How far the clocks of writers that write at once may be apart.
+const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// Where at most one fact is active at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -162,7 +167,7 @@ impl NewFact {
         if rejected {
             return Meeting::Ignored;
         }
-        let observed_at = self.observed_at;
+        let observed_at = self.stated_after(holder);
         let added = Added { observed_at, supersedes: false, superseded_by: None };
         let Some(holder) = holder else { return Meeting::Added(added) };
         if self.restates(holder.kind, holder.statement) {
@@ -172,12 +177,24 @@ impl NewFact {
             }
             return Meeting::Restated { observed_at };
         }
-        match self.active().against(holder, self.slot().is_some()) {
+        let own = ActiveFact { observed_at, ..self.active() };
+        match own.against(holder, self.slot().is_some()) {
             Precedence::Supersedes => Meeting::Added(Added { supersedes: true, ..added }),
             Precedence::Superseded => {
                 Meeting::Added(Added { superseded_by: Some(holder.id), ..added })
             }
             Precedence::Ignored => Meeting::Ignored,
+        }
+    }
+
+    /// When it counts as stated. What is stated now comes after everything that is there: where the holder is from the
+    /// future, the clock went back. Of two that are stated at once, clocks decide.
+    fn stated_after(&self, holder: Option<&ActiveFact>) -> Timestamp {
+        match holder.filter(|_| self.stated_now).map(|holder| holder.observed_at) {
+            Some(held_at) if held_at > self.observed_at.plus(AT_ONCE) => {
+                held_at.plus(Duration::from_micros(1))
+            }
+            _ => self.observed_at,
         }
     }
 

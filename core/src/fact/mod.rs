@@ -192,6 +192,8 @@ pub struct NewFact {
     pub tags: Vec<String>,
     /// When it was stated.
     pub observed_at: Timestamp,
+    /// Whether that is the time at which it is stored, by the clock.
+    pub stated_now: bool,
     /// Its lexical form.
     pub unit: IndexUnit,
     /// What it corrects or takes back has to be found among what was stated before: [`resolve`] does it.
@@ -234,6 +236,7 @@ impl NewFact {
             value: found.value,
             tags: found.tags,
             observed_at,
+            stated_now: false,
             refers: found.refers,
             extracted_by: Some(extractor.name().to_owned()),
             actor: if extractor.quotes() { actor } else { Actor::Extractor },

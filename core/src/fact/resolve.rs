@@ -122,6 +122,11 @@ pub fn resolve(
     *facts = resolved;
 }
 
+/// Whether what was stated at some time comes before a fact: all that is there does, where the fact is stated now.
+fn precedes(at: Timestamp, fact: &NewFact) -> bool {
+    fact.stated_now || at <= fact.observed_at
+}
+
 /// Gives a correction the slot of what it corrects; what has to be stored before it, or `None` where nothing is
 /// found.
 fn correct(
@@ -133,7 +138,7 @@ fn correct(
 ) -> Option<Option<NewFact>> {
     let new = fact.value.clone()?;
     let before =
-        |held: &&Known| held.observed_at <= fact.observed_at && held.kind != FactKind::Retraction;
+        |held: &&Known| precedes(held.observed_at, fact) && held.kind != FactKind::Retraction;
     let statement = stated(fact, &new, reference, said);
     // A fact that has the old value, of the same sentence if there is one.
     let held =
@@ -174,7 +179,8 @@ fn correct(
         text,
         value: Some(old),
         tags: Vec::new(),
-        observed_at: said.at,
+        observed_at: said.at.min(fact.observed_at),
+        stated_now: false,
         stated_in: Some(said.message),
         ..fact.clone()
     }))
@@ -205,9 +211,8 @@ fn stated<'m>(
     let near = said.iter().filter(|said| said.here).count().saturating_sub(NEAR);
     let near: HashSet<MessageId> =
         said.iter().filter(|said| said.here).skip(near).map(|said| said.message).collect();
-    let mut ordered: Vec<&Said<'m>> =
-        said.iter().filter(|said| said.at <= fact.observed_at).collect();
-    ordered.sort_by_key(|said| (said.here, said.at));
+    let mut ordered: Vec<&Said<'m>> = said.iter().filter(|said| precedes(said.at, fact)).collect();
+    ordered.sort_by_key(|said| (said.here, said.at.min(fact.observed_at)));
     for said in ordered.into_iter().rev() {
         if old.is_some_and(|old| !said.content.contains(old)) {
             continue;
@@ -276,7 +281,7 @@ fn take_back(
     let preferred = reference.noun.as_deref() == Some(PREFERRED);
     let before = |held: &Known| {
         let fits = !preferred || held.kind == FactKind::Preference;
-        fits && held.observed_at <= fact.observed_at && held.text != fact.text
+        fits && precedes(held.observed_at, fact) && held.text != fact.text
     };
     let mut wanted: Vec<String> = query_terms(&value);
     wanted.retain(|term| !IDLE.contains(&term.as_str()));
@@ -301,9 +306,8 @@ fn take_back(
         return None;
     }
     // A statement that no extractor found.
-    let mut ordered: Vec<&Said<'_>> =
-        said.iter().filter(|said| said.at <= fact.observed_at).collect();
-    ordered.sort_by_key(|said| (said.here, said.at));
+    let mut ordered: Vec<&Said<'_>> = said.iter().filter(|said| precedes(said.at, fact)).collect();
+    ordered.sort_by_key(|said| (said.here, said.at.min(fact.observed_at)));
     if bare {
         ordered =
             ordered.last().filter(|said| said.here).map(|said| vec![*said]).unwrap_or_default();
@@ -326,7 +330,8 @@ fn take_back(
         text,
         value: None,
         tags: Vec::new(),
-        observed_at: said.at,
+        observed_at: said.at.min(fact.observed_at),
+        stated_now: false,
         stated_in: Some(said.message),
         ..fact.clone()
     }))

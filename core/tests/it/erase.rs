@@ -452,3 +452,41 @@ async fn a_ledger_moves_with_its_store_and_never_over_a_longer_one() {
     let refused = copy_ledger(&*strange.ledger, &target).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
 }
+
+/// What is stated later holds, also where the clock went back or a caller gave a time of the future.
+#[tokio::test]
+async fn later_statements_hold_whatever_times_say() {
+    let (world, of) = (World::new(), scope("a"));
+    let holds = async |world: &World| {
+        let page = PageRequest::first(MAX_PAGE).unwrap();
+        let facts = world.store.facts(&of, &page).await.unwrap().items;
+        let holds = facts.into_iter().filter(throughline_core::fact::Fact::holds);
+        holds.map(|fact| fact.value.unwrap_or(fact.text)).collect::<Vec<_>>()
+    };
+    world.clock.set(at(36_000));
+    world.say(&of, "s1", &["I live in Oslo."]).await;
+    world.clock.set(at(0));
+    world.say(&of, "s1", &["I live in Bergen."]).await;
+    assert_eq!(holds(&world).await, ["Bergen"]);
+    world.clock.set(at(3_600));
+    let again = world.say(&of, "s1", &["I live in Bergen."]).await;
+    world.erase.messages(&of, &session("s1"), &again).await.unwrap();
+    assert_eq!(
+        holds(&world).await,
+        ["Bergen"],
+        "an erasure does not bring back what was said before"
+    );
+    world.say(&of, "s1", &["I'm no longer allergic to nuts."]).await;
+
+    let far = NewMessage {
+        created_at: Some(at(30_000_000_000)),
+        ..NewMessage::new(Role::User, "I live in Turku.")
+    };
+    world.sessions.append(&of, &session("s1"), vec![far]).await.unwrap();
+    assert_eq!(holds(&world).await[0], "Turku");
+    world.clock.set(at(7_200));
+    world.say(&of, "s1", &["I live in Espoo."]).await;
+    world.say(&of, "s1", &["Actually it's Vantaa, not Espoo."]).await;
+    let held = holds(&world).await;
+    assert!(held.contains(&"Vantaa".to_owned()) && !held.contains(&"Turku".to_owned()), "{held:?}");
+}

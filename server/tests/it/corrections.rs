@@ -1,7 +1,15 @@
 //! A correction marks what it corrects and keeps the rest of the sentence (`eval/corrections.jsonl`).
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
 
+use serde_json::{Value, json};
+use throughline_core::ports::Clock;
+use throughline_engine::compose::Engine;
+use throughline_engine::config::{Config, EmbedderKind};
+use throughline_testkit::FakeClock;
+
+use crate::http::service::Service;
 use crate::support::{Throughline, payload};
 
 const CASES: &str = include_str!("../../../eval/corrections.jsonl");
@@ -48,4 +56,37 @@ fn a_corrected_sentence_keeps_the_rest_and_shows_the_value_that_holds() {
         }
     }
     assert!(cases >= 22 && failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// With a clock of its own, in this process.
+#[tokio::test]
+async fn later_statements_hold_where_the_clock_went_back_or_a_time_is_of_the_future() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config {
+        data_dir: folder.path().to_owned(),
+        listen: "127.0.0.1:0".to_owned(),
+        embedder: EmbedderKind::None,
+        ..Config::default()
+    };
+    let clock = Arc::new(FakeClock::default());
+    let right = clock.now();
+    let engine = Engine::open_by(&config, clock.clone()).await.unwrap();
+    let service = Service::within(engine, &config).await;
+    let say = async |text: &str, at: Option<&str>| {
+        let message = json!({"role": "user", "content": text, "created_at": at});
+        service.post("/v1/sessions/s/messages", &json!({"messages": [message]})).await.ok();
+        let facts = service.get("/v1/facts").await.ok();
+        let holds = facts["items"].as_array().unwrap().iter().filter(|fact| fact["holds"] == true);
+        holds.map(|fact| fact["value"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    clock.set(right.plus(Duration::from_secs(30 * 86_400)));
+    say("I live in Oslo.", None).await;
+    clock.set(right);
+    assert_eq!(say("I live in Bergen.", None).await, ["Bergen"]);
+    assert_eq!(say("I live in Turku.", Some("2999-01-01T00:00:00Z")).await, ["Turku"]);
+    clock.advance(Duration::from_secs(3_600));
+    assert_eq!(say("I live in Espoo.", None).await, ["Espoo"]);
+    assert_eq!(say("Actually it's Vantaa, not Espoo.", None).await, ["Vantaa"]);
+    // What was said before stays so, whenever it arrives.
+    assert_eq!(say("I live in Malmo.", Some("2020-01-01T00:00:00Z")).await, ["Vantaa"]);
 }

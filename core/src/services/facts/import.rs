@@ -61,7 +61,8 @@ impl FactService {
     /// `InvalidInput` that names the field.
     pub fn ready(&self, copy: FactCopy) -> Result<ReadyCopy> {
         let actor = if copy.by_model { Actor::Model } else { Actor::Import };
-        let fact = self.told(copy.fact, actor, copy.observed_at)?;
+        let observed_at = copy.observed_at.min(self.clock.now());
+        let fact = self.told(copy.fact, actor, observed_at)?;
         Ok(ReadyCopy { fact, rejected_at: copy.rejected_at })
     }
 

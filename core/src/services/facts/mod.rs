@@ -390,6 +390,7 @@ impl FactService {
             stated_in: None,
             rejection: Vec::new(),
             rejects: true,
+            stated_now: false,
         }
     }
 
@@ -440,6 +441,7 @@ impl FactService {
             stated_in: None,
             rejection: Vec::new(),
             rejects: false,
+            stated_now: false,
         })
     }
 }
