@@ -194,6 +194,36 @@ impl ApiKey {
         }
     }
 
+    /// Checks that a key of this user, workspace and permissions reaches no further than this one: who makes a key, or
+    /// gives it another secret, can do what it permits.
+    ///
+    /// # Errors
+    /// `Forbidden` that says what is beyond this key.
+    pub fn check_reach(
+        &self,
+        user: &KeyUser,
+        workspace: Option<&WorkspaceId>,
+        permissions: Permissions,
+    ) -> Result<()> {
+        let beyond = permissions.iter().find(|one| !self.permissions.has(*one));
+        let what = if let Some(beyond) = beyond {
+            format!("does not have the permission `{beyond}`")
+        } else if self.user != KeyUser::Any && self.user != *user {
+            "is bound to another user".to_owned()
+        } else if self.workspace.is_some() && self.workspace.as_ref() != workspace {
+            "is bound to another workspace".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(
+            ErrorKind::Forbidden,
+            format!(
+                "this key {what}, so it cannot create or rotate a key that reaches further: use a key that reaches as \
+                 far, or `throughline keys` on the server"
+            ),
+        ))
+    }
+
     /// Whom a call with this key acts for, which names a user and a workspace only where the key
     /// leaves them open.
     ///

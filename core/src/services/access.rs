@@ -147,6 +147,15 @@ impl AccessService {
         self.store.keys(tenant, page).await
     }
 
+    /// A key of a tenant.
+    ///
+    /// # Errors
+    /// `NotFound`; those of the store.
+    pub async fn get(&self, tenant: &TenantId, id: KeyId) -> Result<ApiKey> {
+        let held = self.store.key(id).await?.filter(|key| key.tenant == *tenant);
+        held.ok_or_else(no_key)
+    }
+
     /// Gives a key another secret. The old one works for `grace` longer.
     ///
     /// # Errors
@@ -181,8 +190,7 @@ impl AccessService {
     /// # Errors
     /// `NotFound`; those of ledger and store.
     pub async fn revoke(&self, by: By, tenant: &TenantId, id: KeyId) -> Result<ApiKey> {
-        let held = self.store.key(id).await?.filter(|key| key.tenant == *tenant);
-        held.ok_or_else(no_key)?;
+        self.get(tenant, id).await?;
         let entry =
             LedgerEntry::RevokedKey { tenant: self.removals.names().tenant(tenant), key: id };
         let revoke = self.change(by, tenant, id, "key.revoke", |key, now| Ok(key.revoked(now)));
@@ -201,8 +209,7 @@ impl AccessService {
         loop {
             attempt += 1;
             let now = self.clock.now();
-            let held = self.store.key(id).await?.filter(|key| key.tenant == *tenant);
-            let held = held.ok_or_else(no_key)?;
+            let held = self.get(tenant, id).await?;
             let changed = change(&held, now)?;
             let batch = TenantBatch::new(tenant.clone())
                 .with_precondition(TenantPrecondition::KeyVersion(id, held.version))

@@ -12,7 +12,7 @@ use throughline_core::access::{
 use throughline_core::ids::{KeyId, UserId, WorkspaceId};
 use throughline_core::services::access::CreatedKey;
 use throughline_core::time::Timestamp;
-use throughline_core::{Error, ErrorKind, Result};
+use throughline_core::{Error, Result};
 use throughline_engine::identity::Identity;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -81,7 +81,7 @@ pub(crate) struct NewKeyJson {
     #[serde(default)]
     #[schema(max_length = 200)]
     name: String,
-    /// The user that it is bound to.
+    /// The user that it is bound to; if the caller's own key is bound to a user, the same.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 200)]
     user: Option<String>,
@@ -263,9 +263,22 @@ impl AuditJson {
     }
 }
 
+/// Refuses a key that reaches further than the caller's own. The local user's reaches everything.
+async fn check_reach(
+    service: &Service,
+    caller: &Identity,
+    action: &str,
+    (user, workspace, permissions): (&KeyUser, Option<&WorkspaceId>, Permissions),
+) -> Result<()> {
+    let Some(own) = &caller.key else { return Ok(()) };
+    let within = own.check_reach(user, workspace, permissions);
+    caller.refused(&service.app.engine, action, within).await
+}
+
 /// Create a key
 ///
-/// The secret is shown only once; the store keeps only a hash.
+/// The secret is shown only once; the store keeps only a hash. The key reaches no further than the caller's own: a key
+/// that is bound to a user or a workspace creates and rotates only keys with the same.
 #[utoipa::path(
     post,
     path = "/v1/keys",
@@ -282,16 +295,8 @@ async fn create(
 ) -> Result<(StatusCode, Json<CreatedKeyJson>), Failure> {
     let principal = &caller.principal;
     let new = body.value.key()?;
-    if let Some(beyond) = new.permissions.iter().find(|one| !principal.permissions.has(*one)) {
-        let kind = ErrorKind::Forbidden;
-        let access = &service.app.engine.access;
-        access.note_refused(&principal.tenant, caller.by(), "key.create", kind).await;
-        let why = format!(
-            "this key does not have the permission `{beyond}`, so it cannot create a key that has \
-             it"
-        );
-        return Err(Error::new(kind, why).into());
-    }
+    let asked = (&new.user, new.workspace.as_ref(), new.permissions);
+    check_reach(&service, &caller, "key.create", asked).await?;
     // Equal keys of two tenants, or of two callers, are two.
     let repeat = repeat.hash().map(|hash| {
         let mut hasher = blake3::Hasher::new();
@@ -328,7 +333,7 @@ async fn list(
 
 /// Rotate a key
 ///
-/// The key gets a new secret, which is shown only once.
+/// The key gets a new secret, which is shown only once. It must reach no further than the caller's own.
 #[utoipa::path(
     post,
     path = "/v1/keys/{id}/rotate",
@@ -348,6 +353,9 @@ async fn rotate(
     let grace = Duration::from_secs(body.value.grace_seconds);
     let principal = &caller.principal;
     let access = &service.app.engine.access;
+    let held = access.get(&principal.tenant, id).await?;
+    let asked = (&held.user, held.workspace.as_ref(), held.permissions);
+    check_reach(&service, &caller, "key.rotate", asked).await?;
     Ok(Json(access.rotate(caller.by(), &principal.tenant, id, grace).await?.into()))
 }
 

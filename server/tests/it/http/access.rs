@@ -69,7 +69,7 @@ pub(super) fn cases() -> Vec<Case> {
     let file = json!({"type": "uploaded", "title": "a.pdf"});
     let fact = json!({"text": "The harbour opens at nine."});
     let text = json!("# Facts\nhello\n");
-    let new_key = json!({"any_user": true, "permissions": ["read"]});
+    let new_key = json!({"user": "ana", "permissions": ["read"]});
     let context = json!({"name": "Guide", "system_prompt": "You are a guide."});
     let import = json!({"export": {"context": context}});
     let preset = json!({"name": "Own", "system_prompt": "You are a clerk."});

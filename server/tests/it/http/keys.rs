@@ -102,19 +102,62 @@ async fn a_key_is_shown_once_rotated_with_grace_and_revoked_at_once() {
 }
 
 #[tokio::test]
-async fn a_key_makes_none_that_permits_more() {
+async fn a_key_makes_none_that_reaches_further() {
     let data = Throughline::new();
-    let admin = key(&data, "acme", &["--user", "ana"], "read,admin");
+    let admins =
+        [vec!["--user", "ana"], vec!["--user", "ana", "--workspace", "w1"], vec!["--any-user"]]
+            .map(|who| key(&data, "acme", &who, "read,admin"));
     let service = Service::start(&data);
-    let ask = async |body: Value| {
-        Answer::of(service.request(Method::POST, "/v1/keys").bearer_auth(&admin).json(&body)).await
+    let ask = async |key: &str, path: &str, body: Value| {
+        Answer::of(service.request(Method::POST, path).bearer_auth(key).json(&body)).await
     };
-    ask(json!({"user": "ana", "permissions": ["read"]})).await.ok();
-    ask(json!({"user": "ana", "permissions": ["write"]})).await.problem(403, "forbidden");
-    // Of any user: administration is of the whole tenant.
-    let made = ask(json!({"user": "bo", "permissions": ["read"]})).await.ok();
-    let made = whoami(&service, made["key"].as_str().unwrap()).await.ok();
-    assert_eq!((&made["tenant"], &made["user"]), (&json!("acme"), &json!("bo")));
+    let of = |user: &str, workspace: Option<&str>| json!({"user": user, "workspace": workspace, "permissions": ["read"]});
+    let any = json!({"any_user": true, "permissions": ["read"]});
+    let more = json!({"user": "ana", "permissions": ["write"]});
+    let [of_ana, of_workspace, of_all] = &admins;
+    let table = [
+        (of_ana, of("ana", None), true),
+        (of_ana, of("ana", Some("w1")), true),
+        (of_ana, of("bo", None), false),
+        (of_ana, any.clone(), false),
+        (of_ana, more.clone(), false),
+        (of_workspace, of("ana", Some("w1")), true),
+        (of_workspace, of("ana", Some("w2")), false),
+        (of_workspace, of("ana", None), false),
+        (of_all, of("bo", Some("w2")), true),
+        (of_all, any, true),
+        (of_all, more, false),
+    ];
+    let mut made = Vec::new();
+    for (admin, new, allowed) in table {
+        let answer = ask(admin, "/v1/keys", new.clone()).await;
+        match allowed {
+            true => made.push((answer.ok()["id"].as_str().unwrap().to_owned(), new)),
+            false => drop(answer.problem(403, "forbidden")),
+        }
+    }
+    // Another secret is a key as well.
+    let writes = key(&data, "acme", &["--user", "ana"], "read,write");
+    let writes = whoami(&service, &writes).await.ok()["key"]["id"].as_str().unwrap().to_owned();
+    made.push((writes, json!({"user": "ana", "permissions": ["read", "write"]})));
+    for (id, of) in &made {
+        let path = format!("/v1/keys/{id}/rotate");
+        let reads = of["permissions"] == json!(["read"]);
+        let reach = [
+            of["user"] == "ana" && reads,
+            of["user"] == "ana" && of["workspace"] == "w1" && reads,
+            reads,
+        ];
+        for (admin, allowed) in admins.iter().zip(reach) {
+            let answer = ask(admin, &path, json!({})).await;
+            match allowed {
+                true => drop(answer.ok()),
+                false => drop(answer.problem(403, "forbidden")),
+            }
+        }
+    }
+    let missing = ask(of_all, "/v1/keys/0000000000000001/rotate", json!({})).await;
+    missing.problem(404, "not_found");
 }
 
 #[tokio::test]

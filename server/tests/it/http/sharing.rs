@@ -100,7 +100,8 @@ async fn guests_write_as_users_under_their_name() {
         key: key(&data, "acme", &["--user", user], "read,write"),
     };
     let (ana, bo, cy) = (user("ana"), user("bo"), user("cy"));
-    let append = |role: &str, content: &str| json!({"messages": [{"role": role, "content": content}]});
+    let append =
+        |role: &str, content: &str| json!({"messages": [{"role": role, "content": content}]});
     let plan = "/v1/sessions/plan/messages";
     ana.ask(Method::POST, plan, append("system", "Answer briefly.")).await.ok();
     ana.say("plan", "The regatta is on Friday.").await.ok();
@@ -128,7 +129,10 @@ async fn guests_write_as_users_under_their_name() {
     assert_eq!((&*own[0].0, &*own[0].1, &*own[1].1), ("system", expected[0], expected[1]));
     for (role, text) in &own[2..6] {
         assert_eq!(role, "user", "{text}");
-        assert!(text.starts_with("<said by=\"bo\">\nAs ") && text.ends_with("code.\n</said>"), "{text}");
+        assert!(
+            text.starts_with("<said by=\"bo\">\nAs ") && text.ends_with("code.\n</said>"),
+            "{text}"
+        );
         assert_eq!(text.matches("</said>").count(), 1, "{text}");
     }
     let (role, text) = &own[6];
