@@ -50,8 +50,12 @@ pub fn prepare(
     let said_at = message.created_at.filter(|at| *at <= now.plus(MOST_AHEAD));
     let (observed_at, stated_now) = (said_at.unwrap_or(now), said_at.is_none());
     let name = message.name.take().filter(|name| !name.is_empty());
-    let content_hash = message.hash(name.as_deref());
-    let original = message.guard(secrets);
+    let masked = match masked(&message.content) {
+        Cow::Owned(masked) => Some(masked),
+        Cow::Borrowed(_) => None,
+    };
+    let content_hash = message.hash(name.as_deref(), masked.as_deref());
+    let original = message.guard(secrets, masked);
     let content = message.content.as_str();
     let cut = passages(content, PassageSizes::MESSAGE);
     let texts = cut.iter().map(|range| &content[range.clone()]);
@@ -91,28 +95,29 @@ pub fn prepare(
 }
 
 impl NewMessage {
-    /// Leaves secrets out as the policy says; returns the text as it was said, where that is to be kept beside.
-    fn guard(&mut self, secrets: SecretPolicy) -> Option<String> {
+    /// Leaves secrets out as the policy says, of which `masked` is the content without them; returns the text as it was
+    /// said, where that is to be kept beside.
+    fn guard(&mut self, secrets: SecretPolicy, masked: Option<String>) -> Option<String> {
         if secrets == SecretPolicy::Drop {
             for json in [&mut self.parts, &mut self.attachments].into_iter().flatten() {
                 *json = masked_json(json).into_owned();
             }
         }
-        let Cow::Owned(shown) = secrets.shown(&self.content) else { return None };
-        let original = std::mem::replace(&mut self.content, shown);
+        let masked = masked.filter(|_| secrets != SecretPolicy::Keep)?;
+        let original = std::mem::replace(&mut self.content, masked);
         (secrets == SecretPolicy::Mask).then_some(original)
     }
 
     /// Tells a repeat from another message. Secrets are not part of it, so that none can be guessed by it, and a
     /// message is the same whatever becomes of them.
-    fn hash(&self, name: Option<&str>) -> [u8; 16] {
+    fn hash(&self, name: Option<&str>, masked: Option<&str>) -> [u8; 16] {
         let json =
             |json: &Option<String>| json.as_deref().map(|json| masked_json(json).into_owned());
         let (parts, attachments) = (json(&self.parts), json(&self.attachments));
-        let content = masked(&self.content);
+        let content = masked.unwrap_or(&self.content);
         let role = self.role.as_str();
         let mut hasher = blake3::Hasher::new();
-        for part in [Some(role), name, Some(&content), parts.as_deref(), attachments.as_deref()] {
+        for part in [Some(role), name, Some(content), parts.as_deref(), attachments.as_deref()] {
             // The length keeps neighbouring parts apart; absent differs from empty.
             hasher.update(&part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes());
             hasher.update(part.unwrap_or_default().as_bytes());

@@ -6,6 +6,7 @@ use throughline_core::access::{Actor, ApiKey, AuditEntry, By, Permission, Permis
 use throughline_core::ports::{TenantBatch, TenantWrite};
 use throughline_core::{Error, ErrorKind, Result, Scope};
 
+use crate::admission::ClientId;
 use crate::compose::Engine;
 
 /// Entries of the audit log that are written at once.
@@ -46,6 +47,12 @@ impl Identity {
     #[must_use]
     pub fn by(&self) -> By {
         By { key: self.principal.key, actor: self.actor }
+    }
+
+    /// Whose share its requests are taken from.
+    #[must_use]
+    pub fn client(&self) -> ClientId {
+        self.principal.key.into()
     }
 
     /// The scope whose memory the call works on.

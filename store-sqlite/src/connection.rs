@@ -171,8 +171,7 @@ fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         Ok((connection, application, tables))
     };
-    let (connection, application, tables) =
-        opened.and_then(prepare).map_err(open_error)?;
+    let (connection, application, tables) = opened.and_then(prepare).map_err(open_error)?;
     if tables > 0 && application != APPLICATION_ID {
         return Err(Error::new(
             ErrorKind::Corrupt,
@@ -186,9 +185,7 @@ fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
 }
 
 pub(crate) fn schema_version(connection: &Connection) -> Result<u32> {
-    connection
-        .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(open_error)
+    connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(open_error)
 }
 
 /// An error of reading the header: what is asked for then is in every file, so that only damage refuses it.

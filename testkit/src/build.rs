@@ -1,5 +1,6 @@
 //! Values for tests, with everything that does not matter filled in.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use throughline_core::Scope;
@@ -310,5 +311,5 @@ pub fn batch(scope: &Scope) -> WriteBatch {
 /// The write that appends `message` to the session `to`.
 #[must_use]
 pub fn append(to: &str, message: PreparedMessage) -> Write {
-    Write::AppendMessage { session: session(to), message: Box::new(message) }
+    Write::AppendMessage { session: session(to), message: Arc::new(message) }
 }

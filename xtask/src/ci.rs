@@ -56,6 +56,7 @@ const FULL: &[Step] = &[
     ("recall", crate::combinations::recall),
     ("killed", || killed(Mode::Restart)),
     ("replicas", || killed(Mode::Replicas)),
+    ("attacks", || crate::attacks::bench(None, None, None).map(passed)),
 ];
 
 fn steps(breadth: Option<Breadth>) -> Vec<Step> {
@@ -258,7 +259,10 @@ mod tests {
         assert_eq!(full[..narrow.len()], narrow);
         assert_eq!(
             full[narrow.len()..],
-            ["litellm", "small model", "distill", "fuzz", "recall", "killed", "replicas",]
+            [
+                "litellm", "small model", "distill", "fuzz", "recall", "killed", "replicas",
+                "attacks"
+            ]
         );
     }
 

@@ -115,6 +115,19 @@ pub(crate) enum BenchPart {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// Attack the service as one key can, and measure its memory, its time on the processor and the waits of others; fails
+    /// if another client was not served.
+    Attacks {
+        /// The program to measure [default: a release build]
+        #[arg(long, value_name = "FILE")]
+        binary: Option<PathBuf>,
+        /// Run the attacks only whose names have this.
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
+        /// File for the JSON [default: in target/bench]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Measure how long a client of `throughline mcp` waits for its first answers, and the memory used.
     Mcp {
         /// File for the JSON [default: in target/bench]

@@ -4,6 +4,7 @@
 //! crate knows the workspace from outside (cargo, git, files) and depends on none of its crates,
 //! so that it compiles in seconds and works while they do not.
 
+mod attacks;
 mod check;
 mod ci;
 mod cli;
@@ -41,6 +42,9 @@ fn main() -> ExitCode {
         Task::Ci { breadth, after_test, only } => ci::run(breadth, after_test, only.as_deref()),
         Task::Bench { part: Some(BenchPart::Http(load)), .. } => {
             run::bench_http(&load).map(|()| true)
+        }
+        Task::Bench { part: Some(BenchPart::Attacks { binary, only, out }), .. } => {
+            attacks::bench(binary, only.as_deref(), out)
         }
         Task::Bench { part: Some(BenchPart::Mcp { out }), .. } => {
             mcp::start::bench(out).map(|()| true)

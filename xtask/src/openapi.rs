@@ -97,7 +97,7 @@ pub(crate) fn check() -> Result<bool> {
     for (number, round) in ROUNDS.iter().enumerate() {
         let data = folder()?.join(format!("data-{number}"));
         recreate(&data)?;
-        let key = if round.key { Some(make_key(&binary, &data, None)?) } else { None };
+        let key = if round.key { Some(make_key(&binary, &data, "acme", None)?) } else { None };
         let service = Service::start(&binary, &data, &[])?;
         // It may write where it is.
         sh.change_dir(&data);

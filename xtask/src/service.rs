@@ -15,11 +15,16 @@ fn throughline<'sh>(sh: &'sh Shell, binary: &Path, data: &Path, args: &[&str]) -
     unconfigured(sh, binary).args(args).arg("--json").arg("--data-dir").arg(data)
 }
 
-/// Makes the first key of the service's data: of a user, or of any that a request names.
-pub(crate) fn make_key(binary: &Path, data: &Path, user: Option<&str>) -> Result<String> {
+/// Makes a key in the service's data: of a tenant's user, or of any that a request names.
+pub(crate) fn make_key(
+    binary: &Path,
+    data: &Path,
+    tenant: &str,
+    user: Option<&str>,
+) -> Result<String> {
     let user = user.map_or(vec!["--any-user"], |user| vec!["--user", user]);
     let permissions = ["--permissions", "read,write,chat,admin"];
-    let args = [&["keys", "create", "--tenant", "acme"], &user[..], &permissions].concat();
+    let args = [&["keys", "create", "--tenant", tenant], &user[..], &permissions].concat();
     let sh = shell()?;
     let made: serde_json::Value =
         serde_json::from_str(&throughline(&sh, binary, data, &args).read()?)?;
@@ -38,10 +43,38 @@ pub(crate) struct Service {
 impl Service {
     /// Serves on a free port of the loopback address, with these flags.
     pub(crate) fn start(binary: &Path, data: &Path, flags: &[&str]) -> Result<Self> {
-        let args = ["serve", "--listen", "127.0.0.1:0", "--set", "http.requests_per_minute=0"];
-        let log = data.join("log");
         let sh = shell()?;
-        let mut command = Command::from(throughline(&sh, binary, data, &args).args(flags));
+        Self::spawn(Self::command(&sh, binary, data, flags).into(), data)
+    }
+
+    /// The same, where it may open only so many files.
+    pub(crate) fn start_with_files(
+        binary: &Path,
+        data: &Path,
+        flags: &[&str],
+        files: u32,
+    ) -> Result<Self> {
+        let sh = shell()?;
+        let serve = Command::from(Self::command(&sh, binary, data, flags));
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("ulimit -n {files}; exec \"$0\" \"$@\""));
+        command.arg(serve.get_program()).args(serve.get_args()).current_dir(data);
+        for (name, value) in serve.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Self::spawn(command, data)
+    }
+
+    fn command<'sh>(sh: &'sh Shell, binary: &Path, data: &Path, flags: &[&str]) -> Cmd<'sh> {
+        let args = ["serve", "--listen", "127.0.0.1:0", "--set", "http.requests_per_minute=0"];
+        throughline(sh, binary, data, &args).args(flags)
+    }
+
+    fn spawn(mut command: Command, data: &Path) -> Result<Self> {
+        let log = data.join("log");
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.stderr(std::fs::File::create(&log)?).spawn()?;
         let mut line = String::new();
@@ -56,6 +89,11 @@ impl Service {
         })?;
         service.base = base.to_owned();
         Ok(service)
+    }
+
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether it panicked so far; says where.

@@ -1,5 +1,6 @@
 //! Every write is a value: a `WriteBatch`, built by pure code and applied atomically.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -89,8 +90,8 @@ pub enum Write {
     AppendMessage {
         /// The thread.
         session: SessionId,
-        /// The message.
-        message: Box<PreparedMessage>,
+        /// The message; shared, because a batch is built again where another writer came first.
+        message: Arc<PreparedMessage>,
     },
     /// Creates a session that has no messages yet; one that is there stays as it is, its version
     /// included.

@@ -5,11 +5,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Secret;
+use crate::text::ascii;
 
 pub(super) const RULE: &str = "card-number";
 
 static NUMBER: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\b[2-6]\d{3}(?:[ -]?\d{2,6}){2,4}\b").ok());
+    LazyLock::new(|| Regex::new(&ascii(r"\b[2-6]\d{3}(?:[ -]?\d{2,6}){2,4}\b")).ok());
 
 pub(super) fn scan(text: &str) -> Vec<Secret> {
     let Some(number) = &*NUMBER else { return Vec::new() };

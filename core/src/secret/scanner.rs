@@ -6,6 +6,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
 use regex::{Captures, Regex};
 
 use super::Secret;
+use crate::text::ascii;
 
 /// Bytes that a pattern may take when it is compiled: some repeat a class hundreds of times.
 const MOST_BYTES: usize = 32 << 20;
@@ -36,7 +37,8 @@ impl Pattern {
 
     /// `None` where it is no pattern, which a test rules out.
     fn regex(&self) -> Option<&Regex> {
-        let compile = || regex::RegexBuilder::new(self.text).size_limit(MOST_BYTES).build().ok();
+        let compile =
+            || regex::RegexBuilder::new(&ascii(self.text)).size_limit(MOST_BYTES).build().ok();
         self.compiled.get_or_init(compile).as_ref()
     }
 

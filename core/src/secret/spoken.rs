@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Secret;
+use crate::text::ascii;
 
 /// A rule: its name, its pattern with the secret in the group `s`, and whether the secret is told apart from a word.
 struct Rule {
@@ -84,7 +85,7 @@ static RULES: LazyLock<[Rule; 7]> = LazyLock::new(|| {
 
 fn compile(pattern: &str) -> Regex {
     #[expect(clippy::expect_used, reason = "the patterns are literals, and a test compiles them")]
-    Regex::new(pattern).expect("a pattern")
+    Regex::new(&ascii(pattern)).expect("a pattern")
 }
 
 /// The words without which no rule finds anything.

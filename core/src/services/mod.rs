@@ -9,6 +9,7 @@ pub mod erasure;
 pub mod facts;
 pub mod file_stores;
 pub mod model_jobs;
+mod pause;
 pub mod personas;
 pub mod profiles;
 pub mod removals;

@@ -114,6 +114,8 @@ pub fn analyze(text: &str, marks: &[String]) -> IndexUnit {
             _ => counted.push((id, 1)),
         }
     }
+    // Terms are kept for as long as the batch of their message.
+    counted.shrink_to_fit();
     IndexUnit { terms: counted, length, vector: None }
 }
 

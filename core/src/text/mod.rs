@@ -9,6 +9,7 @@ mod enclosures;
 mod fences;
 mod look_alikes;
 mod passages;
+mod patterns;
 mod postings;
 mod protect;
 mod sentences;
@@ -24,6 +25,7 @@ pub use compress::{Squeeze, squeeze};
 pub use fences::{guarded, guarded_file, guarded_speech, guarded_whole, without_fenced};
 pub(crate) use look_alikes::letters;
 pub use passages::{PassageSizes, passages};
+pub(crate) use patterns::ascii;
 pub use postings::{
     FOLD_AT, PostingBlock, PostingsError, SETTLED_POSTINGS, Thinned, decode_postings,
     encode_postings, extend_postings, remove_postings,

@@ -10,6 +10,7 @@ mod files;
 mod flows;
 mod interleaved;
 mod meaning;
+mod paused;
 mod personas;
 mod recall;
 mod secrets;

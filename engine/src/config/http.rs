@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::{Error, Result};
 
-use super::text;
+use super::{MAX_TIMEOUT_MS, text, whole};
 
 /// Settings of the HTTP interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,15 +17,23 @@ pub struct HttpConfig {
     pub requests_per_minute: u32,
     /// Maximum number of requests that run at once; as many again wait, and further ones are refused.
     pub max_in_flight: usize,
-    /// Maximum number of connections; further ones wait to be accepted.
+    /// Maximum number of requests of one API key that run at once; as many again wait, and further ones are refused.
+    pub max_in_flight_per_key: usize,
+    /// Maximum number of connections, less where the process may not open that many files. While all are in use, each new
+    /// one closes the one that has waited longest for its client.
     pub max_connections: usize,
-    /// How long a client may take to send a request's header, pause within its body, or keep an idle connection, in
-    /// milliseconds.
+    /// How long a client may take to send a request's header, pause within its body, read nothing of an answer, or keep
+    /// an idle connection, in milliseconds.
     pub read_timeout_ms: u64,
-    /// Timeout of a request, including the time that it waits, in milliseconds.
+    /// How long the body of a request may take to arrive, in milliseconds.
+    pub body_timeout_ms: u64,
+    /// Timeout of a request once its body arrived, including the time that it waits, in milliseconds.
     pub timeout_ms: u64,
-    /// Largest request body, in MiB.
+    /// Largest request body, in MiB. Where the content is one text or less, the limit is 4 MiB.
     pub max_body_mb: usize,
+    /// Memory for requests with large bodies, in MiB: half for bodies that arrive or wait, half for what is made of them at
+    /// work. The requests of one API key may take half of either.
+    pub max_bodies_mb: usize,
     /// How long running requests may continue when the service stops, in milliseconds.
     pub drain_ms: u64,
     /// Whether `/metrics` can be read without a key even if other machines can reach it.
@@ -81,6 +89,36 @@ impl HttpConfig {
         self.max_body_mb << 20
     }
 
+    /// How long a body may take to arrive.
+    #[must_use]
+    pub fn body_timeout(&self) -> Duration {
+        Duration::from_millis(self.body_timeout_ms)
+    }
+
+    /// Limits that a type does not tell.
+    ///
+    /// # Errors
+    /// `InvalidInput` that names the key.
+    pub(super) fn check(&self) -> Result<()> {
+        whole("http.requests_per_minute", self.requests_per_minute.into(), 0, 100_000)?;
+        whole("http.max_in_flight", self.max_in_flight as u64, 1, 65_536)?;
+        whole("http.max_in_flight_per_key", self.max_in_flight_per_key as u64, 1, 65_536)?;
+        whole("http.max_connections", self.max_connections as u64, 1, 1 << 20)?;
+        whole("http.max_body_mb", self.max_body_mb as u64, 1, 1_024)?;
+        // What one key may take of either half is enough for one body, and for what is read from it.
+        let least = 8 * self.max_body_mb as u64 + 64;
+        whole("http.max_bodies_mb", self.max_bodies_mb as u64, least, 1 << 20)?;
+        for (key, value) in [
+            ("http.read_timeout_ms", self.read_timeout_ms),
+            ("http.body_timeout_ms", self.body_timeout_ms),
+            ("http.timeout_ms", self.timeout_ms),
+            ("http.drain_ms", self.drain_ms),
+        ] {
+            whole(key, value, 1, MAX_TIMEOUT_MS)?;
+        }
+        Ok(())
+    }
+
     /// How long a client may be silent.
     #[must_use]
     pub fn read_timeout(&self) -> Duration {
@@ -93,10 +131,13 @@ impl Default for HttpConfig {
         Self {
             requests_per_minute: 6_000,
             max_in_flight: 256,
-            max_connections: 1_024,
+            max_in_flight_per_key: 128,
+            max_connections: 768,
             read_timeout_ms: 10_000,
+            body_timeout_ms: 30_000,
             timeout_ms: 30_000,
             max_body_mb: 20,
+            max_bodies_mb: 512,
             drain_ms: 30_000,
             public_metrics: false,
             worker: true,

@@ -448,6 +448,14 @@ impl Default for Config {
     }
 }
 
+/// Requires a whole number of a setting to be within limits.
+fn whole(key: &str, value: u64, least: u64, most: u64) -> Result<()> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("configuration key `{key}` must be {least} to {most}")))
+}
+
 /// Text, also where a layer (a flag, the environment) takes it for a number or a truth value.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<String, D::Error> {
     #[derive(Deserialize)]
@@ -505,18 +513,11 @@ impl Config {
         if self.data_dir.as_os_str().is_empty() {
             self.data_dir = user_data_dir()?;
         }
-        let whole = |key: &str, value: u64, least: u64, most: u64| {
-            if (least..=most).contains(&value) {
-                return Ok(());
-            }
-            Err(Error::invalid(format!("configuration key `{key}` must be {least} to {most}")))
-        };
         whole("sqlite.readers", self.sqlite.readers as u64, 1, 64)?;
         whole("sqlite.busy_timeout_ms", self.sqlite.busy_timeout_ms, 0, MAX_TIMEOUT_MS)?;
         whole("sqlite.vector_cache_mb", self.sqlite.vector_cache_mb, 0, MAX_CACHE_MB)?;
         whole("minilm.timeout_ms", self.minilm.timeout_ms, 1, MAX_TIMEOUT_MS)?;
         whole("postgres.connections", self.postgres.connections.into(), 1, 1_000)?;
-        whole("http.requests_per_minute", self.http.requests_per_minute.into(), 0, 100_000)?;
         whole("jobs.tenant_per_hour", self.jobs.tenant_per_hour.into(), 0, 100_000)?;
         let most = throughline_core::document::MOST_BYTES as u64;
         whole("document.max_bytes", self.document.max_bytes as u64, 1, most)?;
@@ -524,15 +525,10 @@ impl Config {
         whole("facts.half_life_days", self.facts.half_life_days.into(), 0, 36_500)?;
         whole("document.kept", self.document.kept.into(), 1, 10_000)?;
         whole("files.max_search_bytes", self.files.max_search_bytes, 1, MAX_SEARCH_BYTES)?;
-        whole("http.max_in_flight", self.http.max_in_flight as u64, 1, 65_536)?;
-        whole("http.max_connections", self.http.max_connections as u64, 1, 1 << 20)?;
-        whole("http.max_body_mb", self.http.max_body_mb as u64, 1, 1_024)?;
+        self.http.check()?;
         self.listen_address()?;
         self.jobs.address()?;
         for (key, value) in [
-            ("http.read_timeout_ms", self.http.read_timeout_ms),
-            ("http.timeout_ms", self.http.timeout_ms),
-            ("http.drain_ms", self.http.drain_ms),
             ("mcp.answer_timeout_ms", self.mcp.answer_timeout_ms),
             ("postgres.connect_timeout_ms", self.postgres.connect_timeout_ms),
             ("postgres.statement_timeout_ms", self.postgres.statement_timeout_ms),

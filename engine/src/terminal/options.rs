@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use throughline_core::{Error, ErrorKind, Result};
 
 use super::Output;
+use crate::admission::cpu_places;
 use crate::config::Layers;
 
 /// What `--help` says of exit codes: the table of `exit_code`.
@@ -119,6 +120,8 @@ const WORKER_STACK: usize = 8 * 1024 * 1024;
 /// `Internal` where the system starts no threads.
 pub fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
+        // Two are left for what waits while all places to compute are taken.
+        .worker_threads(cpu_places() + 2)
         .thread_stack_size(WORKER_STACK)
         .enable_all()
         .build()

@@ -81,7 +81,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     output.line(&listening, || format!("metrics at {}/metrics", listening.listening))?;
     tokio::select! {
         done = work(args, &engine, output) => done,
-        () = shown.run() => Ok(()),
+        shown = shown.run() => shown,
     }
 }
 

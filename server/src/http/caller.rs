@@ -2,8 +2,9 @@
 //! without: scope, rate and audit are decided here, once.
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
-use axum::extract::{FromRequestParts, MatchedPath};
+use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use throughline_core::access::{Actor, Permission, Rate};
@@ -11,9 +12,11 @@ use throughline_core::ids::{UserId, WorkspaceId};
 use throughline_core::ports::Admission;
 use throughline_core::services::access::unauthenticated;
 use throughline_core::{Error, ErrorKind, Result};
+use throughline_engine::admission::ClientId;
 use throughline_engine::identity::Identity;
 use url::{Host, Url};
 
+use super::bodies::Handed;
 use super::service::Service;
 use crate::wire::problem::Failure;
 
@@ -74,8 +77,13 @@ impl<P: Needs> FromRequestParts<Service> for Caller<P> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, Failure> {
+        let proven = parts.extensions.remove::<Proven>().and_then(|proven| proven.take());
+        let identity = match proven {
+            Some(identity) => identity?,
+            None => identify(&parts.headers, service).await?,
+        };
         // A call that is refused counts too, or a key could try for as long as it likes.
-        let identity = known(&parts.headers, service).await?;
+        admit(service, &identity).await?;
         if let Some(permission) = P::PERMISSION {
             let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
             let action = format!("{} {path}", parts.method);
@@ -83,6 +91,22 @@ impl<P: Needs> FromRequestParts<Service> for Caller<P> {
         }
         Ok(Self { identity, needs: PhantomData })
     }
+}
+
+/// Who calls, or why that is not known.
+type Proven = Handed<Result<Identity>>;
+
+/// Proves who calls before the request takes anything. The handler is told by its [`Caller`], also of a refusal.
+pub(super) async fn prove(request: &mut Request, service: &Service) -> Option<ClientId> {
+    let limit = Duration::from_millis(service.config.timeout_ms);
+    let proven = tokio::time::timeout(limit, identify(request.headers(), service)).await;
+    let proven = proven.unwrap_or_else(|_| {
+        let error = "timed out: retry the request";
+        Err(Error::new(ErrorKind::Unavailable, error))
+    });
+    let client = proven.as_ref().ok().map(Identity::client);
+    request.extensions_mut().insert(Proven::new(proven));
+    client
 }
 
 /// Who calls, whatever it needs to be permitted; the call is counted.
@@ -214,7 +238,7 @@ async fn admit(service: &Service, identity: &Identity) -> Result<()> {
 
 fn configured_rate(service: &Service) -> Option<Rate> {
     let most = service.config.requests_per_minute;
-    (most > 0).then_some(Rate { most, per: std::time::Duration::from_secs(60) })
+    (most > 0).then_some(Rate { most, per: Duration::from_secs(60) })
 }
 
 #[cfg(test)]

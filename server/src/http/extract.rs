@@ -1,20 +1,17 @@
 //! Extractors of request parts; each error names the field.
 
 use std::marker::PhantomData;
-use std::time::Duration;
 
-use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use http_body_util::BodyExt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use throughline_core::ports::Idempotency;
 use throughline_core::{Error, ErrorKind, Result};
-use tower_http::timeout::TimeoutError;
 
+use super::bodies::received;
 use super::service::Service;
 use crate::wire::problem::Failure;
 
@@ -52,55 +49,6 @@ pub(super) fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(objects.into_iter().map(|Object(value)| value).collect())
 }
 
-/// How long the rest of a body that is too large is read, so that its sender gets to read the answer.
-const READ_ON: Duration = Duration::from_secs(10);
-
-/// The bytes of a body, up to the most that is allowed.
-pub(super) async fn read_body(request: Request, service: &Service) -> Result<Bytes, Failure> {
-    let most = service.config.max_body_bytes();
-    // A client that waits for the word to send has sent nothing that would have to be read.
-    let waits = request.headers().contains_key(header::EXPECT);
-    let mut body = request.into_body();
-    let announced = body.size_hint().lower();
-    if waits && announced > most as u64 {
-        return Err(too_large(most));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(announced).unwrap_or(0).min(most));
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(broken_off)?;
-        let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > most {
-            // A connection that is closed with something unread takes the answer with it.
-            let rest = async { while let Some(Ok(_)) = body.frame().await {} };
-            let _ = tokio::time::timeout(READ_ON, rest).await;
-            return Err(too_large(most));
-        }
-        bytes.extend_from_slice(&data);
-    }
-    Ok(bytes.into())
-}
-
-fn too_large(most: usize) -> Failure {
-    Failure::of_status(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        Error::invalid(format!("the body is larger than the limit of {most} bytes")),
-    )
-}
-
-fn broken_off(error: axum::Error) -> Failure {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-    while let Some(cause) = source {
-        if cause.is::<TimeoutError>() {
-            return Failure::of_status(
-                StatusCode::REQUEST_TIMEOUT,
-                Error::invalid("the body stopped arriving: send the request again"),
-            );
-        }
-        source = cause.source();
-    }
-    Error::invalid("the body is incomplete: send it again").into()
-}
-
 /// A JSON body.
 pub(super) struct Body<T> {
     /// Its content.
@@ -112,7 +60,7 @@ pub(super) struct Body<T> {
 impl<T: DeserializeOwned> FromRequest<Service> for Body<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, service: &Service) -> Result<Self, Failure> {
+    async fn from_request(request: Request, _: &Service) -> Result<Self, Failure> {
         let kind = request.headers().get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -122,7 +70,7 @@ impl<T: DeserializeOwned> FromRequest<Service> for Body<T> {
                 Error::invalid("the body must be JSON: send `Content-Type: application/json`"),
             ));
         }
-        let bytes = read_body(request, service).await?;
+        let bytes = received(&request)?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let Object(value) = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let path = error.path().to_string();

@@ -9,10 +9,14 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 
+use throughline_core::Error;
 use throughline_engine::telemetry;
 
+use super::front::{away, made_away};
 use super::routes::openai::{self, Refused};
 use super::service::Service;
+use super::{bodies, caller};
+use crate::wire::held::held;
 use crate::wire::problem::Failure;
 use crate::wire::request::{self, request_id};
 
@@ -47,13 +51,13 @@ pub(super) async fn observe(
     };
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let path = path.unwrap_or_else(|| "unknown".to_owned());
-    let method = request.method().as_str().to_owned();
+    let method = method_label(request.method());
     let begun = Instant::now();
     let span = tracing::info_span!(
         "request",
         otel.kind = "server",
         otel.name = format!("{method} {path}"),
-        %method,
+        method,
         path,
         request_id = id
     );
@@ -66,7 +70,8 @@ pub(super) async fn observe(
         let took = begun.elapsed();
         let status = response.status().as_u16();
         tracing::info!(status, took_ms = took.as_secs_f64() * 1e3, "answered");
-        let labels = [("method", method), ("path", path), ("status", status.to_string())];
+        let labels =
+            [("method", method.to_owned()), ("path", path), ("status", status.to_string())];
         metrics::histogram!("throughline_http_request_seconds", &labels).record(took.as_secs_f64());
         response
     });
@@ -77,26 +82,63 @@ pub(super) async fn observe(
     response
 }
 
-/// Works in one of the service's places. What erases or corrects does so to the end, with its entry in the audit log.
+/// The method as metrics and the log name it: a caller may invent methods, and the values of a label are a closed set.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// Receives the body, then works in one of the service's places. What erases or corrects does so to the end, with its entry
+/// in the audit log.
 pub(super) async fn bound(
     State(service): State<Service>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    if WAITS_FOR_A_MODEL.contains(&path) {
+    // A request that is refused takes no place: its handler says why.
+    let Some(client) = caller::prove(&mut request, &service).await else {
         return next.run(request).await;
-    }
-    let is_openai = path.starts_with(openai::PATH);
-    let worked = match *request.method() {
-        Method::DELETE | Method::PATCH => {
-            let work = async move { next.run(request).await };
-            service.admission.see_through(request::within(request_id(), work)).await
-        }
-        _ => service.admission.work(next.run(request)).await,
     };
-    worked.unwrap_or_else(|error| match is_openai {
+    let Some((body, cost)) = bodies::receive(&mut request, client, &service).await else {
+        return next.run(request).await;
+    };
+    let path = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let waits_for_a_model = WAITS_FOR_A_MODEL.contains(&path);
+    let is_openai = path.starts_with(openai::PATH);
+    let refused = move |error: Error| match is_openai {
         true => Refused::from(error).into_response(),
         false => Failure::from(error).into_response(),
-    })
+    };
+    let is_seen_through = matches!(*request.method(), Method::DELETE | Method::PATCH);
+    let (admission, memory) = (service.admission.clone(), service.memory.clone());
+    let work = async move {
+        let memory = memory.at_work(client, cost).await?;
+        Ok((next.run(request).await, (body, memory)))
+    };
+    if waits_for_a_model {
+        let work = async move { admission.beside(client, work).await };
+        return match away(&service, work).await.flatten() {
+            Ok((response, memory)) => held(made_away(&service, client, response), memory),
+            Err(error) => refused(error),
+        };
+    }
+    let worked = async move {
+        match is_seen_through {
+            true => {
+                let work = request::within(request_id(), work);
+                admission.see_through(client, work).await
+            }
+            false => admission.work(client, work).await,
+        }
+    };
+    let worked = away(&service, worked).await.flatten().flatten();
+    worked.map_or_else(refused, |(response, _)| response)
 }

@@ -2,13 +2,17 @@
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use throughline_core::Result;
 
+use super::bodies;
 use super::caller::known;
+use super::front::away;
 use super::service::Service;
 use crate::mcp::{self, Server};
+use crate::wire::held::held;
 use crate::wire::problem::Failure;
 
 /// `/mcp`. A stream may stay open for as long as its client wants, so calls are admitted, and not requests.
@@ -32,11 +36,30 @@ pub(super) fn router(service: &Service) -> Result<Router<Service>> {
 }
 
 async fn prove(State(service): State<Service>, mut request: Request, next: Next) -> Response {
-    match known(request.headers(), &service).await {
-        Ok(identity) => {
-            request.extensions_mut().insert(identity);
-            next.run(request).await
+    let identity = match known(request.headers(), &service).await {
+        Ok(identity) => identity,
+        Err(error) => return Failure::from(error).into_response(),
+    };
+    let client = identity.client();
+    request.extensions_mut().insert(identity);
+    let (mut body, mut cost) = (None, 0);
+    if request.method() == Method::POST {
+        match bodies::arrive(&mut request, client, &service).await {
+            Ok(arrived) => {
+                *request.body_mut() = arrived.bytes.into();
+                (body, cost) = (Some(arrived.memory), arrived.cost);
+            }
+            Err(failure) => return failure.into_response(),
         }
+    }
+    let (admission, memory) = (service.admission.clone(), service.memory.clone());
+    let work = async move {
+        let memory = memory.at_work(client, cost).await?;
+        Ok(held(next.run(request).await, (body, memory)))
+    };
+    let answered = away(&service, async move { admission.beside(client, work).await });
+    match answered.await.flatten() {
+        Ok(response) => response,
         Err(error) => Failure::from(error).into_response(),
     }
 }

@@ -1,12 +1,16 @@
 //! The HTTP interface.
 //!
-//! `connections` takes connections in. A request passes `guard` (id, log, metrics, timeout, places), then its handler: `caller` tells who
-//! calls and refuses, `extract` reads what is asked, core answers, `problem` tells what went wrong.
+//! `connections` takes connections in, on the threads of `front`. A request passes `guard` (id, log, metrics, timeout, places), where `caller` proves who
+//! calls and `bodies` receives its body, then its handler: `caller` refuses, `extract` reads what is asked, core answers,
+//! `problem` tells what went wrong.
 
+mod bodies;
 mod caller;
 mod connections;
 mod extract;
+mod front;
 mod guard;
+mod json_limits;
 mod mcp;
 mod openapi;
 mod routes;

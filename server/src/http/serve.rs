@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use throughline_core::{Error, ErrorKind, Result};
+use throughline_engine::admission::ClientId;
 use throughline_engine::app::App;
 use throughline_engine::backups::DailyBackups;
 use throughline_engine::compose::Engine;
@@ -14,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::connections::{self, ConnectionLimits};
+use super::front::Front;
 use super::service::Service;
 
 /// Bounds of histograms of seconds.
@@ -75,7 +77,7 @@ pub async fn show(engine: Engine, config: &Config) -> Result<Option<Shown>> {
 }
 
 fn limits(config: &Config) -> ConnectionLimits {
-    ConnectionLimits { most: config.http.max_connections, header: config.http.read_timeout() }
+    ConnectionLimits::new(config.http.max_connections, config.http.read_timeout())
 }
 
 /// Listens on an address, which is that of the setting `key`.
@@ -129,13 +131,17 @@ impl Shown {
     }
 
     /// Serves until it is dropped.
-    pub async fn run(self) {
+    ///
+    /// # Errors
+    /// `Internal` where the system starts no threads for it.
+    pub async fn run(self) -> Result<()> {
         let router = super::operations(&self.service);
-        let never = std::future::pending();
+        let (front, never) = (Front::start()?, std::future::pending());
         tokio::select! {
-            () = connections::serve(self.listener, router, self.limits, never) => {}
+            () = front.run(connections::serve(self.listener, router, self.limits, never)) => {}
             () = keep_metrics(&self.service.metrics) => {}
         }
+        Ok(())
     }
 }
 
@@ -172,13 +178,14 @@ impl Served {
     /// configured time, and ends.
     ///
     /// # Errors
-    /// `Internal` when its routes cannot be built.
+    /// `Internal` when its routes cannot be built, or the system starts no threads for it.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let Self { listener, service, limits, drain, with_worker, backups } = self;
         let (stopping, stopped) = watch::channel(false);
         let beside = run_beside(service.clone(), with_worker, backups, stopped.clone());
         let beside = tokio::spawn(beside);
         let router = super::router(&service)?;
+        let front = Front::start()?;
         let signalled = {
             let service = service.clone();
             async move {
@@ -195,7 +202,7 @@ impl Served {
             tokio::time::sleep(drain).await;
         };
         let finished = async {
-            connections::serve(listener, router, limits, signalled).await;
+            front.run(connections::serve(listener, router, limits, signalled)).await;
             // Wait for operations that continue in the background.
             service.admission.finish().await;
         };
@@ -226,7 +233,8 @@ async fn run_beside(
         if !with_worker {
             return;
         }
-        let worked = worker::run(&service.app.engine, stopped.clone(), worker::measure).await;
+        let work = worker::run(&service.app.engine, stopped.clone(), worker::measure);
+        let worked = service.admission.beside(ClientId::Jobs, work).await;
         if let Err(error) = worked {
             tracing::error!(
                 code = error.kind().code(),

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use throughline_core::{Result, Scope};
-use throughline_engine::admission::AdmissionControl;
+use throughline_engine::admission::{AdmissionControl, AdmissionLimits, MemoryBudget};
 use throughline_engine::app::App;
 use throughline_engine::config::{Config, HttpConfig, McpConfig};
 use throughline_engine::identity::Identity;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 /// The application, and what the service knows of itself.
@@ -27,6 +28,10 @@ pub(super) struct Inner {
     pub mcp: McpConfig,
     /// How many requests are at work.
     pub admission: AdmissionControl,
+    /// How much memory their bodies take.
+    pub memory: MemoryBudget,
+    /// Where requests are worked on.
+    pub runtime: Handle,
     /// What `/metrics` shows.
     pub metrics: PrometheusHandle,
     /// The address that it listens on.
@@ -48,7 +53,7 @@ impl std::ops::Deref for Service {
 }
 
 impl Service {
-    /// The state of a service that listens on an address.
+    /// The state of a service that listens on an address, within the runtime where its requests are worked on.
     #[must_use]
     pub(super) fn new(
         app: App,
@@ -61,10 +66,13 @@ impl Service {
             app,
             config: config.http.clone(),
             mcp: config.mcp.clone(),
-            admission: AdmissionControl::new(
-                config.http.max_in_flight,
-                Duration::from_millis(config.http.timeout_ms),
-            ),
+            admission: AdmissionControl::new(AdmissionLimits {
+                at_work: config.http.max_in_flight,
+                of_key: config.http.max_in_flight_per_key,
+                time: Duration::from_millis(config.http.timeout_ms),
+            }),
+            memory: MemoryBudget::new(config.http.max_bodies_mb << 20),
+            runtime: Handle::current(),
             metrics,
             listen,
             local,

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -21,6 +20,7 @@ use super::Server;
 #[cfg(feature = "mcp-fixtures")]
 use super::fixtures;
 use super::sessions::{KEPT, Records, guard};
+use crate::wire::held::held;
 
 /// Pages of this machine.
 const LOCAL_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
@@ -123,15 +123,6 @@ impl Running {
         let call = running.calls.token();
         held(next.run(request).await, call)
     }
-}
-
-/// A response that holds something until it was read.
-pub(super) fn held<T: Send + 'static>(response: Response, thing: T) -> Response {
-    response.map(|body| {
-        Body::from_stream(body.into_data_stream().inspect(move |_| {
-            let _ = &thing;
-        }))
-    })
 }
 
 /// The route of what `handler` makes for each session, and for each request that stands alone.

@@ -40,7 +40,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use throughline_core::access::Permission;
 use throughline_core::ports::FileSource;
 use throughline_core::{Error, ErrorKind, Result, Scope};
-use throughline_engine::admission::AdmissionControl;
+use throughline_engine::admission::{AdmissionControl, ClientId};
 use throughline_engine::app::{App, failure};
 use throughline_engine::config::{McpConfig, ToolSet};
 use throughline_engine::identity::Identity;
@@ -260,25 +260,30 @@ impl Server {
         if tool.asks {
             return tool.call(call, arguments).await;
         }
+        let client = call.who.client();
         if tool.reads() {
-            let done = self.bounded(tool.call(call, arguments)).await;
+            let done = self.bounded(client, tool.call(call, arguments)).await;
             self.after_a_call();
             return done;
         }
         let scope = call.who.scope().ok();
-        self.written(scope, async move { tool.call(call, arguments).await }).await
+        self.written((client, scope), async move { tool.call(call, arguments).await }).await
     }
 
     /// Works in one of the places, and ends with its caller.
-    async fn bounded<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        self.admission.work(work).await?
+    async fn bounded<T>(
+        &self,
+        client: ClientId,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        self.admission.work(client, work).await?
     }
 
     /// Writes in one of the places: to the end, with its entry in the audit log, though its caller leaves. Those who
     /// listen to the scope are told.
     async fn written<T: Send + 'static>(
         &self,
-        scope: Option<Scope>,
+        (client, scope): (ClientId, Option<Scope>),
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
         let server = self.clone();
@@ -290,7 +295,7 @@ impl Server {
             server.after_a_call();
             done
         };
-        self.admission.see_through(work).await?
+        self.admission.see_through(client, work).await?
     }
 
     /// Answers requests other than tool calls.
@@ -299,7 +304,11 @@ impl Server {
         context: &RequestContext<RoleServer>,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T, ErrorData> {
-        let done = async { self.bounded(work).await.map_err(|error| protocol(&error)) };
+        let done = async {
+            let client = self.who(context)?.client();
+            self.bounded(client, work).await
+        };
+        let done = async { done.await.map_err(|error| protocol(&error)) };
         shielded(done).instrument(span_of(&context.extensions)).await
     }
 

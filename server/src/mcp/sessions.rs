@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use crate::wire::held::held;
 use crate::wire::problem::Failure;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
@@ -27,7 +28,6 @@ use throughline_engine::identity::Identity;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::http::held;
 use super::subscriptions::Watched;
 
 /// How long a session may be left alone.

@@ -5,6 +5,7 @@ mod context;
 mod effectiveness;
 mod files;
 mod forms;
+pub(crate) mod held;
 mod models;
 pub(crate) mod problem;
 pub(crate) mod request;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use throughline_core::ids::MessageId;
 use throughline_core::index::{IndexUnit, Namespace, UnitKey};
@@ -49,7 +50,7 @@ pub(crate) fn batch(messages: &[PreparedMessage]) -> WriteBatch {
     messages.iter().zip(0..).fold(empty, |batch, (message, at)| {
         batch.with(Write::AppendMessage {
             session: build::session(&format!("session-{}", at % 2)),
-            message: Box::new(message.clone()),
+            message: Arc::new(message.clone()),
         })
     })
 }

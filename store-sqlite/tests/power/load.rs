@@ -64,7 +64,7 @@ pub(crate) fn append(index: usize, messages: &[PreparedMessage]) -> WriteBatch {
     messages.iter().fold(batch, |batch, message| {
         batch.with(Write::AppendMessage {
             session: session(index),
-            message: Box::new(message.clone()),
+            message: Arc::new(message.clone()),
         })
     })
 }

@@ -106,7 +106,7 @@ impl Served {
     fn start(binary: &Path, folder: &Path, provider: &str, provider_key: &str) -> Result<Self> {
         let data = folder.join("data");
         recreate(&data)?;
-        let key = make_key(binary, &data, Some("ana"))?;
+        let key = make_key(binary, &data, "acme", Some("ana"))?;
         let settings = [
             format!("providers.openai.base_url={provider}/v1"),
             format!("providers.openai.api_key={provider_key}"),

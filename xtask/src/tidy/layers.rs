@@ -27,7 +27,7 @@ const ENGINE: Order = Order {
         Layer {
             name: "engine",
             modules: &[
-                "adapters", "telemetry", "compose", "identity", "admission", "metering", "parts",
+                "adapters", "telemetry", "compose", "admission", "identity", "metering", "parts",
                 "backups", "worker",
             ],
         },
@@ -63,11 +63,11 @@ const CORE: Order = Order {
         Layer {
             name: "services",
             modules: &[
-                "services/archive", "services/removals", "services/repeats", "services/access",
-                "services/file_stores", "services/profiles", "services/settings",
-                "services/shares", "services/embeddings", "services/facts", "services/model_jobs",
-                "services/contexts", "services/sessions", "services/documents", "services/erasure",
-                "services/personas",
+                "services/pause", "services/archive", "services/removals", "services/repeats",
+                "services/access", "services/file_stores", "services/profiles",
+                "services/settings", "services/shares", "services/embeddings", "services/facts",
+                "services/model_jobs", "services/contexts", "services/sessions",
+                "services/documents", "services/erasure", "services/personas",
             ],
         },
     ],

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::pasted::{MARKUP, typed};
-use crate::text::{is_question, sentence_ranges, without_fenced};
+use crate::text::{ascii, is_question, sentence_ranges, without_fenced};
 
 /// Longer messages are read to here: what follows is data.
 const MAX_READ: usize = 16 << 10;
@@ -32,10 +32,10 @@ impl Sentence {
     }
 }
 
-/// A pattern that is written here and compiled once; the tests of this module use every one.
+/// A pattern that is written here and compiled once, with classes of ASCII; the tests of this module use every one.
 #[expect(clippy::expect_used, reason = "a constant pattern; the tests compile it")]
 pub(in crate::fact) fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("it is valid")
+    Regex::new(&ascii(text)).expect("it is valid")
 }
 
 /// A line of code, of a log or of markup.

@@ -27,6 +27,7 @@ use crate::ports::{
     VectorItem, VectorSpace, Write, WriteBatch,
 };
 use crate::scope::Scope;
+use crate::services::pause::pause;
 use crate::session::PreparedMessage;
 use crate::time::Timestamp;
 
@@ -37,6 +38,8 @@ pub const EMBED_JOB: &str = "embed";
 
 /// Texts of one slice: what is embedded between two writes.
 const SLICE: usize = 256;
+/// Texts of an append that are embedded without a pause.
+const EMBEDDED_AT_ONCE: usize = 1_024;
 /// Slices of one attempt of a job; what is left then is another job.
 const SLICES: usize = 64;
 /// Texts that wait for an index apart and are searched with it: some milliseconds of embedding.
@@ -252,7 +255,14 @@ impl EmbeddingService {
                 message.passages().chain(facts)
             })
             .collect();
-        let mut vectors = self.embed(&texts).await?.into_iter();
+        let mut vectors = Vec::with_capacity(texts.len());
+        for texts in texts.chunks(EMBEDDED_AT_ONCE) {
+            if !vectors.is_empty() {
+                pause().await;
+            }
+            vectors.extend(self.embed(texts).await?);
+        }
+        let mut vectors = vectors.into_iter();
         for message in messages {
             let facts = message.facts.iter_mut().map(|fact| &mut fact.unit);
             for unit in message.units.iter_mut().chain(facts) {

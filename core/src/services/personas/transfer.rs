@@ -230,13 +230,13 @@ impl PersonaService {
         };
         let ready = self.ports.sessions.ready(scope, &persona.session, messages, options).await?;
         let mut batch = self.ports.sessions.batch_of(scope, &persona.session, &ready, true).await?;
-        let tagged = ready.prepared.iter().zip(tags).filter(|(_, tags)| !tags.is_empty());
+        let tagged = ready.derived.messages.iter().zip(tags).filter(|(_, tags)| !tags.is_empty());
         batch.writes.extend(tagged.map(|(message, tags)| Write::TagMessage {
             session: persona.session.clone(),
             message: message.id,
             tags,
         }));
-        for (message, ratings) in ready.prepared.iter().zip(ratings) {
+        for (message, ratings) in ready.derived.messages.iter().zip(ratings) {
             for ExportRating { user, helpful, note, rated_at } in ratings {
                 let NewRating { helpful, note } = NewRating { helpful, note }.checked()?;
                 let rating = Rating {

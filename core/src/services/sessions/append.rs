@@ -1,6 +1,7 @@
 //! Appending: one walk from messages to a batch that the store takes whole.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::SessionService;
 use super::references::refers;
@@ -15,6 +16,7 @@ use crate::ports::{
 use crate::scope::Scope;
 use crate::secret::SecretPolicy;
 use crate::services::model_jobs::ModelTask;
+use crate::services::pause::pause;
 use crate::session::{MAX_BATCH, MAX_BATCH_BYTES, NewMessage, PreparedMessage, Role};
 use crate::time::Timestamp;
 
@@ -24,6 +26,9 @@ const SPOKEN_BEFORE: usize = 64;
 /// How often a batch that rolls a summary is rebuilt when another writer came first. After that
 /// the messages are appended alone: the next append rolls.
 pub(super) const ATTEMPTS: usize = 4;
+
+/// Bytes of messages that are prepared without a pause.
+const AT_ONCE: usize = 64 << 10;
 
 /// The result of an append: one entry for each message, in order.
 pub type Appended = Vec<AppliedMessage>;
@@ -49,15 +54,9 @@ pub struct AppendOptions {
 
 /// Messages that are ready for a batch, with what it stores of them.
 pub(in crate::services) struct Ready {
-    pub(in crate::services) prepared: Vec<PreparedMessage>,
+    pub(in crate::services) derived: Derived,
     /// The messages before their facts were resolved, if any facts had to be.
     unresolved: Option<Vec<PreparedMessage>>,
-    /// The records to write with them.
-    beside: Vec<Write>,
-    /// The space of their vectors.
-    space: Option<VectorSpace>,
-    /// The number of erasures of the scope before facts were resolved, if any had to be.
-    erasures: Option<u64>,
     idempotency: Option<Idempotency>,
     /// See [`AppendOptions::made_after`].
     made_after: Option<u64>,
@@ -66,6 +65,17 @@ pub(in crate::services) struct Ready {
     /// Whether a model may write the summaries that they make due.
     may_summarize: bool,
     now: Timestamp,
+}
+
+/// Messages, and what is stored with them.
+pub(in crate::services) struct Derived {
+    pub(in crate::services) messages: Vec<Arc<PreparedMessage>>,
+    /// The records to write with them.
+    beside: Vec<Write>,
+    /// The space of their vectors.
+    space: Option<VectorSpace>,
+    /// The number of erasures of the scope before facts were resolved, if any had to be.
+    erasures: Option<u64>,
 }
 
 impl SessionService {
@@ -140,7 +150,13 @@ impl SessionService {
         let intake = Intake { actor: options.actor, secrets };
         let count = messages.len();
         let mut prepared = Vec::with_capacity(count);
+        let mut since_pause = 0;
         for (index, message) in messages.into_iter().enumerate() {
+            since_pause += message.content.len();
+            if since_pause > AT_ONCE {
+                pause().await;
+                since_pause = 0;
+            }
             let (tokenizer, extractor) = (&*self.tokenizer, &*self.extractor);
             let prepare = prepare(message, intake, now, tokenizer, extractor, &*self.ids);
             let mut ready = prepare.map_err(|error| {
@@ -163,20 +179,15 @@ impl SessionService {
         check_batch(&prepared)?;
         self.drop_orders_of_others(scope, session, &mut prepared).await?;
         let unresolved = prepared.iter().any(refers).then(|| prepared.clone());
-        let mut ready = Ready {
-            prepared,
+        Ok(Ready {
+            derived: self.derive(scope, session, prepared, now).await?,
             unresolved,
-            beside: Vec::new(),
-            space: None,
-            erasures: None,
             idempotency: options.idempotency,
             made_after: options.made_after,
             files: options.files,
             may_summarize: self.summarizing && !options.without_facts,
             now,
-        };
-        self.derive(scope, session, &mut ready).await?;
-        Ok(ready)
+        })
     }
 
     /// Leaves out what messages under another name than the user's order, correct or take back. The user's name is their
@@ -212,22 +223,30 @@ impl SessionService {
 
     /// Adds what is stored with messages: what their facts refer to, the keys under which these facts may
     /// have been rejected, and vectors.
-    async fn derive(&self, scope: &Scope, session: &SessionId, ready: &mut Ready) -> Result<()> {
-        ready.erasures = self.resolve_facts(scope, session, &mut ready.prepared).await?;
+    async fn derive(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        mut messages: Vec<PreparedMessage>,
+        now: Timestamp,
+    ) -> Result<Derived> {
+        let erasures = self.resolve_facts(scope, session, &mut messages).await?;
         if let Some(rejections) = &self.rejections {
-            for fact in ready.prepared.iter_mut().flat_map(|message| &mut message.facts) {
+            for fact in messages.iter_mut().flat_map(|message| &mut message.facts) {
                 fact.rejection = rejections.keys(scope, fact);
             }
         }
-        if let Some(embeddings) = &self.embeddings {
-            let (prepared, beside) = (&mut ready.prepared, &mut ready.beside);
-            ready.space = embeddings.prepare(prepared, beside, ready.now).await;
+        let mut beside = Vec::new();
+        let space = match &self.embeddings {
+            Some(embeddings) => embeddings.prepare(&mut messages, &mut beside, now).await,
+            None => None,
+        };
+        if let Some(delay) = self.reading.filter(|_| messages.iter().any(|m| m.unread)) {
+            let job = ModelTask::Extraction.job(&*self.ids, now.plus(delay));
+            beside.push(Write::EnqueueJob(job));
         }
-        if let Some(delay) = self.reading.filter(|_| ready.prepared.iter().any(|m| m.unread)) {
-            let job = ModelTask::Extraction.job(&*self.ids, ready.now.plus(delay));
-            ready.beside.push(Write::EnqueueJob(job));
-        }
-        Ok(())
+        let messages = messages.into_iter().map(Arc::new).collect();
+        Ok(Derived { messages, beside, space, erasures })
     }
 
     /// After a lost race: resolves facts again, where something of the scope was erased since they were
@@ -249,11 +268,10 @@ impl SessionService {
             return Err(erased_meanwhile());
         }
         if let Some(unresolved) = &ready.unresolved
-            && erasures != ready.erasures
+            && erasures != ready.derived.erasures
         {
-            ready.prepared.clone_from(unresolved);
-            ready.beside.clear();
-            self.derive(scope, session, ready).await?;
+            let messages = unresolved.clone();
+            ready.derived = self.derive(scope, session, messages, ready.now).await?;
         }
         Ok(())
     }
@@ -269,19 +287,20 @@ impl SessionService {
     ) -> Result<WriteBatch> {
         let mut batch =
             WriteBatch::new(scope.clone(), ready.now).with_idempotency(ready.idempotency);
-        batch.space.clone_from(&ready.space);
+        let derived = &ready.derived;
+        batch.space.clone_from(&derived.space);
         if rolls {
             let may_summarize = ready.may_summarize;
-            self.roll_summaries(&mut batch, session, &ready.prepared, may_summarize).await?;
+            self.roll_summaries(&mut batch, session, &derived.messages, may_summarize).await?;
         }
-        let erasures = [ready.made_after, ready.erasures];
+        let erasures = [ready.made_after, derived.erasures];
         batch.preconditions.extend(erasures.into_iter().flatten().map(Precondition::IfErasures));
-        let appends = ready.prepared.iter().map(|message| Write::AppendMessage {
+        let appends = derived.messages.iter().map(|message| Write::AppendMessage {
             session: session.clone(),
-            message: Box::new(message.clone()),
+            message: Arc::clone(message),
         });
         batch.writes.splice(0..0, appends);
-        batch.writes.extend(ready.beside.iter().cloned());
+        batch.writes.extend(derived.beside.iter().cloned());
         if let Some(list) = ready.files.clone().filter(|_| rolls) {
             batch.writes.push(Write::PutFileList { session: session.clone(), list, at: ready.now });
         }

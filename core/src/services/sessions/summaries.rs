@@ -1,6 +1,7 @@
 //! Summaries of a session: rolled with the append that makes them due, and rolled again after an erasure.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::SessionService;
 use super::append::ATTEMPTS;
@@ -36,7 +37,7 @@ impl SessionService {
         &self,
         batch: &mut WriteBatch,
         session: &SessionId,
-        prepared: &[PreparedMessage],
+        prepared: &[Arc<PreparedMessage>],
         may_summarize: bool,
     ) -> Result<()> {
         let head = self.store.session(&batch.scope, session).await?;
@@ -93,7 +94,7 @@ impl SessionService {
         &self,
         scope: &Scope,
         session: &SessionId,
-        prepared: &[PreparedMessage],
+        prepared: &[Arc<PreparedMessage>],
     ) -> Result<HashSet<AuthoredId>> {
         let ids: Vec<ExternalId> =
             prepared.iter().filter_map(|message| message.external_id.clone()).collect();

@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use throughline_core::{Error, Result};
 use throughline_engine::app::{Completed, Completion};
 
+use crate::http::bodies::received;
 use crate::http::caller::{Caller, Chat, Read, named};
-use crate::http::extract::read_body;
 use crate::http::service::Service;
 use crate::wire::problem::Failure;
 
@@ -103,7 +103,7 @@ async fn completions(
             budget.trim().parse::<u32>().map_err(wrong)
         })
         .transpose()?;
-    let body = object(request, &service).await?;
+    let body = object(&request)?;
     let asked = Completion { session, token_budget, body };
     Ok(answer(service.app.complete(caller.identity(), asked).await?))
 }
@@ -114,7 +114,7 @@ async fn embeddings(
     request: Request,
 ) -> Result<Response, Refused> {
     let caller = caller?;
-    let body = object(request, &service).await?;
+    let body = object(&request)?;
     Ok(answer(service.app.pass_on(&caller, "/embeddings", body).await?))
 }
 
@@ -146,8 +146,8 @@ fn entry(provider: &str, id: &str) -> Value {
     json!({"id": id, "object": "model", "created": 0, "owned_by": provider})
 }
 
-async fn object(request: Request, service: &Service) -> Result<Map<String, Value>, Failure> {
-    let bytes = read_body(request, service).await?;
+fn object(request: &Request) -> Result<Map<String, Value>, Failure> {
+    let bytes = received(request)?;
     let wrong = |error| Error::invalid(format!("the body must be a JSON object: {error}"));
     Ok(serde_json::from_slice(&bytes).map_err(wrong)?)
 }

@@ -212,7 +212,7 @@ async fn ask(server: &Server, who: &Identity, model: String, asked: ChatArgs) ->
         }
     }
     // Those who listen are told, and due work is done.
-    server.written(who.scope().ok(), async { Ok(()) }).await?;
+    server.written((who.client(), who.scope().ok()), async { Ok(()) }).await?;
     done.ok_or_else(|| Error::internal("the chat ended without an answer"))
 }
 

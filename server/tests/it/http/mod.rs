@@ -15,5 +15,6 @@ mod quickstart;
 mod receipts;
 mod requests;
 pub(crate) mod service;
+mod shares;
 mod sharing;
 mod slow;

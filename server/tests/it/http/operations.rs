@@ -1,12 +1,10 @@
 //! Health, metrics, limits, and an end that loses nothing.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
-
 use reqwest::Method;
 use serde_json::json;
 
 use super::service::{Answer, Service, key};
+use super::shares::{WRITES_WAIT, appends, lock_writes};
 use crate::mcp::client::{Caller, text};
 use crate::support::Throughline;
 
@@ -48,6 +46,26 @@ async fn serves_health_metrics_and_reference() {
     assert_ne!(Answer::of(id).await.headers["x-request-id"], "a b");
     let log = service.log();
     assert!(log.contains("/v1/sessions/{id}/assemble") && !log.contains("ferry"), "{log}");
+}
+
+#[tokio::test]
+async fn invented_methods_and_paths_add_no_metrics() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    for n in 0..20 {
+        let method = Method::from_bytes(format!("INVENTED{n}").as_bytes()).unwrap();
+        let answer = Answer::of(service.request(method, "/v1/profile")).await;
+        answer.problem(405, "invalid_input");
+        service.get(&format!("/invented/{n}")).await.problem(404, "not_found");
+    }
+    let metrics = service.get("/metrics").await.text.to_lowercase();
+    assert!(!metrics.contains("invented"), "{metrics}");
+    for (method, path, status) in [("other", "/v1/profile", 405), ("get", "unknown", 404)] {
+        let counted = format!(
+            "request_seconds_count{{method=\"{method}\",path=\"{path}\",status=\"{status}\"}} 20"
+        );
+        assert!(metrics.contains(&counted), "{counted}: {metrics}");
+    }
 }
 
 #[tokio::test]
@@ -102,29 +120,14 @@ async fn log_has_no_contents_whatever_it_is_asked_for() {
 #[tokio::test]
 async fn overloaded_service_refuses_requests_and_stays_healthy() {
     let data = Throughline::new();
-    let service = Service::start_with(&data, &["--set", "http.max_in_flight=1"]);
-    // Three that never end: one is at work, one waits for its place, and one, whichever, is turned away.
-    let (told, answers) = std::sync::mpsc::channel();
-    let stuck: Vec<TcpStream> = (0..3)
-        .map(|n| {
-            let address = service.base().strip_prefix("http://").unwrap();
-            let mut stream = TcpStream::connect(address).unwrap();
-            let head = format!(
-                "POST /v1/sessions/s{n}/messages HTTP/1.1\r\nHost: {address}\r\n\
-                 Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{{"
-            );
-            stream.write_all(head.as_bytes()).unwrap();
-            let (mut reader, told) = (stream.try_clone().unwrap(), told.clone());
-            std::thread::spawn(move || {
-                let mut answer = [0; 4_096];
-                let read = reader.read(&mut answer).unwrap_or(0);
-                let _ = told.send(String::from_utf8_lossy(&answer[..read]).into_owned());
-            });
-            stream
-        })
-        .collect();
-    let shed = answers.recv().unwrap().to_lowercase();
-    assert!(shed.starts_with("http/1.1 503") && shed.contains("retry-after: 1"), "{shed}");
+    let flags = ["--set", "http.max_in_flight=1"];
+    let service = Service::start_with(&data, &[flags, WRITES_WAIT].concat());
+    let lock = lock_writes(&data);
+    // One is at work, one waits for its place, and one, whichever, is refused.
+    let mut held = appends(&service, None, 3);
+    let shed = held.join_next().await.unwrap().unwrap();
+    shed.problem(503, "unavailable");
+    assert_eq!(shed.headers["retry-after"], "1", "{shed:?}");
     service.get("/v1/sessions").await.problem(503, "unavailable");
     let refused = service.get("/openai/v1/models").await;
     assert_eq!(refused.status, 503);
@@ -133,14 +136,11 @@ async fn overloaded_service_refuses_requests_and_stays_healthy() {
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(text(&refused).starts_with("unavailable: "), "{refused}");
     assert_eq!(service.get("/healthz").await.ok()["status"], "ok");
-    for stream in stuck {
-        stream.shutdown(Shutdown::Both).unwrap();
+    drop(lock);
+    for answer in held.join_all().await {
+        answer.ok();
     }
-    let mut tries = 0;
-    while !service.get("/v1/sessions").await.status.is_success() {
-        tries += 1;
-        assert!(tries < 10_000, "{}", service.log());
-    }
+    service.get("/v1/sessions").await.ok();
 }
 
 #[tokio::test]

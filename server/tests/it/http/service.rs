@@ -100,10 +100,15 @@ impl Service {
         Answer::of(self.request(Method::DELETE, path)).await
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// Tells it to end, as a supervisor does.
     #[cfg(unix)]
     pub(crate) fn terminate(&self) {
-        let pid = self.child.as_ref().unwrap().id().to_string();
+        let pid = self.id().to_string();
         assert!(
             std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success()
         );

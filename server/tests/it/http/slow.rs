@@ -88,22 +88,86 @@ async fn a_body_that_is_too_large_gets_an_answer_that_can_be_read() {
     assert!(told.starts_with("HTTP/1.1 413") && told.contains("larger than the limit"), "{told}");
 }
 
-#[test]
-fn connections_have_a_limit_and_the_next_one_waits() {
-    let data = Throughline::new();
-    let flags = ["--set", "http.max_connections=2", "--set", "http.read_timeout_ms=500"];
-    let service = Service::start_with(&data, &flags);
-    let held: Vec<TcpStream> = (0..2)
-        .map(|_| {
-            let mut stream = connect(&service);
-            stream.write_all(HALF).unwrap();
-            stream
-        })
-        .collect();
-    let mut next = connect(&service);
-    next.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+/// Long after the end of the test.
+const PATIENT: [&str; 4] =
+    ["--set", "http.read_timeout_ms=3600000", "--set", "http.body_timeout_ms=3600000"];
+
+fn half_sent(service: &Service, count: usize) -> Vec<TcpStream> {
+    let half = |_| {
+        let mut stream = connect(service);
+        stream.write_all(HALF).unwrap();
+        stream
+    };
+    (0..count).map(half).collect()
+}
+
+fn healthz(service: &Service) -> String {
+    let mut stream = connect(service);
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         .unwrap();
-    // It is answered once one of the others was ended.
-    assert!(read(next).starts_with("HTTP/1.1 200"));
-    drop(held);
+    read(stream)
+}
+
+#[tokio::test]
+async fn new_connection_replaces_the_one_that_waits_longest() {
+    let data = Throughline::new();
+    let flags = ["--set", "http.max_connections=3"];
+    let service = Service::start_with(&data, &[&flags[..], &PATIENT].concat());
+    let mut halves = half_sent(&service, 1);
+    let mut body = connect(&service);
+    let head = "POST /v1/sessions/s/messages HTTP/1.1\r\nHost: localhost\r\n\
+                Content-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n";
+    body.write_all(head.as_bytes()).unwrap();
+    // From then on the service waits for the body.
+    let mut told = [0; 25];
+    body.read_exact(&mut told).unwrap();
+    assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
+    halves.extend(half_sent(&service, 1));
+    assert!(healthz(&service).starts_with("HTTP/1.1 200"));
+    service.logged("http.max_connections").await;
+    assert_eq!(read(halves.remove(0)), "", "the oldest was closed");
+    let _more = half_sent(&service, 2);
+    assert!(healthz(&service).starts_with("HTTP/1.1 200"));
+    assert_eq!(read(body) + &read(halves.remove(0)), "");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn connections_stay_below_the_limit_of_files() {
+    let data = Throughline::new();
+    let mut command = std::process::Command::new("sh");
+    let serve = data.command(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+    command.args(["-c", "ulimit -n 128; exec \"$0\" \"$@\""]).arg(serve.get_program());
+    command.args(serve.get_args()).args(PATIENT).current_dir(data.folder());
+    for (name, value) in serve.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let service = Service::spawn(command);
+    let _halves = half_sent(&service, 200);
+    assert!(healthz(&service).starts_with("HTTP/1.1 200"));
+    let log = service.logged("may open 128 files").await;
+    assert!(log.contains("accepts 64 connections instead of 768"), "{log}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn accepting_recovers_when_there_are_no_more_files() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+    let data = Throughline::new();
+    let service = Service::start_with(&data, &PATIENT);
+    let _halves = half_sent(&service, 20);
+    assert!(healthz(&service).starts_with("HTTP/1.1 200"), "all of them were accepted");
+    let process = service.id();
+    let open = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count() as u64;
+    let files = Rlimit { current: Some(open), maximum: Some(open) };
+    let process = Pid::from_raw(i32::try_from(process).unwrap());
+    prlimit(process, Resource::Nofile, files).unwrap();
+    let _more = half_sent(&service, 20);
+    assert!(healthz(&service).starts_with("HTTP/1.1 200"));
+    service.logged("no connection can be accepted").await;
 }

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::conditions::{etag, wants_json};
 use super::facets;
-use crate::http::extract::read_body;
+use crate::http::bodies::received;
 use crate::http::service::Service;
 use crate::http::written::Receipt;
 use crate::wire::problem::Failure;
@@ -157,7 +157,7 @@ pub(super) enum DocumentBody {
 impl FromRequest<Service> for DocumentBody {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, service: &Service) -> Result<Self, Failure> {
+    async fn from_request(request: Request, _: &Service) -> Result<Self, Failure> {
         let kind = request.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let mut parts = kind.split(';').map(|part| part.trim().to_ascii_lowercase());
@@ -177,7 +177,7 @@ impl FromRequest<Service> for DocumentBody {
                 ),
             ));
         }
-        let bytes = read_body(request, service).await?;
+        let bytes = received(&request)?;
         if is_text {
             return Ok(Self::Text(text_of_bytes(bytes.into())?));
         }

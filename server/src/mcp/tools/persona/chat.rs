@@ -81,7 +81,7 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
             call.progress(0, 3, "reading").await;
             let configured = sampling::configured(&call).await?;
             let turn = app.prepare_turn(&call.who, &thread, request, configured.as_ref());
-            let turn = call.server.bounded(turn).await.map_err(in_camel_case)?;
+            let turn = call.server.bounded(call.who.client(), turn).await.map_err(in_camel_case)?;
             call.progress(1, 3, "asking the model").await;
             match sampling::sample(&call, turn, configured).await? {
                 Sampled::Answered(answered) => *answered,
@@ -94,7 +94,8 @@ async fn chat(call: Call, asked: Args) -> Result<Outcome> {
     let (keeps, who) = (app.clone(), call.who.clone());
     let answered = KeptAnswer { receipt, answer: answer.clone(), model, idempotency: None };
     let named = asked.context_id.clone();
-    let kept = call.server.written(Some(thread.scope.clone()), async move {
+    let written_by = (call.who.client(), Some(thread.scope.clone()));
+    let kept = call.server.written(written_by, async move {
         keeps.keep_answer(&who, &asked.context_id, answered).await
     });
     let kept = kept.await.map_err(in_camel_case)?;

@@ -1,0 +1,173 @@
+//! A budget of memory for the bodies of requests.
+
+use std::sync::Arc;
+
+use throughline_core::{Error, ErrorKind, Result};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::shares::{ClientId, Shares};
+
+/// The unit in which memory is counted.
+const UNIT: usize = 16 << 10;
+/// Requests that cost less do not wait for memory: their number is limited.
+const SMALL: usize = 256 << 10;
+
+/// Memory for requests: half for bodies that arrive or wait, half for what is made of them at work. One key may take half of
+/// either.
+#[derive(Debug, Clone)]
+pub struct MemoryBudget {
+    bodies: Pool,
+    at_work: Pool,
+}
+
+#[derive(Debug, Clone)]
+struct Pool {
+    all: Arc<Semaphore>,
+    share: Arc<Shares>,
+}
+
+/// A part of a pool, given back when it is dropped.
+#[derive(Debug)]
+struct Part {
+    of_client: OwnedSemaphorePermit,
+    of_all: OwnedSemaphorePermit,
+}
+
+/// Memory for a body, until this is dropped.
+#[derive(Debug)]
+pub struct BodyMemory {
+    pool: Pool,
+    client: ClientId,
+    units: usize,
+    held: Option<Part>,
+}
+
+/// Memory for a request at work, until this is dropped.
+#[derive(Debug)]
+pub struct WorkMemory(#[expect(dead_code, reason = "it is held")] Option<Part>);
+
+impl MemoryBudget {
+    /// A budget of so many bytes.
+    #[must_use]
+    pub fn new(bytes: usize) -> Self {
+        let half = || {
+            let units = (bytes / 2 / UNIT).clamp(2, u32::MAX as usize);
+            let share = Arc::new(Shares::new(units, units / 2));
+            Pool { all: Arc::new(Semaphore::new(units)), share }
+        };
+        Self { bodies: half(), at_work: half() }
+    }
+
+    /// Memory for a body of this client of which nothing has arrived.
+    #[must_use]
+    pub fn body(&self, client: ClientId) -> BodyMemory {
+        BodyMemory { pool: self.bodies.clone(), client, units: 0, held: None }
+    }
+
+    /// Waits for the memory that a request costs at work. One that costs more than its client may have takes all of that.
+    ///
+    /// # Errors
+    /// None while the service runs.
+    pub async fn at_work(&self, client: ClientId, bytes: usize) -> Result<WorkMemory> {
+        if bytes < SMALL {
+            return Ok(WorkMemory(None));
+        }
+        let units = bytes.div_ceil(UNIT).min(self.at_work.share.most(client));
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let closed = |_| Error::internal("no memory is given any more");
+        let share = self.at_work.share.of(client);
+        // The client's own comes first: so others wait for few of its requests.
+        let of_client = share.acquire_many_owned(units).await.map_err(closed)?;
+        let all = Arc::clone(&self.at_work.all);
+        let of_all = all.acquire_many_owned(units).await.map_err(closed)?;
+        Ok(WorkMemory(Some(Part { of_client, of_all })))
+    }
+}
+
+impl BodyMemory {
+    /// Takes so many bytes in all.
+    ///
+    /// # Errors
+    /// `RateLimited` where the client has too much, `Unavailable` where all together have.
+    pub fn grow_to(&mut self, bytes: usize) -> Result<()> {
+        let more = bytes.div_ceil(UNIT).saturating_sub(self.units);
+        if more == 0 {
+            return Ok(());
+        }
+        let permits = u32::try_from(more).unwrap_or(u32::MAX);
+        let of_all = Arc::clone(&self.pool.all).try_acquire_many_owned(permits);
+        let of_all = of_all.map_err(|_| {
+            Error::new(
+                ErrorKind::Unavailable,
+                "overloaded by large requests: retry in a second (http.max_bodies_mb)",
+            )
+        })?;
+        let of_client = self.pool.share.of(self.client).try_acquire_many_owned(permits);
+        let of_client = of_client.map_err(|_| {
+            Error::new(
+                ErrorKind::RateLimited,
+                "the requests of this key are too large together: retry when some of them are \
+                 answered",
+            )
+        })?;
+        self.units += more;
+        match &mut self.held {
+            Some(held) => {
+                held.of_client.merge(of_client);
+                held.of_all.merge(of_all);
+            }
+            none => *none = Some(Part { of_client, of_all }),
+        }
+        Ok(())
+    }
+
+    /// Gives everything back.
+    pub fn give_back(&mut self) {
+        (self.units, self.held) = (0, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: &str) -> ClientId {
+        ClientId::Key(id.parse().unwrap())
+    }
+
+    #[test]
+    fn bodies_of_one_key_leave_memory_to_the_others() {
+        let budget = MemoryBudget::new(16 * UNIT);
+        let (greedy, other) = (key("0000000000000001"), key("0000000000000002"));
+        let (mut one, mut two) = (budget.body(greedy), budget.body(greedy));
+        one.grow_to(1).unwrap();
+        one.grow_to(3 * UNIT).unwrap();
+        two.grow_to(UNIT).unwrap();
+        assert_eq!(two.grow_to(UNIT + 1).unwrap_err().kind(), ErrorKind::RateLimited);
+        let mut of_other = budget.body(other);
+        of_other.grow_to(4 * UNIT).unwrap();
+        let refused = budget.body(ClientId::Local).grow_to(1).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable);
+        drop((one, of_other));
+        two.grow_to(4 * UNIT).unwrap();
+        assert_eq!(two.grow_to(4 * UNIT + 1).unwrap_err().kind(), ErrorKind::RateLimited);
+        two.give_back();
+        two.grow_to(4 * UNIT).unwrap();
+    }
+
+    #[tokio::test]
+    async fn large_work_of_one_key_waits_for_its_own() {
+        let budget = MemoryBudget::new(8 * SMALL);
+        let (greedy, other) = (key("0000000000000001"), key("0000000000000002"));
+        // More than it may have: it works alone.
+        let first = budget.at_work(greedy, 100 * SMALL).await.unwrap();
+        let mut second = Box::pin(budget.at_work(greedy, SMALL));
+        assert!(futures_util::poll!(&mut second).is_pending());
+        for (client, bytes) in [(greedy, SMALL - 1), (other, 2 * SMALL)] {
+            let work = Box::pin(budget.at_work(client, bytes));
+            assert!(futures_util::poll!(work).is_ready(), "{client:?} {bytes}");
+        }
+        drop(first);
+        assert!(futures_util::poll!(&mut second).is_ready());
+    }
+}

@@ -1,0 +1,182 @@
+//! The attacks.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Target;
+use super::client::{head, status};
+use crate::Result;
+
+/// Statuses of answers, or why there was none, with how many there were.
+type Answers = Vec<(String, usize)>;
+
+/// An attack.
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    /// Flags of the service.
+    pub(super) flags: &'static [&'static str],
+    /// How many files the service may open.
+    pub(super) files: u32,
+    pub(super) run: fn(&Target) -> Result<Answers>,
+}
+
+const PLAIN: Scenario = Scenario { name: "", flags: &[], files: 1_024, run: |_| Ok(Vec::new()) };
+
+pub(super) const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "parts of a message", run: |target| parts(target, 1), ..PLAIN },
+    Scenario { name: "parts, three at once", run: |target| parts(target, 3), ..PLAIN },
+    Scenario { name: "arguments of an MCP call", run: arguments, ..PLAIN },
+    Scenario { name: "facets of a document", run: facets, ..PLAIN },
+    Scenario { name: "client_config", run: client_config, ..PLAIN },
+    Scenario { name: "metadata of a file", run: metadata, ..PLAIN },
+    Scenario { name: "export of a context", run: export, ..PLAIN },
+    Scenario { name: "chat completion", run: completion, ..PLAIN },
+    Scenario { name: "many small bodies", run: small_bodies, ..PLAIN },
+    Scenario { name: "16 MiB of messages", run: large_append, ..PLAIN },
+    Scenario {
+        name: "mixed scripts",
+        run: mixed_scripts,
+        flags: &["--set", "http.timeout_ms=3000"],
+        ..PLAIN
+    },
+    Scenario { name: "mixed scripts, 32 at once", run: more_mixed_scripts, ..PLAIN },
+    Scenario { name: "half-sent headers", run: half_headers, ..PLAIN },
+    Scenario { name: "half-sent bodies", run: half_bodies, ..PLAIN },
+];
+
+/// As many small values as fit into so many bytes, as a list without its brackets.
+fn values(value: &str, bytes: usize) -> String {
+    let count = bytes / (value.len() + 1);
+    [value].repeat(count).join(",")
+}
+
+/// Sends the same body so many times at once.
+fn send(target: &Target, (method, path): (&str, &str), body: &str, times: usize) -> Answers {
+    let answers: Vec<String> = thread::scope(|scope| {
+        let send = || target.client.send(method, path, &target.key, body.as_bytes());
+        let sent: Vec<_> = (0..times).map(|_| scope.spawn(send)).collect();
+        sent.into_iter().filter_map(|sent| sent.join().ok()).collect()
+    });
+    counted(answers)
+}
+
+fn counted(answers: impl IntoIterator<Item = String>) -> Answers {
+    let mut counts = BTreeMap::new();
+    answers.into_iter().for_each(|answer| *counts.entry(answer).or_default() += 1);
+    counts.into_iter().collect()
+}
+
+const LARGE: usize = 19 << 20;
+const OBJECT: &str = r#"{"a":0}"#;
+
+fn parts(target: &Target, times: usize) -> Result<Answers> {
+    let message = r#"{"role":"user","content":"x","parts":["#;
+    let body = format!(r#"{{"messages":[{message}{}]}}]}}"#, values(OBJECT, LARGE));
+    Ok(send(target, ("POST", "/v1/sessions/s/messages"), &body, times))
+}
+
+fn arguments(target: &Target) -> Result<Answers> {
+    let list = values(r#"{"":0}"#, 6 << 20);
+    let params = format!(r#"{{"name":"whoami","arguments":{{"x":[{list}]}}}}"#);
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+    Ok(send(target, ("POST", "/mcp"), &body, 1))
+}
+
+fn facets(target: &Target) -> Result<Answers> {
+    let body = format!(r#"{{"x":[{}]}}"#, values(OBJECT, LARGE));
+    Ok(send(target, ("PUT", "/v1/vaults/v/memories/m/context"), &body, 1))
+}
+
+fn client_config(target: &Target) -> Result<Answers> {
+    let body = format!(r#"{{"client_config":{{"x":[{}]}}}}"#, values(OBJECT, LARGE));
+    Ok(send(target, ("PUT", "/v1/settings"), &body, 1))
+}
+
+fn metadata(target: &Target) -> Result<Answers> {
+    let list = values(OBJECT, LARGE);
+    let body = format!(r#"{{"type":"uploaded","title":"x","metadata":{{"x":[{list}]}}}}"#);
+    Ok(send(target, ("POST", "/v1/sessions/s/files"), &body, 1))
+}
+
+fn export(target: &Target) -> Result<Answers> {
+    let body = format!(r#"{{"export":{{"x":[{}]}}}}"#, values(OBJECT, LARGE));
+    Ok(send(target, ("POST", "/v1/contexts/import"), &body, 1))
+}
+
+fn completion(target: &Target) -> Result<Answers> {
+    let list = values(r#"{"role":"user","content":"x"}"#, LARGE);
+    let body = format!(r#"{{"model":"x","messages":[{list}]}}"#);
+    Ok(send(target, ("POST", "/openai/v1/chat/completions"), &body, 1))
+}
+
+/// As many values as are allowed, in bodies that are small.
+fn small_bodies(target: &Target) -> Result<Answers> {
+    let message = r#"{"role":"user","content":"x","parts":["#;
+    let list = values(OBJECT, 40_000 * (OBJECT.len() + 1));
+    let body = format!(r#"{{"messages":[{message}{list}]}}]}}"#);
+    Ok(send(target, ("POST", "/v1/sessions/s/messages"), &body, 64))
+}
+
+/// Words of several scripts and letters that no language has, each of which is new.
+fn mixed(bytes: usize) -> String {
+    let scripts =
+        [0x61, 0x0430, 0x03b1, 0x05d0, 0x0627, 0x0905, 0x0e01, 0x10d0, 0x3042, 0x4e00, 0xac00];
+    let mut text = String::with_capacity(bytes + 64);
+    let mut at = 0_u32;
+    while text.len() < bytes {
+        let script = scripts[at as usize % scripts.len()];
+        let letter = |of: u32| char::from_u32(script + (at.wrapping_mul(2_654_435_761) >> of) % 24);
+        text.extend((0..6).filter_map(|of| letter(4 * of)));
+        text.push(if at % 9 == 8 { '.' } else { ' ' });
+        at += 1;
+    }
+    text
+}
+
+fn append_of(contents: &[String]) -> String {
+    let message = |content: &String| json!({"role": "user", "content": content});
+    json!({"messages": contents.iter().map(message).collect::<Vec<_>>()}).to_string()
+}
+
+fn mixed_scripts(target: &Target) -> Result<Answers> {
+    let body = append_of(&vec![mixed(250_000); 4]);
+    Ok(send(target, ("POST", "/v1/sessions/s/messages"), &body, 4))
+}
+
+fn more_mixed_scripts(target: &Target) -> Result<Answers> {
+    let body = append_of(&vec![mixed(250_000); 4]);
+    Ok(send(target, ("POST", "/v1/sessions/s/messages"), &body, 32))
+}
+
+/// Texts as an agent stores them.
+fn large_append(target: &Target) -> Result<Answers> {
+    let text = "The ferry from Porto leaves at 9:15 on 12 March, and the crew is paid EUR 1,250. ";
+    let body = append_of(&vec![text.repeat(1_000_000 / text.len()); 16]);
+    Ok(send(target, ("POST", "/v1/sessions/s/messages"), &body, 1))
+}
+
+fn half_headers(target: &Target) -> Result<Answers> {
+    half_sent(target, b"GET / HTTP/1.1\r\nX:", 1_100)
+}
+
+fn half_bodies(target: &Target) -> Result<Answers> {
+    let head = head("POST", "/v1/sessions/s/messages", &target.key, Some(99));
+    half_sent(target, format!("{head}{{").as_bytes(), 520)
+}
+
+/// Sends this on so many connections, and waits for the others to be served or not.
+fn half_sent(target: &Target, sent: &[u8], count: usize) -> Result<Answers> {
+    let held: Vec<_> = (0..count).map(|_| target.client.begin(sent)).collect();
+    thread::sleep(Duration::from_secs(5));
+    let answered = held.into_iter().map(|stream| {
+        let stream = stream.and_then(|stream| {
+            stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+            status(stream)
+        });
+        stream.map_or_else(|error| error.kind().to_string(), |status| status.to_string())
+    });
+    Ok(counted(answered))
+}
