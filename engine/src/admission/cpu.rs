@@ -1,6 +1,5 @@
 //! The processor, shared fairly between clients.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -36,20 +35,29 @@ impl CpuPlaces {
     }
 
     /// Work that takes a place each time that it is polled.
-    pub(super) async fn run<T>(&self, client: ClientId, work: impl Future<Output = T>) -> T {
-        let Some(places) = &self.0 else { return work.await };
-        let share = places.share.of(client);
-        let mut work = pin!(work);
-        loop {
-            // The semaphores are never closed. The client's own places come first: so few of its polls are among those
-            // that the others wait for.
-            let place = (share.acquire().await, places.all.acquire().await);
-            let polled = std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context)));
-            let polled = polled.await;
-            drop(place);
-            match polled {
-                Poll::Ready(done) => return done,
-                Poll::Pending => woken().await,
+    pub(super) fn run<T, F: Future<Output = T>>(
+        &self,
+        client: ClientId,
+        work: F,
+    ) -> impl Future<Output = T> + use<T, F> {
+        let places = self.0.clone();
+        // Futures of requests are large, and each of those around them would hold a copy.
+        let mut work = Box::pin(work);
+        async move {
+            let Some(Places { all, share }) = places else { return work.await };
+            let share = share.of(client);
+            loop {
+                // The semaphores are never closed. The client's own places come first: so few of its polls are among
+                // those that the others wait for.
+                let place = (share.acquire().await, all.acquire().await);
+                let polled =
+                    std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context)));
+                let polled = polled.await;
+                drop(place);
+                match polled {
+                    Poll::Ready(done) => return done,
+                    Poll::Pending => woken().await,
+                }
             }
         }
     }

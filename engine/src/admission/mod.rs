@@ -107,9 +107,10 @@ impl AdmissionControl {
     /// `RateLimited` where the client has too many requests; `Unavailable` where there are too many, or it took too long.
     pub async fn work<T>(&self, client: ClientId, work: impl Future<Output = T>) -> Result<T> {
         let _here = self.enter(client)?;
+        let work = self.cpu.run(client, work);
         let work = async {
             let _at_work = self.place_at_work(client).await?;
-            Ok(self.cpu.run(client, work).await)
+            Ok(work.await)
         };
         tokio::time::timeout(self.limit, work).await.unwrap_or_else(|_| {
             Err(unavailable(
@@ -134,10 +135,10 @@ impl AdmissionControl {
         let place = tokio::time::timeout(self.limit, self.place_at_work(client)).await;
         let place =
             place.map_err(|_| unavailable("overloaded; nothing was done: retry in a second"))??;
-        let cpu = self.cpu.clone();
+        let work = self.cpu.run(client, work);
         let work = async move {
             let _places = (here, place);
-            cpu.run(client, work).await
+            work.await
         };
         let done = self.begun.spawn(work.in_current_span());
         let left = self.limit.saturating_sub(begun.elapsed());
@@ -150,8 +151,12 @@ impl AdmissionControl {
     }
 
     /// Works without a place among the requests and without a time limit, but computes within the share of its client.
-    pub async fn beside<T>(&self, client: ClientId, work: impl Future<Output = T>) -> T {
-        self.cpu.run(client, work).await
+    pub fn beside<T>(
+        &self,
+        client: ClientId,
+        work: impl Future<Output = T>,
+    ) -> impl Future<Output = T> {
+        self.cpu.run(client, work)
     }
 
     /// Waits for work that is to be seen through, at the end of the process.

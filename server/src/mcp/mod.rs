@@ -304,11 +304,11 @@ impl Server {
         context: &RequestContext<RoleServer>,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T, ErrorData> {
+        let work = Box::pin(work);
         let done = async {
-            let client = self.who(context)?.client();
-            self.bounded(client, work).await
+            let client = self.who(context).map_err(|error| protocol(&error))?.client();
+            self.bounded(client, work).await.map_err(|error| protocol(&error))
         };
-        let done = async { done.await.map_err(|error| protocol(&error)) };
         shielded(done).instrument(span_of(&context.extensions)).await
     }
 

@@ -19,8 +19,10 @@ use client::{Client, Latencies};
 use process::Process;
 use scenarios::{SCENARIOS, Scenario};
 
-/// How often `/healthz` and the other tenant ask.
+/// How long `/healthz` and the other tenant pause between two requests.
 const EVERY: Duration = Duration::from_millis(20);
+/// What the other tenant appends.
+const MESSAGE: &[u8] = br#"{"messages":[{"role":"user","content":"The ferry leaves at nine."}]}"#;
 /// How long after an attack the memory that is still held is read.
 const SETTLE: Duration = Duration::from_secs(5);
 
@@ -89,28 +91,27 @@ fn attack(binary: &Path, folder: &Path, scenario: &Scenario) -> Result<Cost> {
     let service = Service::start_with_files(binary, folder, scenario.flags, scenario.files)?;
     let client = Client::of(&service.base)?;
     let process = Process::of(service.id())?;
-    let target = Target { client: client.clone(), key };
+    let (client, other) = (&client, &other);
+    let append = || client.send(("POST", "/v1/sessions/o/messages"), other, MESSAGE);
     // What is read at the first request is no cost of an attack.
-    client.get("/v1/sessions", &other)?;
+    append()?;
     process.forget_peak()?;
     let (before, began) = (process.cpu()?, Instant::now());
     let over = AtomicBool::new(false);
+    let asks = |ask: &dyn Fn() -> std::io::Result<u16>| {
+        let mut latencies = Latencies::default();
+        while !over.load(Ordering::Relaxed) {
+            latencies.add(ask);
+            thread::sleep(EVERY);
+        }
+        latencies
+    };
     let (answers, healthz, other) = thread::scope(|scope| {
-        let asks = |path: &'static str, key: &str| {
-            let (client, key, over) = (client.clone(), key.to_owned(), &over);
-            scope.spawn(move || {
-                let mut latencies = Latencies::default();
-                while !over.load(Ordering::Relaxed) {
-                    latencies.add(&client, path, &key);
-                    thread::sleep(EVERY);
-                }
-                latencies
-            })
-        };
-        let (healthz, other) = (asks("/healthz", ""), asks("/v1/sessions", &other));
+        let healthz = scope.spawn(|| asks(&|| client.healthz()));
+        let other = scope.spawn(|| asks(&append));
         // Both have asked before the attack begins.
         thread::sleep(10 * EVERY);
-        let answers = (scenario.run)(&target);
+        let answers = (scenario.run)(&Target { client: client.clone(), key });
         over.store(true, Ordering::Relaxed);
         let latencies = |asking: thread::ScopedJoinHandle<'_, Latencies>| {
             asking.join().map_err(|_| "a thread panicked")

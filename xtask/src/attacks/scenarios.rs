@@ -54,13 +54,18 @@ fn values(value: &str, bytes: usize) -> String {
 }
 
 /// Sends the same body so many times at once.
-fn send(target: &Target, (method, path): (&str, &str), body: &str, times: usize) -> Answers {
+fn send(target: &Target, to: (&str, &str), body: &str, times: usize) -> Answers {
     let answers: Vec<String> = thread::scope(|scope| {
-        let send = || target.client.send(method, path, &target.key, body.as_bytes());
+        let send = || told(target.client.send(to, &target.key, body.as_bytes()));
         let sent: Vec<_> = (0..times).map(|_| scope.spawn(send)).collect();
         sent.into_iter().filter_map(|sent| sent.join().ok()).collect()
     });
     counted(answers)
+}
+
+/// The status of an answer, or why there was none.
+fn told(answered: std::io::Result<u16>) -> String {
+    answered.map_or_else(|error| error.kind().to_string(), |status| status.to_string())
 }
 
 fn counted(answers: impl IntoIterator<Item = String>) -> Answers {
@@ -172,11 +177,10 @@ fn half_sent(target: &Target, sent: &[u8], count: usize) -> Result<Answers> {
     let held: Vec<_> = (0..count).map(|_| target.client.begin(sent)).collect();
     thread::sleep(Duration::from_secs(5));
     let answered = held.into_iter().map(|stream| {
-        let stream = stream.and_then(|stream| {
+        told(stream.and_then(|stream| {
             stream.set_read_timeout(Some(Duration::from_millis(1)))?;
             status(stream)
-        });
-        stream.map_or_else(|error| error.kind().to_string(), |status| status.to_string())
+        }))
     });
     Ok(counted(answered))
 }
