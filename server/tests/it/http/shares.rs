@@ -114,7 +114,8 @@ async fn a_body_has_a_time_limit_though_it_keeps_coming() {
         answer.starts_with("HTTP/1.1 408") && answer.contains("too long to arrive"),
         "{answer}"
     );
-    stream.shutdown(Shutdown::Both).unwrap();
+    // The service may have hung up already.
+    let _ = stream.shutdown(Shutdown::Both);
     sending.join().unwrap();
 }
 
