@@ -6,7 +6,7 @@ mod spans;
 
 use throughline_core::{Error, Result};
 use tracing::{Level, Metadata, Span, Subscriber};
-use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::filter::{FilterExt, LevelFilter, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -87,7 +87,9 @@ where
         LogFormat::Human => lines.boxed(),
         LogFormat::Json => lines.json().boxed(),
     };
-    Ok(lines.with_filter(filter.and(filter_fn(is_without_contents))))
+    // Two filters have a bound only where both have one; without it every span would be made.
+    let contents = filter_fn(is_without_contents).with_max_level_hint(LevelFilter::TRACE);
+    Ok(lines.with_filter(filter.and(contents)))
 }
 
 #[cfg(all(test, feature = "otel"))]
