@@ -153,7 +153,9 @@ pub(crate) fn scope_columns(scope: &Scope) -> (&str, &str, &str) {
 impl Store for SqliteStore {
     async fn apply(&self, batch: WriteBatch) -> Result<Applied> {
         let enqueues = batch.enqueues();
-        let applied = self.inner.writer.run(move |connection| apply(connection, &batch)).await?;
+        let units = batch.units().count();
+        let apply = move |connection: &_| apply(connection, &batch);
+        let applied = self.inner.writer.run_sized(units, apply).await?;
         if enqueues {
             // Those who wait, and the next one who would.
             self.inner.enqueued.notify_waiters();

@@ -1,7 +1,9 @@
 //! Group commit: one thread owns the writing connection. Whatever waits when it is free goes into
 //! one transaction, each task under a savepoint of its own, so that one flush makes all of them
-//! durable and one that fails takes none of the others with it. Between two groups it folds what they made due.
+//! durable and one that fails takes none of the others with it. Large tasks wait for that, and go alone. Between two
+//! groups it folds what they made due.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread::JoinHandle;
@@ -17,15 +19,21 @@ use crate::fold::WriteConnection;
 /// the log has to catch up.
 const MAX_GROUP: usize = 256;
 
+/// Units of the index from which on a task is large: some ten milliseconds of writing.
+const LARGE: usize = 512;
+
 /// A unit of writing: runs inside a transaction that it neither begins nor ends.
 trait Task: Send {
     fn run(&mut self, connection: &WriteConnection) -> Result<()>;
+    /// Units of the index that it writes.
+    fn units(&self) -> usize;
     /// Tells the waiting caller; `group` is how the transaction ended.
     fn finish(self: Box<Self>, group: std::result::Result<(), &Error>);
 }
 
 struct Job<F, T> {
     work: Option<F>,
+    units: usize,
     outcome: Option<Result<T>>,
     reply: oneshot::Sender<Result<T>>,
 }
@@ -50,6 +58,10 @@ where
                 Err(told)
             }
         }
+    }
+
+    fn units(&self) -> usize {
+        self.units
     }
 
     fn finish(self: Box<Self>, group: std::result::Result<(), &Error>) {
@@ -92,9 +104,18 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&WriteConnection) -> Result<T> + Send + 'static,
     {
+        self.run_sized(0, work).await
+    }
+
+    /// As [`Self::run`], of work that writes so many units of the index. Many of them let what is small go first.
+    pub(crate) async fn run_sized<T, F>(&self, units: usize, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteConnection) -> Result<T> + Send + 'static,
+    {
         let stopped = || Error::new(ErrorKind::Unavailable, "the store is shutting down");
         let (reply, answer) = oneshot::channel();
-        let task = Job { work: Some(work), outcome: None, reply };
+        let task = Job { work: Some(work), units, outcome: None, reply };
         let tasks = self.tasks.as_ref().ok_or_else(stopped)?;
         tasks.send(Box::new(task)).map_err(|_| stopped())?;
         answer.await.map_err(|_| stopped())?
@@ -111,24 +132,57 @@ impl Drop for Writer {
     }
 }
 
+/// Tasks that wait.
+#[derive(Default)]
+struct Queue {
+    small: VecDeque<Box<dyn Task>>,
+    large: VecDeque<Box<dyn Task>>,
+    /// Whether a large one comes next, where one waits.
+    is_turn_of_large: bool,
+}
+
+impl Queue {
+    fn add(&mut self, task: Box<dyn Task>) {
+        let queue = if task.units() < LARGE { &mut self.small } else { &mut self.large };
+        queue.push_back(task);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.small.is_empty() && self.large.is_empty()
+    }
+
+    /// The tasks of the next transaction: all small ones, or one large one, in turns.
+    fn group(&mut self) -> Vec<Box<dyn Task>> {
+        let is_large = self.is_turn_of_large || self.small.is_empty();
+        self.is_turn_of_large = !is_large;
+        match self.large.pop_front_if(|_| is_large) {
+            Some(task) => vec![task],
+            None => self.small.drain(..self.small.len().min(MAX_GROUP)).collect(),
+        }
+    }
+}
+
 /// Commits what comes, and folds what is due while nothing waits, until nobody can send any more.
 fn serve(connection: &WriteConnection, waiting: &mpsc::Receiver<Box<dyn Task>>) {
+    let mut queue = Queue::default();
     loop {
-        let next = if connection.is_due() {
-            match waiting.try_recv() {
-                Err(TryRecvError::Empty) => {
-                    connection.fold_slice();
-                    continue;
+        if queue.is_empty() {
+            let next = if connection.is_due() {
+                match waiting.try_recv() {
+                    Err(TryRecvError::Empty) => {
+                        connection.fold_slice();
+                        continue;
+                    }
+                    next => next.ok(),
                 }
-                next => next.ok(),
-            }
-        } else {
-            waiting.recv().ok()
-        };
-        let Some(first) = next else { break };
-        let mut group = vec![first];
-        group.extend(waiting.try_iter().take(MAX_GROUP - 1));
-        commit_group(connection, group);
+            } else {
+                waiting.recv().ok()
+            };
+            let Some(first) = next else { break };
+            queue.add(first);
+        }
+        waiting.try_iter().for_each(|task| queue.add(task));
+        commit_group(connection, queue.group());
         for _ in 0..connection.slices_behind() {
             connection.fold_slice();
         }
@@ -198,6 +252,10 @@ mod tests {
             apply(connection, &batch(&messages(0..600))).map(|_| ())
         }
 
+        fn units(&self) -> usize {
+            600
+        }
+
         fn finish(self: Box<Self>, group: std::result::Result<(), &Error>) {
             assert!(group.is_ok());
             let seen = held(&Connection::open(&self.file).unwrap());
@@ -218,6 +276,54 @@ mod tests {
         assert_eq!(*answered.lock().unwrap(), Some([600, 0, 600]), "nothing was folded yet");
         let [tail, blocks, vectors] = held(&connection);
         assert!(tail == 0 && blocks > 0 && vectors < 512, "{tail} {blocks} {vectors}");
+    }
+
+    /// A task that others follow when it runs.
+    struct Follows {
+        name: &'static str,
+        units: usize,
+        then: Vec<Follows>,
+        tasks: mpsc::Sender<Box<dyn Task>>,
+        ran: std::sync::Arc<std::sync::Mutex<Vec<&'static str>>>,
+    }
+
+    impl Task for Follows {
+        fn run(&mut self, _: &WriteConnection) -> Result<()> {
+            self.ran.lock().unwrap().push(self.name);
+            for then in self.then.drain(..) {
+                self.tasks.send(Box::new(then)).unwrap();
+            }
+            Ok(())
+        }
+
+        fn units(&self) -> usize {
+            self.units
+        }
+
+        fn finish(self: Box<Self>, group: std::result::Result<(), &Error>) {
+            assert!(group.is_ok());
+        }
+    }
+
+    #[test]
+    fn large_tasks_let_small_ones_go_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = open(&folder.path().join("store.db"));
+        let ran = std::sync::Arc::<std::sync::Mutex<Vec<_>>>::default();
+        let (tasks, waiting) = mpsc::channel::<Box<dyn Task>>();
+        let task = |name, units, then| {
+            let (tasks, ran) = (tasks.clone(), std::sync::Arc::clone(&ran));
+            Follows { name, units, then, tasks, ran }
+        };
+        let small = |name| task(name, LARGE - 1, Vec::new());
+        let first = task("large 1", LARGE, vec![small("small 2"), small("small 3")]);
+        for task in [first, task("large 2", LARGE, Vec::new()), small("small 1")] {
+            tasks.send(Box::new(task)).unwrap();
+        }
+        drop(tasks);
+        serve(&connection, &waiting);
+        let order = ["small 1", "large 1", "small 2", "small 3", "large 2"];
+        assert_eq!(*ran.lock().unwrap(), order);
     }
 
     #[tokio::test]

@@ -11,6 +11,7 @@ use crate::fact::{NewFact, RejectionKey};
 use crate::ids::{
     FactId, JobId, MemoryId, MessageId, PersonaId, PresetId, SessionId, UserId, VaultId,
 };
+use crate::index::IndexUnit;
 use crate::job::{NewJob, Outcome};
 use crate::persona::{Backup, Persona, Preset, PresetUse, Rating};
 use crate::ports::{
@@ -376,7 +377,13 @@ impl WriteBatch {
             }
         }
         let Some(space) = &self.space else { return Ok(()) };
-        let units = self.writes.iter().flat_map(|write| match write {
+        let mut vectors = self.units().filter_map(|unit| unit.vector.as_ref());
+        vectors.try_for_each(|vector| space.check(vector))
+    }
+
+    /// The units of the index that it writes.
+    pub fn units(&self) -> impl Iterator<Item = &IndexUnit> {
+        self.writes.iter().flat_map(|write| match write {
             Write::AppendMessage { message, .. } => {
                 let facts = message.facts.iter().map(|fact| &fact.unit);
                 message.units.iter().chain(facts).collect()
@@ -384,8 +391,7 @@ impl WriteBatch {
             Write::PutFact(fact) | Write::StateFact(fact) => vec![&fact.unit],
             Write::PutDocument(new) => new.units.iter().collect(),
             _ => Vec::new(),
-        });
-        units.filter_map(|unit| unit.vector.as_ref()).try_for_each(|vector| space.check(vector))
+        })
     }
 
     fn check_erasure(&self) -> Result<()> {

@@ -1,7 +1,5 @@
 //! A long append pauses, so that others go first and whoever waits for it can give it up.
 
-#![expect(clippy::unwrap_used, reason = "what does not work fails the test")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
