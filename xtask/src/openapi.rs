@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use xshell::{Cmd, Shell, cmd};
 
 use crate::Result;
-use crate::proc::{all_succeed, binary, recreate, shell, target_dir};
+use crate::proc::{all_succeed, binary, recreate, root, shell, target_dir};
 use crate::service::{Service, make_key};
 use crate::tools;
 
 /// schemathesis and all that it needs, each at one version.
 const PACKAGES: &str = include_str!("../openapi/requirements.txt");
+/// Its settings that are no options of its command.
+const SETTINGS: &str = "xtask/openapi/schemathesis.toml";
 const PROFILE: &str = "release";
 
 /// What is checked of every answer.
@@ -122,10 +124,11 @@ fn requests<'sh>(
     let (document, checks) =
         (format!("{}/openapi.json", service.base), [CHECKS, of_keys].concat().join(","));
     let (examples, operations) = (round.examples, round.operations);
+    let settings = root().join(SETTINGS);
     let drawn = ["--seed", SEED, "--generation-database", "none", "--continue-on-failure"];
     let command = cmd!(
         sh,
-        "{tool} run {document} --checks {checks} --max-examples {examples} {drawn...}
+        "{tool} --config-file {settings} run {document} --checks {checks} --max-examples {examples} {drawn...}
          --request-timeout 30 --no-color {operations...}"
     );
     match key {

@@ -32,6 +32,11 @@ const ANY: &[(&str, &str)] = &[
     ("500", "Internal error"),
     ("503", "The service or its store is overloaded or unavailable: retry after `Retry-After`"),
 ];
+/// What any operation may answer before it is known which one it is: without a body.
+const TOO_LONG: (&str, &str) = (
+    "431",
+    "The header of the request, its address included, is over 32 KiB. This answer has no body",
+);
 /// Statuses of operations that know their caller.
 const SECURED: &[(&str, &str)] = &[
     ("401", "The key is missing or not valid"),
@@ -146,6 +151,9 @@ fn complete_operation(operation: &mut Operation, named: bool, changes: bool) {
             responses.entry((*status).to_owned()).or_insert(RefOr::T(answer.build()));
         }
     }
+    let (status, when) = TOO_LONG;
+    let answer = ResponseBuilder::new().description(when);
+    operation.responses.responses.insert(status.to_owned(), RefOr::T(answer.build()));
     if !open {
         let user = "The user, if the key acts for users; 1 to 200 bytes of UTF-8";
         header(operation, "Throughline-User", user, MAX_NAME, NAME);

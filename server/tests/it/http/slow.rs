@@ -88,6 +88,27 @@ async fn a_body_that_is_too_large_gets_an_answer_that_can_be_read() {
     assert!(told.starts_with("HTTP/1.1 413") && told.contains("larger than the limit"), "{told}");
 }
 
+#[tokio::test]
+async fn a_header_that_is_too_large_is_refused_as_documented() {
+    let data = Throughline::new();
+    let service = Service::start_with(&data, &[]);
+    let search = |length: usize| {
+        let mut stream = connect(&service);
+        let head = format!(
+            "GET /v1/vaults/main/search?q={} HTTP/1.1\r\nHost: localhost\r\n\
+             Connection: close\r\n\r\n",
+            "x".repeat(length)
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        read(stream)
+    };
+    let told = search(10_001);
+    assert!(told.starts_with("HTTP/1.1 400") && told.contains("10000"), "{told}");
+    let told = search(33_000);
+    assert!(told.starts_with("HTTP/1.1 431"), "{told}");
+    assert!(service.get("/healthz").await.status.is_success());
+}
+
 /// Long after the end of the test.
 const PATIENT: [&str; 4] =
     ["--set", "http.read_timeout_ms=3600000", "--set", "http.body_timeout_ms=3600000"];
