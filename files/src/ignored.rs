@@ -14,7 +14,7 @@ use crate::open::open_regular;
 /// Most bytes of a file of patterns; a larger one is not used.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The rules of a folder and of those above it, up to the root.
+/// The rules of a folder and of those above it, up to the root or the repository that it is in.
 #[derive(Debug)]
 pub(crate) struct Rules {
     above: Option<Rc<Rules>>,
@@ -29,7 +29,7 @@ impl Rules {
         let rules = Self {
             gitignore: patterns(folder, ".gitignore"),
             ignore: patterns(folder, ".ignore"),
-            is_repository: folder.join(".git").symlink_metadata().is_ok(),
+            is_repository: is_repository(folder),
             above,
         };
         match rules {
@@ -62,6 +62,11 @@ impl Rules {
         }
         false
     }
+}
+
+/// Whether a folder is the root of a repository, or of a work tree.
+pub(crate) fn is_repository(folder: &Path) -> bool {
+    folder.join(".git").symlink_metadata().is_ok()
 }
 
 /// The patterns of a file; none where it is not there or not a small text file.

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 /// Which files may be read. [`DiskOptions::new`] has the defaults.
 #[derive(Debug, Clone)]
 pub struct DiskOptions {
-    /// Folders below which files may be read. Names are relative to the first one.
+    /// Folders below which files may be read. Relative paths start at the first one.
     pub roots: Vec<PathBuf>,
+    /// The folder that names are relative to, such as the repository that the roots are in; the first root if not given.
+    pub names_from: Option<PathBuf>,
     /// Most bytes of a file; 4 MiB by default.
     pub max_file_bytes: u64,
     /// Most bytes of a PDF file, and of the text in it; 32 MiB by default.
@@ -19,7 +21,13 @@ impl DiskOptions {
     /// Files below these folders, within the default limits.
     #[must_use]
     pub fn new(roots: Vec<PathBuf>) -> Self {
-        Self { roots, max_file_bytes: 4 << 20, max_pdf_bytes: 32 << 20, max_files: 20_000 }
+        Self {
+            roots,
+            names_from: None,
+            max_file_bytes: 4 << 20,
+            max_pdf_bytes: 32 << 20,
+            max_files: 20_000,
+        }
     }
 
     /// The limit for a file of this name.

@@ -10,9 +10,12 @@ use throughline_core::{Error, Result};
 /// Folders of version control, which are never read: they hold what was deleted, and credentials.
 const VERSION_CONTROL: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 
-/// The roots, without links and in the order in which they were given.
+/// The roots, without links and in the order in which they were given, and the folder that names are relative to.
 #[derive(Debug)]
-pub(crate) struct Roots(Vec<PathBuf>);
+pub(crate) struct Roots {
+    roots: Vec<PathBuf>,
+    names_from: PathBuf,
+}
 
 /// Where a path leads.
 pub(crate) enum Resolved {
@@ -23,11 +26,8 @@ pub(crate) enum Resolved {
 }
 
 impl Roots {
-    pub(crate) fn open(roots: &[PathBuf]) -> Result<Self> {
-        if roots.is_empty() {
-            return Err(Error::invalid("files: at least one root is needed"));
-        }
-        let resolve = |root: &PathBuf| {
+    pub(crate) fn open(roots: &[PathBuf], names_from: Option<&Path>) -> Result<Self> {
+        let resolve = |root: &Path| {
             let found = root.canonicalize().and_then(|root| std::fs::read_dir(&root).map(|_| root));
             found.map_err(|error| {
                 let shown = root.display();
@@ -35,12 +35,16 @@ impl Roots {
                     .with_source(error)
             })
         };
-        roots.iter().map(resolve).collect::<Result<_>>().map(Self)
+        let roots: Vec<PathBuf> = roots.iter().map(|root| resolve(root)).collect::<Result<_>>()?;
+        let first =
+            roots.first().ok_or_else(|| Error::invalid("files: at least one root is needed"))?;
+        let names_from = names_from.map_or_else(|| Ok(first.clone()), resolve)?;
+        Ok(Self { roots, names_from })
     }
 
     /// That every root is still there: an unmounted disk does not mean that its files were removed.
     pub(crate) fn check(&self) -> Result<()> {
-        for root in &self.0 {
+        for root in &self.roots {
             std::fs::read_dir(root).map_err(|error| {
                 let message = format!("files: the root {} cannot be read", root.display());
                 Error::new(throughline_core::ErrorKind::Unavailable, message).with_source(error)
@@ -51,15 +55,24 @@ impl Roots {
 
     /// The root that a path without links is below.
     pub(crate) fn root_of(&self, path: &Path) -> Option<&Path> {
-        self.0.iter().map(PathBuf::as_path).find(|root| path.starts_with(root))
+        self.roots.iter().map(PathBuf::as_path).find(|root| path.starts_with(root))
     }
 
-    /// Follows a path from the first root to what is there.
-    pub(crate) fn resolve(&self, path: &str) -> Resolved {
+    /// Follows a name to what is there.
+    pub(crate) fn resolve(&self, name: &str) -> Resolved {
+        self.follow(&self.names_from, name)
+    }
+
+    /// Follows a path that a caller gave: from the first root, if it is relative.
+    pub(crate) fn resolve_given(&self, path: &str) -> Resolved {
+        self.follow(self.roots.first().unwrap_or(&self.names_from), path)
+    }
+
+    fn follow(&self, from: &Path, path: &str) -> Resolved {
         if path.contains('\0') {
             return Resolved::Skipped(PathBuf::from(path), SkipReason::BadName);
         }
-        let path = self.0.first().map_or_else(|| PathBuf::from(path), |root| root.join(path));
+        let path = from.join(path);
         let folded = folded(&path);
         let outside = match self.root_of(&folded) {
             Some(_) => SkipReason::LinkOutside,
@@ -67,7 +80,7 @@ impl Roots {
         };
         match path.canonicalize() {
             Ok(real) if self.root_of(&real).is_none() => Resolved::Skipped(folded, outside),
-            Ok(real) => match self.is_version_control(&real) {
+            Ok(real) => match is_version_control(&real) {
                 true => Resolved::Skipped(real, SkipReason::VersionControl),
                 false => Resolved::Found(real),
             },
@@ -85,15 +98,9 @@ impl Roots {
         }
     }
 
-    fn is_version_control(&self, path: &Path) -> bool {
-        let below = self.root_of(path).and_then(|root| path.strip_prefix(root).ok());
-        let is_one = |part: &OsStr| VERSION_CONTROL.iter().any(|name| part == OsStr::new(name));
-        below.is_some_and(|below| below.iter().any(is_one))
-    }
-
     /// The name of a path, and whether it can be used as it is: if not, it is escaped, for people.
     pub(crate) fn name(&self, path: &Path) -> (String, bool) {
-        let below = self.0.first().and_then(|root| path.strip_prefix(root).ok());
+        let below = path.strip_prefix(&self.names_from).ok();
         if below.is_some_and(|below| below.as_os_str().is_empty()) {
             return (".".to_owned(), true);
         }
@@ -103,6 +110,11 @@ impl Roots {
             _ => (escaped(path), false),
         }
     }
+}
+
+fn is_version_control(path: &Path) -> bool {
+    let is_one = |part: &OsStr| VERSION_CONTROL.iter().any(|name| part == OsStr::new(name));
+    path.iter().any(is_one)
 }
 
 /// Where a path would be whose end does not exist.

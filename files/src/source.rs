@@ -26,7 +26,7 @@ impl DiskFiles {
     /// # Errors
     /// `InvalidInput` without roots, and for a root that is no folder that can be read.
     pub fn open(options: DiskOptions) -> Result<Self> {
-        let roots = Roots::open(&options.roots)?;
+        let roots = Roots::open(&options.roots, options.names_from.as_deref())?;
         Ok(Self(Arc::new(Disk { roots, options })))
     }
 

@@ -10,7 +10,7 @@ use throughline_core::Result;
 use throughline_core::files::{FileStat, SkipReason, SkippedFile};
 use throughline_core::ports::FileWalk;
 
-use crate::ignored::Rules;
+use crate::ignored::{Rules, is_repository};
 use crate::open::{modified_ns, not_regular, reason_of, shared_id};
 use crate::roots::Resolved;
 use crate::source::Disk;
@@ -53,7 +53,7 @@ struct Folder {
 
 impl Walk<'_> {
     fn path(&mut self, path: &str) {
-        let real = match self.disk.roots.resolve(path) {
+        let real = match self.disk.roots.resolve_given(path) {
             Resolved::Found(real) => real,
             Resolved::Skipped(place, reason) => {
                 let (name, usable) = self.disk.roots.name(&place);
@@ -96,10 +96,13 @@ impl Walk<'_> {
         }
     }
 
-    /// The rules of the folders from the root down to a folder, without its own.
+    /// The rules of the folders from the root down to a folder, without its own; from that of the repository where the root
+    /// is within one.
     fn rules_above(&self, folder: &Path) -> Option<Rc<Rules>> {
         let root = self.disk.roots.root_of(folder)?;
-        let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(root));
+        let repository = root.ancestors().find(|above| is_repository(above));
+        let top = repository.unwrap_or(root);
+        let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(top));
         let mut above: Vec<&Path> = above.collect();
         above.reverse();
         above.into_iter().fold(None, |rules, folder| Some(Rules::of(folder, rules)))

@@ -1,4 +1,4 @@
-//! Requests of OpenAI's own clients, passed on with the configured key. Successful answers are not read.
+//! Requests of OpenAI's own clients, passed on with the configured key, and their answers without it.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ const GIVEN_PREFIXES: &[&str] = &["openai-", "x-ratelimit-"];
 /// It names the account that the key belongs to.
 const ORGANIZATION: &[&str] = &["openai-organization", "openai-project"];
 
-/// An answer that was not read.
+/// An answer as it came, but for the key.
 pub struct Forwarded {
     /// Its HTTP status.
     pub status: u16,
@@ -62,7 +62,7 @@ impl OpenAi {
         Ok(Forwarded {
             status: answer.status.as_u16(),
             headers: given.map(|(name, value)| (name.clone(), value.clone())).collect(),
-            body: answer.body,
+            body: self.transport.without_key(answer.body),
         })
     }
 }

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::codec;
 use super::request::CountedFile;
-use super::{ContentHash, FileStat, SkipReason};
+use super::{FileStat, SkipReason};
 use crate::error::Result;
 
 /// Most bytes of the inline part of a list: about 9,500 files with names of 60 bytes. What does not fit is overflow.
@@ -88,13 +88,6 @@ impl InlineList {
     #[must_use]
     pub fn is_inline(&self, path: &str) -> bool {
         self.inline.contains_key(path)
-    }
-
-    /// Whether the model has this of an inline file.
-    #[must_use]
-    pub fn has_sent(&self, path: &str, content: ContentHash) -> bool {
-        let file = self.inline.get(path);
-        file.is_some_and(|file| file.held && file.sent.hash == content)
     }
 
     /// The names of the inline files, in their order in the prompt.

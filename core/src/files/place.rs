@@ -273,9 +273,12 @@ impl<'r> Placing<'r> {
         let unknown: BTreeSet<&str> = unknown.map(|skipped| skipped.path.as_str()).collect();
         let is_within =
             |path: &str, folders: &BTreeSet<&str>| ancestors(path).any(|at| folders.contains(at));
-        let mut removed = Vec::new();
+        let (mut removed, mut left_out) = (Vec::new(), Vec::new());
         for (path, file) in unseen {
             if !is_within(path, &given) || is_within(path, &unknown) {
+                if file.held && self.request.afresh {
+                    left_out.push(planned(path, Outcome::Skipped, 0, LEFT_OUT));
+                }
                 continue;
             }
             self.next.let_go(path);
@@ -284,6 +287,7 @@ impl<'r> Placing<'r> {
                 removed.push(planned(path, Outcome::Removed, 0, reason));
             }
         }
+        self.others.extend(left_out);
         removed
     }
 
@@ -348,6 +352,8 @@ impl<'r> Placing<'r> {
 const STAYS_OVERFLOW: &str = "was not inline before, so it stays searched";
 const AFTER_FIXING: &str = "came after the list was fixed: searched";
 const DOES_NOT_FIT: &str = "does not fit: searched, and the list is fixed";
+const LEFT_OUT: &str =
+    "not among the files of this call: left out of the prompt, which is begun anew";
 const ATTACHED: &str = "an attachment: searched in this call only";
 
 fn planned(

@@ -339,6 +339,7 @@ fn file_that_was_not_given_when_prompt_was_begun_anew_is_sent_later() {
     let mut request = tree.request(&["src"], 100);
     request.afresh = true;
     let second = tree.plan(&first.next, &request).unwrap();
+    assert!(second.reason("guide/000.rs").contains("left out of the prompt"));
     let third = tree.call(&second.next, &["src", "guide"], 100);
     assert_eq!(third.with(Outcome::Changed), ["guide/000.rs"]);
     assert_eq!(third.with(Outcome::Unchanged), ["src/000.rs"]);

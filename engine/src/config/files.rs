@@ -11,7 +11,7 @@ use throughline_core::files::Mode;
 #[serde(deny_unknown_fields)]
 pub struct FilesConfig {
     /// Folders below which files may be read; names are relative to the first one. Empty for the folder in which a command
-    /// is started.
+    /// is started; names are then relative to the repository that it is in.
     pub roots: Vec<PathBuf>,
     /// Whether files that a conversation has are sent again.
     pub stable_inline_list: StableInlineList,

@@ -45,6 +45,7 @@ pub(crate) use providers::ConnectionConfig;
 pub use providers::{
     ChatConfig, GeminiConfig, ModelConfig, OpenAiApi, OpenAiConfig, ProvidersConfig,
 };
+pub(crate) use repository::repository_of;
 pub use repository::{workspace_of, workspace_of_project};
 pub use schema::{reference, schema};
 pub use secret::Secret;

@@ -12,9 +12,13 @@ const MAX_NAME: usize = 60;
 /// workspace, and so have the work trees of one repository.
 #[must_use]
 pub fn workspace_of(folder: &Path) -> Option<String> {
+    repository_of(folder).map(|root| name(&main_root(&root)))
+}
+
+/// The root of the repository, or of the work tree of one, that a folder is in.
+pub(crate) fn repository_of(folder: &Path) -> Option<PathBuf> {
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let root = folder.ancestors().find(|folder| folder.join(".git").exists())?;
-    Some(name(&main_root(root)))
+    folder.ancestors().find(|folder| folder.join(".git").exists()).map(Path::to_owned)
 }
 
 /// As [`workspace_of`], of a folder that need not be on this machine: without a repository it is its own.

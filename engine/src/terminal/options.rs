@@ -14,7 +14,7 @@ pub const EXIT_CODES: &str = "\
 Exit codes: 0 done · 1 internal error · 2 usage · 3 invalid input · 4 not found · 5 conflict · \
 6 budget too small · 7 unavailable, try again · 8 read-only · 9 disk full · 10 newer schema · \
 11 damaged · 12 unauthenticated · 13 forbidden · 14 rate limited, try again later · \
-15 changed meanwhile, read it again";
+15 changed meanwhile, read it again · 16 the model gave no answer";
 
 /// Options of every command.
 #[derive(Debug, clap::Args)]
@@ -107,6 +107,7 @@ fn exit_code(kind: ErrorKind) -> u8 {
         ErrorKind::Forbidden => 13,
         ErrorKind::RateLimited => 14,
         ErrorKind::PreconditionFailed => 15,
+        ErrorKind::Declined => 16,
         _ => 1,
     }
 }

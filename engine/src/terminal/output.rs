@@ -73,6 +73,14 @@ impl Output {
         );
     }
 
+    /// Prints what people should know beside a result to standard error; not with `--json`, where the result says it.
+    pub fn warning(self, text: &str) {
+        if !self.json {
+            // As with errors.
+            let _ = writeln!(std::io::stderr().lock(), "warning: {text}");
+        }
+    }
+
     /// A progress bar on a terminal; nothing where no one watches.
     pub fn progress(self, total: u64, what: &str) -> ProgressBar {
         let target = if std::io::stderr().is_terminal() && !self.json {

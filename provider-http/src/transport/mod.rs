@@ -257,6 +257,11 @@ impl Transport {
             .map_err(|failure| failure.error)
     }
 
+    /// The body of an answer that is passed on to someone who must not have the key.
+    pub fn without_key(&self, body: Body) -> Body {
+        self.key.redact_body(body)
+    }
+
     async fn attempt(&self, call: &Call, limits: Limits) -> Result<Answer, Failure> {
         let refused = |wait| Failure::last(call.origin.circuit_open(wait));
         let mut permit = self.breaker.enter(Instant::now()).map_err(refused)?;

@@ -78,6 +78,19 @@ async fn hides_answers_about_the_key() {
 }
 
 #[tokio::test]
+async fn takes_the_key_out_of_every_answer() {
+    let echo = || json!({"error": {"message": format!("you sent Bearer {KEY}")}});
+    let events = || Reply::events(&[echo().to_string()]);
+    let mut replies = vec![events()];
+    replies.extend([200, 400, 429, 500].map(|status| Reply::json(status, &echo())));
+    for reply in replies {
+        let server = Server::replying([reply]).await;
+        let told = body(forward(&client(&server)).await.unwrap()).await;
+        assert!(told.contains("you sent Bearer <redacted>"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn passes_on_what_is_not_about_the_key() {
     let body = json!({"error": {"message": "no access", "code": "model_not_found"}});
     let server = Server::replying([Reply::json(403, &body)]).await;

@@ -66,6 +66,15 @@ struct Answered {
     warnings: Vec<String>,
 }
 
+impl Answered {
+    /// People have read the text; its line ends here.
+    fn print(&self, output: &Output) -> Result<()> {
+        output.result(self, String::new)?;
+        self.warnings.iter().for_each(|warning| output.warning(warning));
+        Ok(())
+    }
+}
+
 /// Answers one turn; the text is printed while it comes.
 pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result<()> {
     let user_turn = match &args.turn {
@@ -98,6 +107,7 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
     app.meter.write().await;
     let reply = reply.ok_or_else(|| Error::internal("the chat ended without an answer"))?;
     let usage = reply.answer.usage;
+    let warnings = reply.remarks();
     let answered = Answered {
         model: reply.model,
         text: reply.answer.text,
@@ -107,10 +117,9 @@ pub(super) async fn run(args: &Args, config: &Config, output: &Output) -> Result
         cost_usd: reply.cost,
         messages: reply.stored.iter().map(ToString::to_string).collect(),
         files: reply.files.as_ref().map(FilePlanJson::from),
-        warnings: Vec::new(),
+        warnings,
     };
-    // People have read the text; the line ends here.
-    output.result(&answered, String::new)
+    answered.print(output)
 }
 
 /// The files that the command names, if any.
@@ -158,9 +167,7 @@ async fn answered_by(
         files: None,
         warnings: reply.warnings,
     };
-    output.result(&answered, || {
-        answered.warnings.iter().map(|warning| format!("\nwarning: {warning}")).collect()
-    })
+    answered.print(output)
 }
 
 /// Prints a piece of the text while it comes.

@@ -41,9 +41,12 @@ pub(super) struct PlanArgs {
     /// Files and folders to search in this call only; may be given several times
     #[arg(long = "attach", value_name = "PATH")]
     attachments: Vec<PathBuf>,
-    /// Tokens that the files may take [default: 100,000]
+    /// Tokens that the files may take [default: what the model's window has, and 100,000 at most]
     #[arg(long, value_name = "TOKENS")]
     budget: Option<u64>,
+    /// The model that would be sent them, as provider:model [default: the setting `chat.model`]
+    #[arg(long)]
+    model: Option<String>,
     /// Keep the list, as a call that sends these files does
     #[arg(long)]
     commit: bool,
@@ -75,7 +78,9 @@ pub(super) async fn run(command: &Command, config: &Config, output: &Output) -> 
             let [context, priority, attached] = [&args.paths, &args.priority, &args.attachments];
             let (files, call) = named(config, context, priority, attached, args.budget)?;
             let app = open(config).await?;
-            let planned = app.plan_files(&caller, &args.session, &*files, &call).await?;
+            let planned = app
+                .plan_files_of_chat(&caller, &args.session, args.model.as_deref(), &*files, call)
+                .await?;
             let plan = planned.plan.clone();
             if args.commit {
                 app.keep_files(planned).await?;

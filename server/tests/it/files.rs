@@ -166,6 +166,78 @@ fn switched_off_or_recorded_every_call_sends_all() {
 }
 
 #[test]
+fn switched_off_without_a_list_or_recorded_beside_overflow_all_is_sent() {
+    let project = Project::new();
+    for name in ["a.rs", "b.rs"] {
+        project.write(name, 200);
+    }
+    let off = ["--set", "files.stable_inline_list=off"];
+    let all = [("a.rs", "inline"), ("b.rs", "inline")];
+    assert_eq!(outcomes(&project.plan_with(&off)), expected(&all), "there is no list yet");
+    let root = project.root.to_str().unwrap();
+    let plan = ["files", "plan", "--session", "s1", "--budget", "300", root, "--commit"];
+    let fixed = outcomes(&project.data.json(&plan));
+    assert_eq!(fixed, expected(&[("a.rs", "inline"), ("b.rs", "overflow")]));
+    let record = ["--set", "files.stable_inline_list=record"];
+    assert_eq!(outcomes(&project.plan_with(&record)), expected(&all), "what fits is sent");
+}
+
+#[test]
+fn names_and_rules_are_those_of_the_repository() {
+    let project = Project::new();
+    fs::create_dir(project.root.join(".git")).unwrap();
+    fs::write(project.root.join(".git/config"), "url = https://token@example.org\n").unwrap();
+    fs::write(project.root.join(".gitignore"), "local.env\n").unwrap();
+    for name in ["README.md", "sub/README.md", "sub/local.env", "src/a.rs"] {
+        project.write(name, 20);
+    }
+    let plan = |folder: &str, paths: &[&str]| {
+        let args = [&["files", "plan", "--session", "s1", "--json", "--commit"], paths].concat();
+        let mut command = project.data.command(&args);
+        let output = command.current_dir(project.root.join(folder)).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let files = plan["files"].as_array().unwrap().iter();
+        files.map(|file| (text(&file["path"]), text(&file["outcome"]))).collect::<BTreeMap<_, _>>()
+    };
+    let all = [("README.md", "inline"), ("src/a.rs", "inline"), ("sub/README.md", "inline")];
+    assert_eq!(plan(".", &["."]), expected(&all));
+    // From a folder of it, files are called the same, and what its rules ignore stays ignored.
+    assert_eq!(plan("sub", &["."]), expected(&[("sub/README.md", "unchanged")]));
+    assert_eq!(plan("src", &["../sub"]), expected(&[("sub/README.md", "unchanged")]));
+    // Nothing of version control is read, wherever one stands.
+    for path in ["../.git", "../.git/config"] {
+        assert!(plan("sub", &[path]).values().all(|outcome| outcome == "skipped"), "{path}");
+    }
+}
+
+#[test]
+fn a_plan_is_that_of_the_model_that_would_be_asked() {
+    let project = Project::new();
+    for name in ["a.rs", "b.rs", "c.rs"] {
+        project.write(name, 3_300);
+    }
+    let root = project.root.to_str().unwrap();
+    let models = "providers.openai.models=[{id=\"small\", window=16000, max_output=1000}, \
+                  {id=\"large\", window=100000, max_output=1000}]";
+    let key = "providers.openai.api_key=sk-test-0123456789";
+    let plan = ["files", "plan", "--session", "s1", root, "--set", models, "--set", key];
+    let fits = |more: &[&str]| {
+        let plan = outcomes(&project.data.json(&[&plan, more].concat()));
+        plan.values().filter(|outcome| *outcome == "inline").count()
+    };
+    assert_eq!(fits(&["--model", "openai:small"]), 2);
+    assert_eq!(fits(&["--set", "chat.model=openai:small"]), 2);
+    assert_eq!(fits(&["--model", "large", "--commit"]), 3);
+    // What was sent to a large window does not fit into a small one, also where nothing changed.
+    let told = project.data.fails(&[&plan[..], &["--model", "openai:small"]].concat(), 6);
+    assert!(told.contains("window is full") && told.contains("fresh session"), "{told}");
+    let told = project.data.fails(&[&plan[..], &["--model", "other"]].concat(), 3);
+    assert!(told.contains("small") && told.contains("large"), "{told}");
+}
+
+#[test]
 fn what_cannot_be_sent_is_named_with_its_reason() {
     let project = Project::new();
     project.write("a.rs", 50);

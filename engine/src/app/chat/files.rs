@@ -13,8 +13,9 @@ use throughline_core::services::file_stores::FileStoreService;
 use throughline_core::session::Role;
 use throughline_core::{Error, ErrorKind, Result};
 
-use crate::app::App;
+use super::{answer_tokens, budget_within_window};
 use crate::app::files::{FilePlan, FileStores, FilesOfCall};
+use crate::app::{App, Turn};
 use crate::compose::ChosenModel;
 use crate::identity::Identity;
 
@@ -94,19 +95,7 @@ impl App {
         files: TurnFiles,
     ) -> Result<FilesAtWork> {
         let TurnFiles { source, mut call } = files;
-        let left = PASSAGE_TOKENS.min(chosen.info.window / PASSAGE_SHARE);
-        let room = u64::from(chosen.info.window) * COUNTED / 100;
-        let room = room.saturating_sub(beside + u64::from(left));
-        if room == 0 {
-            return Err(Error::new(
-                ErrorKind::BudgetTooSmall,
-                format!(
-                    "the window of `{}` has no room for files beside the context and the answer: set a smaller \
-                     `token_budget` or `max_tokens`, or name another model",
-                    chosen.name()
-                ),
-            ));
-        }
+        let (room, left) = room(chosen, beside)?;
         call.room = Some(room);
         let planned = match self.plan_files(caller, session, &*source, &call).await {
             Err(full) if full.kind() == ErrorKind::BudgetTooSmall => {
@@ -124,6 +113,32 @@ impl App {
             )));
         }
         Ok(files)
+    }
+
+    /// Plans what a call of a session would do with files where this model answers, or the usual one; with
+    /// [`FilesOfCall::room`] as it is where none is configured. Nothing is kept.
+    ///
+    /// # Errors
+    /// Those of [`App::plan_files`]; `InvalidInput` for an unknown model; `BudgetTooSmall` where the model's window has no room.
+    pub async fn plan_files_of_chat(
+        &self,
+        caller: &Identity,
+        session: &str,
+        model: Option<&str>,
+        files: &dyn FileSource,
+        mut call: FilesOfCall,
+    ) -> Result<FilePlan> {
+        let chosen = match model {
+            Some(_) => Some(self.model_for(caller, model).await?),
+            None => self.configured_model(caller).await?,
+        };
+        if let Some(chosen) = chosen {
+            let usual = self.budget(caller, &Turn::default()).await?;
+            let budget = budget_within_window(&chosen.info, None, usual).unwrap_or(usual);
+            let beside = u64::from(answer_tokens(&chosen.info, None)) + u64::from(budget);
+            call.room = Some(room(&chosen, beside)?.0);
+        }
+        self.plan_files(caller, session, files, &call).await
     }
 
     /// The error of a full window, with the summary of the session for a fresh one, for who may read it.
@@ -172,7 +187,7 @@ impl App {
         }
         let mut told = String::new();
         for hit in hits {
-            let passage = file_passage(&hit.file, &self.engine.masking.shown(&hit.text));
+            let passage = file_passage(&hit.file, &hit.text);
             let tokens = self.engine.tokenizer.count(&passage);
             if tokens > files.left {
                 told.push_str(
@@ -196,10 +211,29 @@ impl App {
             }
             if let FileRead::Text(file) = files.source.read(path).await? {
                 bytes += file.text.len() as u64;
-                texts.push(SearchableFile { name: file.stat.path, text: file.text });
+                // Before it is cut into passages, which may end within a secret.
+                let text = self.engine.masking.shown(&file.text).into_owned();
+                texts.push(SearchableFile { name: file.stat.path, text });
             }
         }
         self.open_file_stores(caller, texts).await
+    }
+}
+
+/// Tokens that a model's window has for files beside so many others, and for passages of those that are searched.
+fn room(chosen: &ChosenModel, beside: u64) -> Result<(u64, u32)> {
+    let passages = PASSAGE_TOKENS.min(chosen.info.window / PASSAGE_SHARE);
+    let room = u64::from(chosen.info.window) * COUNTED / 100;
+    match room.saturating_sub(beside + u64::from(passages)) {
+        0 => Err(Error::new(
+            ErrorKind::BudgetTooSmall,
+            format!(
+                "the window of `{}` has no room for files beside the context and the answer: set a smaller \
+                 `token_budget` or `max_tokens`, or name another model",
+                chosen.name()
+            ),
+        )),
+        room => Ok((room, passages)),
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod files;
 mod models;
+mod remarks;
 mod specialists;
 mod spent;
 mod stored;

@@ -92,21 +92,21 @@ impl Tools {
         listed.map(line).collect()
     }
 
-    /// Whether a call is answered here: it asks for one of our tools, or for one that is not loaded.
+    /// Whether a call is answered here: it asks for one of our tools, for one that is not loaded, or for one that does not
+    /// exist.
     pub(super) fn is_ours(&self, call: &ToolCall) -> bool {
-        let not_loaded = |loaded: &BTreeSet<String>| {
-            call.name == LOAD || self.is_known(&call.name) && !loaded.contains(&call.name)
-        };
-        self.ours.iter().any(|tool| tool.name == call.name)
-            || self.loaded.as_ref().is_some_and(not_loaded)
+        let is_loaded = self.loaded.as_ref().is_none_or(|loaded| loaded.contains(&call.name));
+        !(self.is_known(&call.name) && is_loaded)
     }
 
-    /// Loads what a call asks for; the result is for the model.
+    /// Loads what a call asks for, if it exists; the result is for the model.
     pub(super) fn load(&mut self, call: &ToolCall) -> String {
         let asked = asked(call);
         let unknown: Vec<&str> =
             asked.iter().map(String::as_str).filter(|name| !self.is_known(name)).collect();
-        let result = if asked.is_empty() {
+        let result = if call.name != LOAD && !unknown.is_empty() {
+            format!("There is no tool {}: answer without it.", call.name)
+        } else if asked.is_empty() {
             format!("Give `names`, a list of tools: {}.", self.names())
         } else if !unknown.is_empty() {
             format!("There are no tools {}. There are: {}.", unknown.join(", "), self.names())
@@ -241,9 +241,20 @@ mod tests {
             (vec![LOAD.to_owned(), "b".to_owned()], 2)
         );
         assert!(many.is_ours(&call("a", "{}")), "it is loaded first");
-        assert!(!many.is_ours(&call("b", "{}")) && !many.is_ours(&call("zzz", "{}")));
+        assert!(!many.is_ours(&call("b", "{}")));
         many.load(&call("a", "{}"));
         assert!(!many.is_ours(&call("a", "{}")));
+    }
+
+    #[test]
+    fn a_tool_that_does_not_exist_is_answered_here() {
+        for is_much in [false, true] {
+            let mut tools = Tools::of(vec![tool("a")], Vec::new(), is_much, &[]).unwrap();
+            let ghost = call("ghost", "{}");
+            assert!(tools.is_ours(&ghost));
+            assert_eq!(tools.load(&ghost), "There is no tool ghost: answer without it.");
+            assert_eq!(tools.sent().len(), 1, "nothing is loaded by it");
+        }
     }
 
     #[test]

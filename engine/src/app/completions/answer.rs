@@ -43,6 +43,8 @@ impl Answer {
         for line in String::from_utf8_lossy(body).lines() {
             let Some(data) = line.strip_prefix("data:").map(str::trim) else { continue };
             if data.as_bytes() == END_MARK {
+                // Some servers give no other reason.
+                read.reason.get_or_insert_with(|| "stop".to_owned());
                 break;
             }
             match serde_json::from_str(data) {

@@ -136,7 +136,7 @@ pub(super) fn calls_tools(message: &Value) -> bool {
 }
 
 /// The text of a message in OpenAI's form: what was said, else the refusal, else the calls of tools. White space around
-/// it is left out, as clients do when they send an answer back.
+/// it is left out, as clients do when they send an answer back, and NUL characters, which no store takes.
 pub(super) fn text(message: &Value) -> String {
     let said = match message.get("content") {
         Some(Value::String(text)) => text.clone(),
@@ -146,8 +146,9 @@ pub(super) fn text(message: &Value) -> String {
     let refusal = || message.get("refusal").and_then(Value::as_str).map(str::to_owned);
     let calls = || message.get("tool_calls").and_then(Value::as_array);
     let texts = [Some(said), refusal(), calls().map(|calls| text_of_calls(calls))];
-    let mut texts = texts.iter().flatten().map(|text| text.trim());
-    texts.find(|text| !text.is_empty()).unwrap_or_default().to_owned()
+    let texts = texts.iter().flatten().map(|text| text.replace('\0', ""));
+    let mut texts = texts.map(|text| text.trim().to_owned());
+    texts.find(|text| !text.is_empty()).unwrap_or_default()
 }
 
 /// A message as it is stored; `None` for one without any text.
@@ -166,6 +167,14 @@ fn stored(message: &Value) -> Option<NewMessage> {
         (None, None) => None,
     };
     let parts = parts.map(|parts| parts.to_string());
-    let message = NewMessage { parts, ..NewMessage::new(role, text(message)) };
-    message.problem().is_none().then_some(message)
+    let said = text(message);
+    if said.is_empty() {
+        return None;
+    }
+    let message = NewMessage { parts, ..NewMessage::new(role, said) };
+    match message.problem() {
+        None => Some(message),
+        // Its place in the conversation is kept, so that no answer stands without its question.
+        Some((field, what)) => Some(NewMessage::new(role, format!("(not stored: {field} {what})"))),
+    }
 }

@@ -68,6 +68,7 @@ fn stores_whole_answers_only() {
         hello(None)
     );
     assert_eq!(kept(&said, true), None, "it was cut off");
+    assert_eq!(kept(&format!("{said}data: [DONE]\n\n"), true), hello(None));
     let calls = chunk(r#"{"tool_calls":[{"index":0}]}"#, "\"tool_calls\"") + "data: [DONE]\n\n";
     assert_eq!(kept(&calls, true), None);
     let plain = |message: Value, reason: &str| {

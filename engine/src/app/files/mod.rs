@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use throughline_core::files::{
-    Budget, CountedFile, FileStat, InlineList, Mode, Plan, PlanRequest, Planned, Readings,
-    SkippedFile, files_to_read, plan, render,
+    Budget, ContentHash, CountedFile, FileStat, InlineList, Mode, Plan, PlanRequest, Planned,
+    Readings, SkipReason, SkippedFile, files_to_read, plan, render,
 };
 use throughline_core::ids::SessionId;
 use throughline_core::ports::{FileList, FileRead, FileSource, Write, WriteBatch};
@@ -26,8 +26,6 @@ pub use stores::FileStores;
 pub const DEFAULT_FILE_TOKENS: u64 = 100_000;
 /// The share of the room for files that is filled at first, as 3 of 4: what changes is sent again, and has the rest.
 const ROOM_SHARE: (u64, u64) = (3, 4);
-/// How often files that change meanwhile are read.
-const READ_ATTEMPTS: usize = 3;
 /// Files that are read at once.
 const AT_ONCE: usize = 8;
 
@@ -106,7 +104,8 @@ impl App {
         let mut counts = FileCounts { skipped: walk.skipped, ..FileCounts::default() };
         for (path, reading) in read(files, &all, &*self.engine.tokenizer).await? {
             match reading {
-                Ok(counted) => counts.files.push((path, counted.tokens)),
+                Ok(counted) if counted.size > 0 => counts.files.push((path, counted.tokens)),
+                Ok(_) => counts.skipped.push(SkippedFile { path, reason: SkipReason::Empty }),
                 Err(reason) => counts.skipped.push(SkippedFile { path, reason }),
             }
         }
@@ -120,7 +119,7 @@ impl App {
     ///
     /// # Errors
     /// `InvalidInput` for an invalid session id, without paths, and for a budget of 0; `Forbidden` for a shared session;
-    /// `Conflict` where files change faster than they are read; those of [`plan`], of the files and of the store.
+    /// those of [`plan`], of the files and of the store.
     pub async fn plan_files(
         &self,
         caller: &Identity,
@@ -134,67 +133,48 @@ impl App {
         let list = held
             .as_ref()
             .map_or(Ok(InlineList::default()), |held| InlineList::decode(&held.bytes))?;
-        for _ in 0..READ_ATTEMPTS {
-            let (planned, afresh) = self.planned(files, call, &list).await?;
-            let Some(added) = self.rendered(files, &planned).await? else { continue };
-            let sent = held.as_ref().map(|held| held.sent.as_str());
-            let sent = sent.filter(|_| !afresh && mode == Mode::On).unwrap_or_default();
-            let prompt = format!("{sent}{added}");
-            let is_kept = mode != Mode::Off && (planned.next != list || !added.is_empty());
-            let kept = is_kept.then(|| FileList {
-                revision: held.as_ref().map_or(0, |held| held.revision) + 1,
-                bytes: planned.next.encode(),
-                sent: prompt.clone(),
-            });
-            return Ok(FilePlan { plan: planned.plan, prompt, scope, session, kept });
-        }
-        Err(Error::conflict("files changed while they were read, several times: try again"))
+        let mut seen =
+            SeenFiles { source: files, readings: Readings::new(), texts: BTreeMap::new() };
+        let (planned, afresh) = self.planned(&mut seen, call, &list).await?;
+        let added = render(&planned.plan, |path| seen.texts.get(path).map(String::as_str))?;
+        let added = self.engine.masking.shown(&added);
+        let sent = held.as_ref().map(|held| held.sent.as_str());
+        let sent = sent.filter(|_| !afresh && mode == Mode::On).unwrap_or_default();
+        let prompt = format!("{sent}{added}");
+        let is_kept = mode != Mode::Off && (planned.next != list || !added.is_empty());
+        let kept = is_kept.then(|| FileList {
+            revision: held.as_ref().map_or(0, |held| held.revision) + 1,
+            bytes: planned.next.encode(),
+            sent: prompt.clone(),
+        });
+        Ok(FilePlan { plan: planned.plan, prompt, scope, session, kept })
     }
 
-    /// The plan, and whether the prompt is begun anew, because what was replaced fills it.
+    /// The plan, with the texts that it sends, and whether the prompt is begun anew: because what was replaced fills it, or
+    /// because it was made for a larger window.
     async fn planned(
         &self,
-        files: &dyn FileSource,
+        seen: &mut SeenFiles<'_>,
         call: &FilesOfCall,
         list: &InlineList,
     ) -> Result<(Planned, bool)> {
         let mode = self.engine.file_lists;
-        let mut request = requested(files, mode, call).await?;
+        let tokenizer = &*self.engine.tokenizer;
+        let mut request = requested(seen.source, mode, call).await?;
         let room = request.budget.call;
-        request.budget.call = match mode {
-            Mode::On => room.saturating_sub(list.spent()),
-            Mode::Off | Mode::Record => room,
+        let left = match mode {
+            Mode::On => room.checked_sub(list.spent()),
+            Mode::Off | Mode::Record => Some(room),
         };
-        let counted = async |request: &PlanRequest| -> Result<Planned> {
-            let unread = files_to_read(list, request);
-            plan(list, request, &read(files, &unread, &*self.engine.tokenizer).await?)
-        };
-        match counted(&request).await {
-            Err(full) if full.kind() == ErrorKind::BudgetTooSmall && !list.is_empty() => {
-                (request.afresh, request.budget.call) = (true, room);
-                Ok((counted(&request).await?, true))
-            }
-            planned => Ok((planned?, false)),
-        }
-    }
-
-    /// What a plan adds to the prompt; nothing if a file changed since it was planned.
-    async fn rendered(&self, files: &dyn FileSource, planned: &Planned) -> Result<Option<String>> {
-        let sent = planned.plan.files.iter().filter(|file| file.outcome.is_sent());
-        let paths: Vec<String> = sent.map(|file| file.path.clone()).collect();
-        let read = stream::iter(paths).map(async |path| files.read(&path).await);
-        let read: Vec<FileRead> = read.buffered(AT_ONCE).try_collect().await?;
-        let mut texts = BTreeMap::new();
-        for file in read {
-            match file {
-                FileRead::Text(file) if planned.next.has_sent(&file.stat.path, file.hash) => {
-                    texts.insert(file.stat.path, file.text);
-                }
-                FileRead::Text(_) | FileRead::Skipped(_) => return Ok(None),
+        if let Some(left) = left {
+            request.budget.call = left;
+            match seen.plan(list, &request, tokenizer).await {
+                Err(full) if full.kind() == ErrorKind::BudgetTooSmall && !list.is_empty() => {}
+                planned => return Ok((planned?, false)),
             }
         }
-        let prompt = render(&planned.plan, |path| texts.get(path).map(String::as_str))?;
-        Ok(Some(self.engine.masking.shown(&prompt).into_owned()))
+        (request.afresh, request.budget.call) = (true, room);
+        Ok((seen.plan(list, &request, tokenizer).await?, true))
     }
 
     /// Keeps the list that a plan leaves, as a call that succeeded does.
@@ -259,6 +239,69 @@ async fn requested(files: &dyn FileSource, mode: Mode, call: &FilesOfCall) -> Re
     (request.context, request.priority, request.attachments) = (context, priority, attachments);
     request.skipped = skipped.into_values().collect();
     Ok(request)
+}
+
+/// Files as they were seen by a call.
+struct SeenFiles<'s> {
+    source: &'s dyn FileSource,
+    readings: Readings,
+    /// Texts of files that are sent, each as its reading says.
+    texts: BTreeMap<String, String>,
+}
+
+impl SeenFiles<'_> {
+    /// Reads what a plan needs, makes it, and reads the texts that it sends. A file that changed in between is planned as it
+    /// then is: it is not read a third time, so files that never rest end nothing.
+    async fn plan(
+        &mut self,
+        list: &InlineList,
+        request: &PlanRequest,
+        tokenizer: &dyn Tokenizer,
+    ) -> Result<Planned> {
+        let mut unread = files_to_read(list, request);
+        unread.retain(|file| !self.readings.contains_key(&file.path));
+        self.readings.extend(read(self.source, &unread, tokenizer).await?);
+        loop {
+            let planned = plan(list, request, &self.readings)?;
+            if self.read_texts(&planned.plan, tokenizer).await? {
+                return Ok(planned);
+            }
+        }
+    }
+
+    /// Reads the texts that a plan sends; whether all are as they were when it was made.
+    async fn read_texts(&mut self, plan: &Plan, tokenizer: &dyn Tokenizer) -> Result<bool> {
+        let sent = plan.files.iter().filter(|file| file.outcome.is_sent());
+        let unread = sent.filter(|file| !self.texts.contains_key(&file.path));
+        let paths: Vec<String> = unread.map(|file| file.path.clone()).collect();
+        let source = self.source;
+        let read = stream::iter(paths).map(async |path| {
+            let read = source.read(&path).await?;
+            Ok::<_, Error>((path, read))
+        });
+        let read: Vec<(String, FileRead)> = read.buffered(AT_ONCE).try_collect().await?;
+        let mut are_same = true;
+        for (path, read) in read {
+            let reading = match read {
+                FileRead::Text(file) => {
+                    let counted = CountedFile::of(&file, tokenizer);
+                    self.texts.insert(path.clone(), file.text);
+                    Ok(counted)
+                }
+                FileRead::Skipped(reason) => Err(reason),
+            };
+            are_same &= content_of(self.readings.get(&path)) == content_of(Some(&reading));
+            self.readings.insert(path, reading);
+        }
+        Ok(are_same)
+    }
+}
+
+/// What two readings have to agree on.
+fn content_of(
+    reading: Option<&std::result::Result<CountedFile, SkipReason>>,
+) -> Option<ContentHash> {
+    reading.and_then(|reading| reading.as_ref().ok()).map(|file| file.hash)
 }
 
 /// Reads and counts files.

@@ -170,8 +170,8 @@ async fn answered(call: Call, model: String, asked: ChatArgs) -> Result<Outcome>
     let session = asked.session_id.clone();
     let reply = ask(&call.server, &call.who, model, asked).await?;
     call.progress(1, 1, "done").await;
-    let answer = Answer::of(reply, session);
-    Outcome::done(answer.text.clone(), &answer)
+    let text = told(&reply);
+    Outcome::done(text, &Answer::of(reply, session))
 }
 
 /// Lets a model answer. Dropping it ends the answer, and stores nothing.
@@ -216,6 +216,13 @@ async fn ask(server: &Server, who: &Identity, model: String, asked: ChatArgs) ->
     done.ok_or_else(|| Error::internal("the chat ended without an answer"))
 }
 
+/// The text of an answer, with what its reader should know beside it.
+fn told(reply: &ChatReply) -> String {
+    let remarks = reply.remarks();
+    let remarks = remarks.iter().map(|remark| format!("\n\n({remark})"));
+    [reply.answer.text.clone()].into_iter().chain(remarks).collect()
+}
+
 impl Answer {
     fn of(reply: ChatReply, session_id: String) -> Self {
         let usage = reply.answer.usage;
@@ -234,11 +241,23 @@ impl Answer {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct StartArgs {
     /// The model, as `provider:model` or as its name alone.
     model: String,
-    #[serde(flatten)]
-    asked: ChatArgs,
+    /// What to do or answer.
+    instructions: String,
+    /// The conversation; calls with the same id go on with it.
+    session_id: String,
+    /// Files and folders that the model needs throughout: name the same ones in each call.
+    #[serde(default)]
+    context: Vec<String>,
+    /// Files and folders that are in the prompt in any case.
+    #[serde(default)]
+    priority_context: Vec<String>,
+    /// Files and folders that the model only searches, in this call.
+    #[serde(default)]
+    attachments: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -247,16 +266,22 @@ struct Started {
     call: String,
 }
 
-async fn start(call: Call, StartArgs { model, asked }: StartArgs) -> Result<Outcome> {
+async fn start(call: Call, asked: StartArgs) -> Result<Outcome> {
+    let StartArgs { model, instructions, session_id, context, priority_context, attachments } =
+        asked;
+    // `flatten` would let unknown fields pass.
+    let asked = ChatArgs { instructions, session_id, context, priority_context, attachments };
     // A name that is wrong is refused at once.
     let model = call.server.app.engine.models.find(&model)?.name();
     let (server, who, session) = (call.server.clone(), call.who.clone(), asked.session_id.clone());
     let work = async move {
         let ended = ask(&server, &who, model, asked).await;
-        let told = |error: &Error| format!("{}: {}", error.kind().code(), failure::tell(error));
-        let answer = Answer::of(ended.map_err(|error| told(&error))?, session);
+        let failed = |error: Error| format!("{}: {}", error.kind().code(), failure::tell(&error));
+        let reply = ended.map_err(failed)?;
+        let text = told(&reply);
+        let answer = Answer::of(reply, session);
         let data = serde_json::to_value(&answer).map_err(|error| format!("internal: {error}"))?;
-        Ok((answer.text, data))
+        Ok((text, data))
     };
     let id = call
         .server

@@ -141,6 +141,7 @@ impl File {
 struct PlanArgs {
     session: String,
     /// Files and folders of the conversation: absolute, or relative to the folder of this server.
+    #[serde(default)]
     context: Vec<String>,
     /// Files and folders that are sent in any case.
     #[serde(default)]
@@ -150,6 +151,8 @@ struct PlanArgs {
     attachments: Vec<String>,
     /// Tokens that the files may take.
     budget: Option<u64>,
+    /// The model that would be sent them, as `provider:model`.
+    model: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -180,7 +183,8 @@ async fn plan(call: Call, asked: PlanArgs) -> Result<Outcome> {
         budget: asked.budget,
         room: None,
     };
-    let planned = call.server.app.plan_files(&call.who, &asked.session, files, &of_call).await?;
+    let (app, model) = (&call.server.app, asked.model.as_deref());
+    let planned = app.plan_files_of_chat(&call.who, &asked.session, model, files, of_call).await?;
     Outcome::data(&FilePlanJson::from(&planned.plan))
 }
 

@@ -261,6 +261,23 @@ async fn what_a_declined_turn_took_is_counted() {
 }
 
 #[tokio::test]
+async fn no_answer_is_stored_without_its_question() {
+    let (_data, upstream, service) = start().await;
+    upstream.says("At 7:40.");
+    let messages = [user("When\0 does it leave?"), assistant("Which one?"), user("The first.")];
+    complete(&service, &json!({"model": "gpt-4.1", "messages": messages}), Some("s")).await;
+    let held = super::held(&service, "s").await;
+    let texts: Vec<_> = held.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(texts, ["When does it leave?", "Which one?", "The first.", "At 7:40."]);
+    let large = [user(&"word ".repeat(300_000)), assistant("Long."), user("Shorter?")];
+    upstream.says("Yes.");
+    complete(&service, &json!({"model": "gpt-4.1", "messages": large}), Some("l")).await;
+    let held = super::held(&service, "l").await;
+    assert!(held[0].1.starts_with("(not stored: content has 1499999 bytes"), "{}", held[0].1);
+    assert_eq!(held.len(), 4);
+}
+
+#[tokio::test]
 async fn use_of_models_is_counted() {
     let (data, upstream, service) = start().await;
     const MODEL: &str = "openai:gpt-4.1";

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::upstream::{Next, Upstream, completion};
 use super::{held, sent, serve_with, start};
 use crate::http::service::{Answer, Service, key};
-use crate::support::Throughline;
+use crate::support::{Throughline, stderr};
 
 const CHAT: &str = "/v1/sessions/review/chat";
 
@@ -132,6 +132,49 @@ async fn what_does_not_fit_is_searched_and_not_kept() {
     // Without what is searched there is no tool for it.
     service.post(CHAT, &turn(&[("small.md", "A note.\n")])).await.ok();
     assert!(upstream.last().body["tools"].as_array().is_none_or(Vec::is_empty));
+}
+
+#[tokio::test]
+async fn a_secret_that_is_longer_than_a_passage_is_masked_in_searches() {
+    let (_data, upstream, service) = start().await;
+    let line = "MIIEpAIBAAKCAQEA7bq0Zx9dQwErTyUiOpAsDfGhJkLzXcVbNm1234567890abcd\n";
+    let key = format!(
+        "-----BEGIN RSA PRIVATE KEY-----\n{}-----END RSA PRIVATE KEY-----\n",
+        line.repeat(100)
+    );
+    let mut asked = turn(&[("small.md", "A note.\n")]);
+    asked["files"]["attachments"] =
+        json!([{"path": "key.pem", "text": format!("The key of the harbour.\n{key}")}]);
+    searches_for(&upstream, "key of the harbour MIIEpAIBAAKCAQEA7bq0Zx9dQwErTyUiOpAsDfGhJkLzXcVb");
+    service.post(CHAT, &asked).await.ok();
+    let told = sent(&upstream.last().body);
+    let passages = &told.iter().find(|(role, _)| role == "tool").unwrap().1;
+    assert!(passages.contains("[secret: private-key]"), "{passages}");
+    assert!(!passages.contains("MIIEpAIB"), "{passages}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_not_sent_is_told_on_the_command_line() {
+    let (data, upstream) = (Throughline::new(), Upstream::start().await);
+    std::fs::write(data.folder().join("a.md"), "A note.\n").unwrap();
+    let url = format!("providers.openai.base_url={}", upstream.url);
+    let output = data.run(&[
+        "chat",
+        "Is it right?",
+        "--file",
+        "a.md",
+        "--file",
+        "typo.md",
+        "--set",
+        &url,
+        "--set",
+        "providers.openai.api_key=sk-test-0123456789ABCDEFabcdef",
+        "--set",
+        "chat.model=openai:gpt-4.1",
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let told = stderr(&output);
+    assert!(told.contains("1 path is neither sent nor searched: typo.md (not found)"), "{told}");
 }
 
 #[tokio::test]

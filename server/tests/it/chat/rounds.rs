@@ -288,6 +288,24 @@ async fn model_that_loops_is_stopped_and_nothing_is_stored() {
 }
 
 #[tokio::test]
+async fn a_call_of_a_tool_that_does_not_exist_is_no_answer() {
+    let (_data, upstream, service) = with_specialists().await;
+    calls(&upstream, &[call("1", "ghost", &json!({}))]);
+    upstream.says("At 7:40.");
+    let answer = chat(&service, &json!({"user_turn": "When?"})).await.ok();
+    assert_eq!(answer["text"], "At 7:40.");
+    let told = super::sent(&upstream.last().body);
+    let result = ("tool".to_owned(), "There is no tool ghost: answer without it.".to_owned());
+    assert!(told.contains(&result), "{told:?}");
+
+    for _ in 0..9 {
+        calls(&upstream, &[call("1", "ghost", &json!({}))]);
+    }
+    let answer = chat(&service, &json!({"user_turn": "When again?"})).await;
+    assert!(!answer.status.is_success() && answer.text.contains("8 rounds"), "{answer:?}");
+}
+
+#[tokio::test]
 async fn repeat_is_answered_without_asking_again() {
     let (_data, upstream, service) = start().await;
     upstream.says("At 7:40.");
