@@ -2,7 +2,8 @@
 //! and what a caller may do with a memory.
 //!
 //! Modules stand in floors, each over the ones before it: [`config`]; [`adapters`] and [`telemetry`]; [`compose`], which
-//! alone names the adapters of stores; [`identity`], [`admission`], [`metering`], [`parts`] and [`worker`]; [`app`]; [`import`],
+//! alone names the adapters of stores; [`identity`], [`admission`], [`metering`], [`parts`],
+//! [`json_limits`] and [`worker`]; [`app`]; [`import`],
 //! [`export`] and [`terminal`].
 
 pub mod adapters;
@@ -14,6 +15,7 @@ pub mod config;
 pub mod export;
 pub mod identity;
 pub mod import;
+pub mod json_limits;
 pub mod metering;
 pub mod parts;
 pub mod telemetry;

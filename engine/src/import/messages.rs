@@ -14,7 +14,7 @@ use throughline_core::time::Timestamp;
 
 use crate::parts::{text_of_calls, text_of_parts};
 
-use super::pieces::Lines;
+use super::pieces::{Lines, check_values};
 use super::records::{Record, is_record};
 use super::{ImportFile, ImportSession, Problem, json};
 
@@ -183,6 +183,7 @@ pub(super) fn array(text: &str, default: &SessionId) -> Result<ImportFile, Probl
         // The element is a part of the text: what stands before it tells its line.
         let offset = message.as_ptr().addr() - text.as_ptr().addr();
         let before = text[..offset].matches('\n').count();
+        check_values(message.as_bytes(), before + 1)?;
         add(&mut sessions, message, default, before, &format!("[{index}]."))?;
     }
     sessions.into_file(Vec::new())

@@ -167,7 +167,11 @@ fn parse(
         }
         Form::Lines => messages::lines(source, default),
         Form::Array => messages::array(&pieces::whole(source)?, default),
-        Form::Samples => dataset::samples(&pieces::whole(source)?),
+        Form::Samples => {
+            let samples = pieces::whole(source)?;
+            pieces::check_values(samples.as_bytes(), 1)?;
+            dataset::samples(&samples)
+        }
     }
 }
 

@@ -143,12 +143,45 @@ fn no_more_than_a_piece_is_read_at_once() {
 }
 
 #[test]
+fn values_of_a_piece_are_limited_before_they_are_built() {
+    let values = |count: usize| format!("[{}0]", r#"{"a":0},"#.repeat(count));
+    let forms = [
+        (
+            "a message",
+            r#"{"role":"user","content":"a"}
+{"role":"user","content":VALUES}"#,
+            2,
+        ),
+        ("its calls", r#"{"role":"assistant","content":"a","tool_calls":VALUES}"#, 1),
+        ("an array", r#"[{"role":"user","content":VALUES}]"#, 1),
+        (
+            "an export of ChatGPT",
+            r#"[{"id":"c","current_node":"n","mapping":{"n":{"id":"n","message":{"author":{"role":"user"},"content":{"content_type":"text","parts":VALUES}}}}}]"#,
+            1,
+        ),
+        (
+            "a log of Claude Code",
+            r#"{"type":"assistant","uuid":"u","sessionId":"s","message":{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"x","input":VALUES}]}}"#,
+            1,
+        ),
+        ("samples", r#"[{"sample_id":"a","qa":[{"question":"q","answer":VALUES}]}]"#, 1),
+    ];
+    for (name, form, line) in forms {
+        let refused = read(&form.replace("VALUES", &values(400_000))).unwrap_err();
+        assert!(refused.message.contains("too many values"), "{name}: {refused:?}");
+        assert_eq!(refused.line, Some(line), "{name}");
+        let fits = read(&form.replace("VALUES", &values(40)));
+        assert!(!fits.is_err_and(|other| other.message.contains("too many")), "{name}");
+    }
+}
+
+#[test]
 fn parts_of_a_message_are_as_deep_as_over_http() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let line = format!("{{\"role\":\"user\",\"content\":\"a\",\"parts\":{deep}}}");
     let refused = read(&line).unwrap_err();
-    assert_eq!((refused.line, refused.field.as_str()), (Some(1), "parts"));
-    assert!(refused.message.contains("nested 200 levels deep"), "{}", refused.message);
+    assert_eq!(refused.line, Some(1));
+    assert!(refused.message.contains("nested deeper than 64 levels"), "{}", refused.message);
 }
 
 #[cfg(unix)]

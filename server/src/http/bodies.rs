@@ -10,9 +10,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use throughline_core::{Error, ErrorKind};
 use throughline_engine::admission::{BodyMemory, ClientId};
+use throughline_engine::json_limits::JsonLimits;
 use tower_http::timeout::TimeoutError;
 
-use super::json_limits::JsonLimits;
 use super::service::Service;
 use crate::wire::problem::Failure;
 

@@ -10,7 +10,6 @@ mod connections;
 mod extract;
 mod front;
 mod guard;
-mod json_limits;
 mod mcp;
 mod openapi;
 mod routes;

@@ -1,5 +1,5 @@
-//! Limits on the values of a JSON body, which are found in its bytes before any value is built: a value takes up to a hundred
-//! times the memory of its text.
+//! Limits on the values of JSON from outside, which are found in its bytes before any value is built: a value takes up to a
+//! hundred times the memory of its text.
 
 use throughline_core::{Error, Result};
 
@@ -14,9 +14,9 @@ const MEMBER: usize = 128;
 const ARRAY: usize = 160;
 const ITEM: usize = 64;
 
-/// What is known of a JSON body whose bytes arrive piece by piece.
+/// What is known of JSON whose bytes arrive piece by piece.
 #[derive(Debug, Default)]
-pub(super) struct JsonLimits {
+pub struct JsonLimits {
     memory: usize,
     depth: u32,
     /// One bit for each level: whether it is an object.
@@ -31,7 +31,7 @@ impl JsonLimits {
     ///
     /// # Errors
     /// `InvalidInput` where values are nested too deep.
-    pub(super) fn read(&mut self, json: &[u8]) -> Result<()> {
+    pub fn read(&mut self, json: &[u8]) -> Result<()> {
         for byte in json {
             if self.in_string {
                 self.in_string = *byte != b'"' || self.is_escaped;
@@ -56,7 +56,7 @@ impl JsonLimits {
     fn open(&mut self, is_object: bool, memory: usize) -> Result<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            let error = format!("the body is nested deeper than {MAX_DEPTH} levels");
+            let error = format!("JSON is nested deeper than {MAX_DEPTH} levels");
             return Err(Error::invalid(error));
         }
         self.objects = self.objects << 1 | u64::from(is_object);
@@ -64,11 +64,22 @@ impl JsonLimits {
         Ok(())
     }
 
+    /// The memory that the values take beside their text.
+    #[must_use]
+    pub fn values(&self) -> usize {
+        self.memory
+    }
+
+    /// Counts from here on: what was read before is done with.
+    pub fn forget(&mut self) {
+        self.memory = 0;
+    }
+
     /// The memory that the values take beside their text, where so many copies of them are made, of a body of this size.
     ///
     /// # Errors
     /// `InvalidInput` where they are too many.
-    pub(super) fn memory(&self, copies: usize, size: usize) -> Result<usize> {
+    pub fn memory(&self, copies: usize, size: usize) -> Result<usize> {
         let memory = self.memory.saturating_mul(copies);
         if memory <= size.max(LEAST_MEMORY) {
             return Ok(memory);
