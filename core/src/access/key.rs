@@ -70,7 +70,28 @@ pub struct NewKey {
     pub expires_at: Option<Timestamp>,
 }
 
+/// What a key allows, and until when.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyReach<'k> {
+    /// The user that it is bound to, or any.
+    pub user: &'k KeyUser,
+    /// The workspace that it is bound to.
+    pub workspace: Option<&'k WorkspaceId>,
+    /// Its permissions.
+    pub permissions: Permissions,
+    /// From when on it is refused.
+    pub expires_at: Option<Timestamp>,
+}
+
 impl NewKey {
+    /// What the key will allow.
+    #[must_use]
+    pub fn reach(&self) -> KeyReach<'_> {
+        let Self { user, workspace, permissions, expires_at, .. } = self;
+        let workspace = workspace.as_ref();
+        KeyReach { user, workspace, permissions: *permissions, expires_at: *expires_at }
+    }
+
     /// Whether such a key can be made now.
     ///
     /// # Errors
@@ -194,24 +215,30 @@ impl ApiKey {
         }
     }
 
-    /// Checks that a key of this user, workspace and permissions reaches no further than this one: who makes a key, or
-    /// gives it another secret, can do what it permits.
+    /// What the key allows.
+    #[must_use]
+    pub fn reach(&self) -> KeyReach<'_> {
+        let Self { user, workspace, permissions, expires_at, .. } = self;
+        let workspace = workspace.as_ref();
+        KeyReach { user, workspace, permissions: *permissions, expires_at: *expires_at }
+    }
+
+    /// Checks that a key reaches no further than this one, also in time: who makes a key, or gives it another secret, can do
+    /// what it permits. How often it may be used is no part of that: there may be many keys.
     ///
     /// # Errors
     /// `Forbidden` that says what is beyond this key.
-    pub fn check_reach(
-        &self,
-        user: &KeyUser,
-        workspace: Option<&WorkspaceId>,
-        permissions: Permissions,
-    ) -> Result<()> {
-        let beyond = permissions.iter().find(|one| !self.permissions.has(*one));
+    pub fn check_reach(&self, of: KeyReach<'_>) -> Result<()> {
+        let beyond = of.permissions.iter().find(|one| !self.permissions.has(*one));
+        let outlives = |end| of.expires_at.is_none_or(|at| at > end);
         let what = if let Some(beyond) = beyond {
             format!("does not have the permission `{beyond}`")
-        } else if self.user != KeyUser::Any && self.user != *user {
+        } else if self.user != KeyUser::Any && self.user != *of.user {
             "is bound to another user".to_owned()
-        } else if self.workspace.is_some() && self.workspace.as_ref() != workspace {
+        } else if self.workspace.is_some() && self.workspace.as_ref() != of.workspace {
             "is bound to another workspace".to_owned()
+        } else if self.expires_at.is_some_and(outlives) {
+            "expires earlier".to_owned()
         } else {
             return Ok(());
         };

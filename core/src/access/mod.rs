@@ -11,7 +11,7 @@ use crate::scope::Scope;
 use crate::time::Timestamp;
 
 pub use actor::Actor;
-pub use key::{ApiKey, KeyUser, NewKey, Presented, Secret, Usable};
+pub use key::{ApiKey, KeyReach, KeyUser, NewKey, Presented, Secret, Usable};
 pub use rate::Rate;
 
 /// One thing that a key may permit.

@@ -132,16 +132,35 @@ fn show(value: &Value) -> String {
     }
 }
 
-/// A URL with what stands for a secret in the place of who it names and of their password; another text as it is.
+/// A URL with what stands for a secret in the place of who it names, of their password, and of its query and fragment;
+/// another text as it is.
 fn without_password(text: &str) -> Cow<'_, str> {
-    let Ok(mut url) = Url::parse(text) else { return text.into() };
-    if url.username().is_empty() && url.password().is_none() {
+    match Url::parse(text) {
+        Ok(url) if url.has_host() && !url.path().contains('@') => hidden(url, text),
+        // A password whose characters are not escaped makes no URL, or another one.
+        _ => {
+            let scheme = text.find("://").map_or(0, |at| at + 3);
+            match text.rfind('@').filter(|at| text[scheme..*at].contains(':') || scheme > 0) {
+                Some(at) => format!("{}{}{}", &text[..scheme], secret::SHOWN, &text[at..]).into(),
+                None => text.into(),
+            }
+        }
+    }
+}
+
+fn hidden(mut url: Url, text: &str) -> Cow<'_, str> {
+    let named = !url.username().is_empty() || url.password().is_some();
+    if !named && url.query().is_none() && url.fragment().is_none() {
         return text.into();
     }
-    match url.set_username(secret::SHOWN).and_then(|()| url.set_password(None)) {
-        Ok(()) => url.to_string().into(),
-        Err(()) => secret::SHOWN.into(),
+    if named && url.set_username(secret::SHOWN).and_then(|()| url.set_password(None)).is_err() {
+        return secret::SHOWN.into();
     }
+    let shown = |part: Option<&str>| part.map(|_| secret::SHOWN);
+    let (query, fragment) = (shown(url.query()), shown(url.fragment()));
+    url.set_query(query);
+    url.set_fragment(fragment);
+    url.to_string().into()
 }
 
 fn layer_name(name: &str, source: Option<&Source>) -> String {

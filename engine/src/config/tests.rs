@@ -154,6 +154,16 @@ fn passwords_in_urls_are_not_shown() {
         ("http://ops:s3cret@host:6334", "\"http://(secret)@host:6334/\""),
         ("http://s3cret@host:6334", "\"http://(secret)@host:6334/\""),
         ("http://host:6334", "\"http://host:6334\""),
+        ("http://host:6334/?api-key=s3cret", "\"http://host:6334/?(secret)\""),
+        ("http://host:6334/#s3cret", "\"http://host:6334/#(secret)\""),
+        // Passwords that are not escaped.
+        ("http://ops:s3c#ret@host:6334", "\"http://(secret)@host:6334\""),
+        ("http://ops:s3c/ret@host:6334", "\"http://(secret)@host:6334\""),
+        ("http://ops:33/ret@host:6334", "\"http://(secret)@host:6334\""),
+        ("http://ops:s3c@ret@host:99999999", "\"http://(secret)@host:99999999\""),
+        ("ops:s3cret@host:6334", "\"(secret)@host:6334\""),
+        ("ana@example.org", "\"ana@example.org\""),
+        ("openai:gpt-4.1", "\"openai:gpt-4.1\""),
     ] {
         let (layers, _file) = with_file("", &[("qdrant.url", url)]);
         let explained = layers.explain().unwrap();

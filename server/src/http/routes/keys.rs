@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use throughline_core::access::{
-    ApiKey, AuditEntry, KeyUser, NewKey, Permission, Permissions, Rate,
+    ApiKey, AuditEntry, KeyReach, KeyUser, NewKey, Permission, Permissions, Rate,
 };
 use throughline_core::ids::{KeyId, UserId, WorkspaceId};
 use throughline_core::services::access::CreatedKey;
@@ -268,17 +268,18 @@ async fn check_reach(
     service: &Service,
     caller: &Identity,
     action: &str,
-    (user, workspace, permissions): (&KeyUser, Option<&WorkspaceId>, Permissions),
+    asked: KeyReach<'_>,
 ) -> Result<()> {
     let Some(own) = &caller.key else { return Ok(()) };
-    let within = own.check_reach(user, workspace, permissions);
+    let within = own.check_reach(asked);
     caller.refused(&service.app.engine, action, within).await
 }
 
 /// Create a key
 ///
 /// The secret is shown only once; the store keeps only a hash. The key reaches no further than the caller's own: a key
-/// that is bound to a user or a workspace creates and rotates only keys with the same.
+/// that is bound to a user or a workspace creates and rotates only keys with the same, and one that expires none that last
+/// longer.
 #[utoipa::path(
     post,
     path = "/v1/keys",
@@ -295,8 +296,7 @@ async fn create(
 ) -> Result<(StatusCode, Json<CreatedKeyJson>), Failure> {
     let principal = &caller.principal;
     let new = body.value.key()?;
-    let asked = (&new.user, new.workspace.as_ref(), new.permissions);
-    check_reach(&service, &caller, "key.create", asked).await?;
+    check_reach(&service, &caller, "key.create", new.reach()).await?;
     // Equal keys of two tenants, or of two callers, are two.
     let repeat = repeat.hash().map(|hash| {
         let mut hasher = blake3::Hasher::new();
@@ -354,8 +354,7 @@ async fn rotate(
     let principal = &caller.principal;
     let access = &service.app.engine.access;
     let held = access.get(&principal.tenant, id).await?;
-    let asked = (&held.user, held.workspace.as_ref(), held.permissions);
-    check_reach(&service, &caller, "key.rotate", asked).await?;
+    check_reach(&service, &caller, "key.rotate", held.reach()).await?;
     Ok(Json(access.rotate(caller.by(), &principal.tenant, id, grace).await?.into()))
 }
 

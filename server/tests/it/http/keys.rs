@@ -158,6 +158,17 @@ async fn a_key_makes_none_that_reaches_further() {
     }
     let missing = ask(of_all, "/v1/keys/0000000000000001/rotate", json!({})).await;
     missing.problem(404, "not_found");
+
+    // None outlives its maker.
+    let ends = key(&data, "acme", &["--any-user", "--expires", "2999-01-01"], "read,admin");
+    let until = |at: Option<&str>| json!({"any_user": true, "permissions": ["read"], "expires_at": at});
+    ask(&ends, "/v1/keys", until(Some("2998-01-01T00:00:00Z"))).await.ok();
+    for at in [None, Some("2999-01-02T00:00:00Z")] {
+        let told = ask(&ends, "/v1/keys", until(at)).await.problem(403, "forbidden");
+        assert!(told.contains("expires earlier"), "{told}");
+    }
+    let lasting = &made[made.len() - 1].0;
+    ask(&ends, &format!("/v1/keys/{lasting}/rotate"), json!({})).await.problem(403, "forbidden");
 }
 
 #[tokio::test]
