@@ -181,6 +181,10 @@ fn open(options: &SqliteOptions, mode: OpenFlags) -> Result<Connection> {
             ),
         ));
     }
+    // Tables and their version are of one transaction.
+    if tables > 0 && schema_version(&connection)? == 0 {
+        return Err(damaged_header());
+    }
     Ok(connection)
 }
 
@@ -192,13 +196,16 @@ pub(crate) fn schema_version(connection: &Connection) -> Result<u32> {
 fn open_error(error: rusqlite::Error) -> Error {
     let error = driver_error(error, "open");
     match error.kind() {
-        ErrorKind::Internal => Error::new(
-            ErrorKind::Corrupt,
-            "the header of the database is damaged: restore a backup with `throughline restore`",
-        )
-        .with_source(error),
+        ErrorKind::Internal => damaged_header().with_source(error),
         _ => error,
     }
+}
+
+fn damaged_header() -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        "the header of the database is damaged: restore a backup with `throughline restore`",
+    )
 }
 
 /// Creates the file with mode 0600 before SQLite opens it; SQLite gives `-wal` and `-shm` the mode

@@ -52,28 +52,37 @@ impl SqliteLedger {
             connection.pragma_update(None, "synchronous", "EXTRA")?;
             Ok(connection)
         };
+        let damaged = || {
+            Error::new(
+                ErrorKind::Corrupt,
+                format!(
+                    "{} is not a ledger of erasures, or is damaged: restore the one that belongs to the store",
+                    path.display()
+                ),
+            )
+        };
         let failed = |error| driver_error(error, "open_ledger");
-        let connection = opened().map_err(failed)?;
+        // What is asked for first is in every file, so that only damage refuses it.
+        let unread = |error| match failed(error) {
+            error if error.kind() == ErrorKind::Internal => damaged().with_source(error),
+            error => error,
+        };
+        let connection = opened().map_err(unread)?;
         let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
         let tables: i64 = connection
             .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .map_err(failed)?;
+            .map_err(unread)?;
         if tables == 0 {
             connection.execute_batch(&format!("BEGIN; {CREATE} COMMIT;")).map_err(failed)?;
             flush_folder(path)?;
         }
-        let application: i32 = pragma("application_id").map_err(failed)?;
-        if application != APPLICATION_ID {
-            return Err(Error::new(
-                ErrorKind::Corrupt,
-                format!(
-                    "{} is not a ledger of erasures: restore the one that belongs to the store",
-                    path.display()
-                ),
-            ));
+        let application: i32 = pragma("application_id").map_err(unread)?;
+        let version: i32 = pragma("user_version").map_err(unread)?;
+        let version = u32::try_from(version).unwrap_or_default();
+        if application != APPLICATION_ID || version == 0 {
+            return Err(damaged());
         }
-        let version: i32 = pragma("user_version").map_err(failed)?;
-        if u32::try_from(version).is_ok_and(|version| version > VERSION) {
+        if version > VERSION {
             return Err(Error::new(
                 ErrorKind::SchemaTooNew,
                 format!(

@@ -91,17 +91,20 @@ fn a_damaged_store_is_told_by_the_check() {
 #[test]
 fn a_damaged_header_is_told_and_left_alone() {
     let throughline = filled();
-    let whole = std::fs::read(throughline.database()).unwrap();
-    // The name of the format, the size of pages, the version of the schema's form, and that of the schema.
-    for at in [0, 16, 47, 60] {
-        let mut damaged = whole.clone();
-        damaged[at] = 0xff;
-        std::fs::write(throughline.database(), &damaged).unwrap();
-        let said = throughline.fails(&["import", "more.jsonl"], 11);
-        assert!(said.contains("restore a backup"), "{at}: {said}");
-        assert_eq!(std::fs::read(throughline.database()).unwrap(), damaged, "{at}");
+    let ledger = throughline.database().with_file_name("erasures.db");
+    for file in [throughline.database(), ledger] {
+        let whole = std::fs::read(&file).unwrap();
+        // The name of the format, the size of pages, the version of the schema's form, and that of the schema.
+        for (at, byte) in [(0, 0xff), (16, 0xff), (47, 0xff), (60, 0xff), (63, 0)] {
+            let mut damaged = whole.clone();
+            damaged[at] = byte;
+            std::fs::write(&file, &damaged).unwrap();
+            let said = throughline.fails(&["import", "more.jsonl"], 11);
+            assert!(said.contains("restore"), "{file:?} {at}: {said}");
+            assert_eq!(std::fs::read(&file).unwrap(), damaged, "{file:?} {at}");
+        }
+        std::fs::write(&file, whole).unwrap();
     }
-    std::fs::write(throughline.database(), whole).unwrap();
     unchanged(&throughline);
 }
 

@@ -161,7 +161,8 @@ async fn a_key_makes_none_that_reaches_further() {
 
     // None outlives its maker.
     let ends = key(&data, "acme", &["--any-user", "--expires", "2999-01-01"], "read,admin");
-    let until = |at: Option<&str>| json!({"any_user": true, "permissions": ["read"], "expires_at": at});
+    let until =
+        |at: Option<&str>| json!({"any_user": true, "permissions": ["read"], "expires_at": at});
     ask(&ends, "/v1/keys", until(Some("2998-01-01T00:00:00Z"))).await.ok();
     for at in [None, Some("2999-01-02T00:00:00Z")] {
         let told = ask(&ends, "/v1/keys", until(at)).await.problem(403, "forbidden");
