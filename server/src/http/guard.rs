@@ -25,7 +25,7 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 /// Longest id that a caller may give its request.
 const MAX_REQUEST_ID: usize = 128;
 
-/// What waits for a model, within the timeouts of its provider: a place is for work of this service.
+/// What waits for a model, within the timeouts of its provider: a place at work is for work of this service.
 const WAITS_FOR_A_MODEL: [&str; 4] = [
     "/v1/sessions/{id}/chat",
     "/v1/contexts/{id}/chat",
@@ -124,9 +124,13 @@ pub(super) async fn bound(
         Ok((next.run(request).await, (body, memory)))
     };
     if waits_for_a_model {
+        let open = match admission.open(client) {
+            Ok(open) => open,
+            Err(error) => return refused(error),
+        };
         let work = async move { admission.beside(client, work).await };
         return match away(&service, work).await.flatten() {
-            Ok((response, memory)) => held(made_away(&service, client, response), memory),
+            Ok((response, memory)) => held(made_away(&service, client, response), (open, memory)),
             Err(error) => refused(error),
         };
     }

@@ -35,7 +35,7 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionLimits {
     /// Connections at once.
-    most: usize,
+    pub(super) most: usize,
     /// How long the header of a request may take, from the end of the request before it or from the beginning of the
     /// connection; and how long a client may read nothing of an answer.
     silence: Duration,
