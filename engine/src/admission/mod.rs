@@ -18,7 +18,7 @@ use tracing::Instrument;
 
 use cpu::CpuPlaces;
 pub use cpu::cpu_places;
-pub use memory::{BodyMemory, MemoryBudget, WorkMemory};
+pub use memory::{AnswerMemory, BodyMemory, MemoryBudget, WorkMemory};
 pub use shares::ClientId;
 use shares::Shares;
 

@@ -79,7 +79,7 @@ pub async fn show(engine: Engine, config: &Config) -> Result<Option<Shown>> {
 }
 
 fn limits(config: &Config) -> ConnectionLimits {
-    ConnectionLimits::new(config.http.max_connections, config.http.read_timeout())
+    ConnectionLimits::new(&config.http)
 }
 
 /// Listens on an address, which is that of the setting `key`.
