@@ -39,6 +39,8 @@ const IDLE: Duration = Duration::from_secs(3_600);
 const TEND_EVERY: Duration = Duration::from_secs(60);
 /// Most sessions of one owner in this process: the one that was left alone longest goes.
 const MOST_OF_AN_OWNER: usize = 64;
+/// Most sessions of one key, which may invent owners.
+const MOST_OF_A_KEY: usize = 1_024;
 /// Most streams of `subscriptions/listen` that one key has open in this process: it may invent users and workspaces.
 const MOST_STREAMS: usize = 128;
 /// Most bytes of what a session began with.
@@ -331,23 +333,35 @@ impl Records {
         Some(Session { id: id.to_owned(), watched: watched.clone(), life: life.clone() })
     }
 
-    /// Keeps a session here that is not yet, in the place of the owner's that was left alone longest where there are
-    /// too many.
+    /// Keeps a session here that is not yet, in the place of the owner's or the key's that was left alone longest where
+    /// there are too many.
     fn keep(&self, id: &str, record: Record) {
         let mut here = self.swept(record.used);
         if here.contains_key(id) {
             return;
         }
-        let of_owner = || here.iter().filter(|(_, held)| held.owner == record.owner);
-        if of_owner().count() >= MOST_OF_AN_OWNER {
-            let oldest = of_owner()
-                .min_by_key(|(_, held)| (held.is_open() || held.is_over, held.last(), held.used));
-            let oldest = oldest.map(|(id, _)| id.clone());
-            if let Some((id, oldest)) = oldest.and_then(|id| here.remove_entry(&id)) {
-                self.rest(&id, &oldest);
-            }
-        }
+        self.make_room(&mut here, MOST_OF_AN_OWNER, |owner| *owner == record.owner);
+        self.make_room(&mut here, MOST_OF_A_KEY, |owner| owner.key == record.owner.key);
         here.insert(id.to_owned(), record);
+    }
+
+    /// Ends the session that was left alone longest, where so many or more are of such an owner.
+    fn make_room(
+        &self,
+        here: &mut HashMap<String, Record>,
+        most: usize,
+        is_of: impl Fn(&Owner) -> bool,
+    ) {
+        let counted = || here.iter().filter(|(_, held)| is_of(&held.owner));
+        if counted().count() < most {
+            return;
+        }
+        let oldest = counted()
+            .min_by_key(|(_, held)| (held.is_open() || held.is_over, held.last(), held.used));
+        let oldest = oldest.map(|(id, _)| id.clone());
+        if let Some((id, oldest)) = oldest.and_then(|id| here.remove_entry(&id)) {
+            self.rest(&id, &oldest);
+        }
     }
 
     /// Opens a stream that stands alone.
