@@ -1,4 +1,4 @@
-//! A budget of memory for the bodies of requests.
+//! A budget of memory for the bodies of requests and answers.
 
 use std::sync::Arc;
 
@@ -12,12 +12,24 @@ const UNIT: usize = 16 << 10;
 /// Requests that cost less do not wait for memory: their number is limited.
 const SMALL: usize = 256 << 10;
 
-/// Memory for requests: half for bodies that arrive or wait, half for what is made of them at work. One key may take half of
-/// either.
+/// Why a body is refused.
+const BODIES_FULL: (&str, &str) = (
+    "overloaded by large requests: retry in a second (http.max_bodies_mb)",
+    "the requests of this key are too large together: retry when some of them are answered",
+);
+/// Why an answer is refused.
+const ANSWERS_FULL: (&str, &str) = (
+    "overloaded by large answers: retry in a second (http.max_bodies_mb)",
+    "the answers of this key that are not read yet are too large together: read them, then retry",
+);
+
+/// Memory for requests: half for bodies that arrive or wait, half for what is made of them at work. Beside it, a quarter as
+/// much for answers until they are read: clients that read nothing hold no requests up. One key may take half of each.
 #[derive(Debug, Clone)]
 pub struct MemoryBudget {
     bodies: Pool,
     at_work: Pool,
+    answers: Pool,
 }
 
 #[derive(Debug, Clone)]
@@ -42,6 +54,10 @@ pub struct BodyMemory {
     held: Option<Part>,
 }
 
+/// Memory for an answer, until this is dropped.
+#[derive(Debug)]
+pub struct AnswerMemory(Part);
+
 /// Memory for a request at work, until this is dropped.
 #[derive(Debug)]
 pub struct WorkMemory(#[expect(dead_code, reason = "it is held")] Option<Part>);
@@ -50,12 +66,11 @@ impl MemoryBudget {
     /// A budget of so many bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        let half = || {
-            let units = (bytes / 2 / UNIT).clamp(2, u32::MAX as usize);
-            let share = Arc::new(Shares::new(units, units / 2));
-            Pool { all: Arc::new(Semaphore::new(units)), share }
-        };
-        Self { bodies: half(), at_work: half() }
+        Self {
+            bodies: Pool::new(bytes / 2),
+            at_work: Pool::new(bytes / 2),
+            answers: Pool::new(bytes / 4),
+        }
     }
 
     /// Memory for a body of this client of which nothing has arrived.
@@ -72,15 +87,66 @@ impl MemoryBudget {
         if bytes < SMALL {
             return Ok(WorkMemory(None));
         }
-        let units = bytes.div_ceil(UNIT).min(self.at_work.share.most(client));
-        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        Ok(WorkMemory(Some(self.at_work.wait(client, bytes).await?)))
+    }
+
+    /// Memory for an answer of so many bytes. One that is larger than its client may have takes all of that.
+    ///
+    /// # Errors
+    /// `RateLimited` where the client has too much, `Unavailable` where all together have.
+    pub fn answer(&self, client: ClientId, bytes: usize) -> Result<AnswerMemory> {
+        let units = self.answers.units(client, bytes);
+        self.answers.take(client, units, ANSWERS_FULL).map(AnswerMemory)
+    }
+
+    /// The same, but waits until other answers are read.
+    ///
+    /// # Errors
+    /// None while the service runs.
+    pub async fn answer_waits(&self, client: ClientId, bytes: usize) -> Result<AnswerMemory> {
+        self.answers.wait(client, bytes).await.map(AnswerMemory)
+    }
+}
+
+impl Pool {
+    fn new(bytes: usize) -> Self {
+        let units = (bytes / UNIT).clamp(2, u32::MAX as usize);
+        let share = Arc::new(Shares::new(units, units / 2));
+        Self { all: Arc::new(Semaphore::new(units)), share }
+    }
+
+    /// The units of so many bytes, and not more than a client may have.
+    fn units(&self, client: ClientId, bytes: usize) -> u32 {
+        let units = bytes.div_ceil(UNIT).min(self.share.most(client));
+        u32::try_from(units).unwrap_or(u32::MAX)
+    }
+
+    async fn wait(&self, client: ClientId, bytes: usize) -> Result<Part> {
+        let units = self.units(client, bytes);
         let closed = |_| Error::internal("no memory is given any more");
-        let share = self.at_work.share.of(client);
         // The client's own comes first: so others wait for few of its requests.
-        let of_client = share.acquire_many_owned(units).await.map_err(closed)?;
-        let all = Arc::clone(&self.at_work.all);
+        let of_client = self.share.of(client).acquire_many_owned(units).await.map_err(closed)?;
+        let all = Arc::clone(&self.all);
         let of_all = all.acquire_many_owned(units).await.map_err(closed)?;
-        Ok(WorkMemory(Some(Part { of_client, of_all })))
+        Ok(Part { of_client, of_all })
+    }
+
+    /// Takes so many units, or refuses: why where all together have too much, and where the client has.
+    fn take(&self, client: ClientId, units: u32, (all, own): (&str, &str)) -> Result<Part> {
+        let of_all = Arc::clone(&self.all).try_acquire_many_owned(units);
+        let of_all = of_all.map_err(|_| Error::new(ErrorKind::Unavailable, all))?;
+        let of_client = self.share.of(client).try_acquire_many_owned(units);
+        let of_client = of_client.map_err(|_| Error::new(ErrorKind::RateLimited, own))?;
+        Ok(Part { of_client, of_all })
+    }
+}
+
+impl AnswerMemory {
+    /// Gives back what an answer of so many bytes does not need.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let Part { of_client, of_all } = &mut self.0;
+        let more = of_all.num_permits().saturating_sub(bytes.div_ceil(UNIT));
+        drop((of_client.split(more), of_all.split(more)));
     }
 }
 
@@ -95,28 +161,14 @@ impl BodyMemory {
             return Ok(());
         }
         let permits = u32::try_from(more).unwrap_or(u32::MAX);
-        let of_all = Arc::clone(&self.pool.all).try_acquire_many_owned(permits);
-        let of_all = of_all.map_err(|_| {
-            Error::new(
-                ErrorKind::Unavailable,
-                "overloaded by large requests: retry in a second (http.max_bodies_mb)",
-            )
-        })?;
-        let of_client = self.pool.share.of(self.client).try_acquire_many_owned(permits);
-        let of_client = of_client.map_err(|_| {
-            Error::new(
-                ErrorKind::RateLimited,
-                "the requests of this key are too large together: retry when some of them are \
-                 answered",
-            )
-        })?;
+        let part = self.pool.take(self.client, permits, BODIES_FULL)?;
         self.units += more;
         match &mut self.held {
             Some(held) => {
-                held.of_client.merge(of_client);
-                held.of_all.merge(of_all);
+                held.of_client.merge(part.of_client);
+                held.of_all.merge(part.of_all);
             }
-            none => *none = Some(Part { of_client, of_all }),
+            none => *none = Some(part),
         }
         Ok(())
     }
@@ -169,5 +221,23 @@ mod tests {
         }
         drop(first);
         assert!(futures_util::poll!(&mut second).is_ready());
+    }
+
+    #[tokio::test]
+    async fn answers_of_one_key_leave_memory_to_the_others() {
+        let budget = MemoryBudget::new(32 * UNIT);
+        let (greedy, other) = (key("0000000000000001"), key("0000000000000002"));
+        // More than it may have: it takes all of that.
+        let mut large = budget.answer(greedy, 100 * UNIT).unwrap();
+        assert_eq!(budget.answer(greedy, 1).unwrap_err().kind(), ErrorKind::RateLimited);
+        let of_other = budget.answer(other, 4 * UNIT).unwrap();
+        assert_eq!(budget.answer(ClientId::Local, 1).unwrap_err().kind(), ErrorKind::Unavailable);
+        let mut waits = Box::pin(budget.answer_waits(greedy, 2 * UNIT));
+        assert!(futures_util::poll!(&mut waits).is_pending());
+        budget.body(greedy).grow_to(UNIT).unwrap();
+        large.shrink_to(UNIT + 1);
+        assert!(futures_util::poll!(&mut waits).is_ready());
+        drop((large, of_other));
+        budget.answer(ClientId::Local, 6 * UNIT).unwrap();
     }
 }

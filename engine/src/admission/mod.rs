@@ -18,7 +18,7 @@ use tracing::Instrument;
 
 use cpu::CpuPlaces;
 pub use cpu::cpu_places;
-pub use memory::{BodyMemory, MemoryBudget, WorkMemory};
+pub use memory::{AnswerMemory, BodyMemory, MemoryBudget, WorkMemory};
 pub use shares::ClientId;
 use shares::Shares;
 
@@ -29,6 +29,8 @@ pub struct AdmissionLimits {
     pub at_work: usize,
     /// Those of one key.
     pub of_key: usize,
+    /// Requests that wait for a model or a client instead, as long as that takes. One key has half of them.
+    pub open: usize,
     /// The time of one, its wait included.
     pub time: Duration,
 }
@@ -42,14 +44,17 @@ pub struct AdmissionControl {
     share_at_work: Arc<Shares>,
     /// Of the places at work and waiting.
     share: Arc<Shares>,
+    /// Requests that wait for a model or a client.
+    open: Arc<Semaphore>,
+    share_open: Arc<Shares>,
     cpu: CpuPlaces,
     limit: Duration,
     /// Work that is seen through.
     begun: TaskTracker,
 }
 
-/// A place among those at work or waiting, given back when it is dropped.
-struct Place {
+/// A place among the requests, given back when it is dropped.
+pub struct Place {
     _of_all: OwnedSemaphorePermit,
     _of_client: OwnedSemaphorePermit,
 }
@@ -57,13 +62,15 @@ struct Place {
 impl AdmissionControl {
     /// Places for so many requests.
     pub fn new(limits: AdmissionLimits) -> Self {
-        let AdmissionLimits { at_work, of_key, time } = limits;
+        let AdmissionLimits { at_work, of_key, open, time } = limits;
         let of_key = of_key.min(at_work);
         Self {
             at_work: Arc::new(Semaphore::new(at_work)),
             waiting: Arc::new(Semaphore::new(2 * at_work)),
             share_at_work: Arc::new(Shares::new(at_work, of_key)),
             share: Arc::new(Shares::new(2 * at_work, 2 * of_key)),
+            open: Arc::new(Semaphore::new(open)),
+            share_open: Arc::new(Shares::new(open, (open / 2).max(1))),
             cpu: CpuPlaces::new(cpu_places()),
             limit: time,
             begun: TaskTracker::new(),
@@ -73,7 +80,8 @@ impl AdmissionControl {
     /// As many as anyone wants, for as long as it takes: for a process with one caller.
     pub fn boundless() -> Self {
         let most = Semaphore::MAX_PERMITS / 2;
-        let limits = AdmissionLimits { at_work: most, of_key: most, time: Duration::MAX };
+        let limits =
+            AdmissionLimits { at_work: most, of_key: most, open: most, time: Duration::MAX };
         Self { cpu: CpuPlaces::boundless(), ..Self::new(limits) }
     }
 
@@ -87,6 +95,25 @@ impl AdmissionControl {
                     "this key has {} requests at once, which is its limit: retry when some of \
                      them are answered",
                     self.share.of_key()
+                ),
+            )
+        })?;
+        Ok(Place { _of_all: of_all, _of_client: of_client })
+    }
+
+    /// A place for a request that waits for a model or a client: it takes none at work, but keeps its connection.
+    ///
+    /// # Errors
+    /// `RateLimited` where the client has too many of them; `Unavailable` where there are too many.
+    pub fn open(&self, client: ClientId) -> Result<Place> {
+        let of_all = Arc::clone(&self.open).try_acquire_owned().map_err(|_| full())?;
+        let of_client = self.share_open.of(client).try_acquire_owned().map_err(|_| {
+            Error::new(
+                ErrorKind::RateLimited,
+                format!(
+                    "this key has {} calls of models and requests of MCP open, which is its limit: \
+                     retry when some of them have ended (http.max_connections)",
+                    self.share_open.of_key()
                 ),
             )
         })?;

@@ -12,7 +12,7 @@ const LIMIT: Duration = Duration::from_millis(20);
 const LOCAL: ClientId = ClientId::Local;
 
 fn admission(at_work: usize, time: Duration) -> AdmissionControl {
-    AdmissionControl::new(AdmissionLimits { at_work, of_key: at_work, time })
+    AdmissionControl::new(AdmissionLimits { at_work, of_key: at_work, open: at_work, time })
 }
 
 /// Work that ends on a signal and reports that it runs.
@@ -102,7 +102,7 @@ fn key(id: &str) -> ClientId {
 
 #[tokio::test]
 async fn a_key_has_no_more_than_its_share() {
-    let limits = AdmissionLimits { at_work: 4, of_key: 2, time: Duration::from_secs(60) };
+    let limits = AdmissionLimits { at_work: 4, of_key: 2, open: 4, time: Duration::from_secs(60) };
     let places = AdmissionControl::new(limits);
     let (greedy, other) = (key("0000000000000001"), key("0000000000000002"));
     let never = || Box::pin(places.work(greedy, std::future::pending::<()>()));
@@ -118,4 +118,18 @@ async fn a_key_has_no_more_than_its_share() {
     }
     held.clear();
     places.work(greedy, async {}).await.unwrap();
+}
+
+#[tokio::test]
+async fn requests_of_a_key_that_stay_open_leave_places_to_the_others() {
+    let places = admission(4, LIMIT);
+    let (greedy, other) = (key("0000000000000001"), key("0000000000000002"));
+    let held = (places.open(greedy).unwrap(), places.open(greedy).unwrap());
+    let refused = places.open(greedy).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::RateLimited, "{refused}");
+    let _more = (places.open(other).unwrap(), places.open(other).unwrap());
+    let refused = places.open(LOCAL).err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::Unavailable, "{refused}");
+    drop(held);
+    places.open(greedy).unwrap();
 }

@@ -17,22 +17,25 @@ pub struct HttpConfig {
     pub requests_per_minute: u32,
     /// Maximum number of requests that run at once; as many again wait, and further ones are refused.
     pub max_in_flight: usize,
-    /// Maximum number of requests of one API key that run at once; as many again wait, and further ones are refused.
+    /// Maximum number of requests of one API key that run at once, and at most a quarter of `http.max_connections`; as many
+    /// again wait, and further ones are refused.
     pub max_in_flight_per_key: usize,
     /// Maximum number of connections, less where the process may not open that many files. While all are in use, each new
-    /// one closes the one that has waited longest for its client.
+    /// one closes the one that has waited longest for its client. Half of them are for calls of models and requests of
+    /// MCP, of which one API key may have half.
     pub max_connections: usize,
     /// How long a client may take to send a request's header, pause within its body, read nothing of an answer, or keep
     /// an idle connection, in milliseconds.
     pub read_timeout_ms: u64,
-    /// How long the body of a request may take to arrive, in milliseconds.
+    /// How long the body of a request may take to arrive, and an answer to be read, in milliseconds. An answer that is
+    /// larger than `http.max_body_mb` has that time for each part of this size; a stream has no limit.
     pub body_timeout_ms: u64,
     /// Timeout of a request once its body arrived, including the time that it waits, in milliseconds.
     pub timeout_ms: u64,
     /// Largest request body, in MiB. Where the content is one text or less, the limit is 4 MiB.
     pub max_body_mb: usize,
     /// Memory for requests with large bodies, in MiB: half for bodies that arrive or wait, half for what is made of them at
-    /// work. The requests of one API key may take half of either.
+    /// work. A quarter as much is added for large answers until they are read. One API key may take half of each.
     pub max_bodies_mb: usize,
     /// How long running requests may continue when the service stops, in milliseconds.
     pub drain_ms: u64,

@@ -35,6 +35,8 @@ const LARGE: [&str; 7] = [
 ];
 /// Paths whose content is indexed as a whole.
 const INDEXED: [&str; 4] = [MCP, DOCUMENT, "/v1/sessions/{id}/messages", "/v1/contexts/import"];
+/// The answer is a whole context, which is as large as a body may be: few are made at once.
+const EXPORT: &str = "/v1/contexts/{id}/export";
 /// The one operation whose content may be plain text.
 const DOCUMENT: &str = "/v1/vaults/{vault}/memories/{memory}/context";
 const MCP: &str = "/mcp";
@@ -126,7 +128,11 @@ pub(super) async fn arrive(
     });
     let values = collected?;
     let factor = if INDEXED.contains(&path) { INDEXED_COST } else { COST };
-    let cost = (factor * arriving.bytes.len()).max((factor - 1) * arriving.bytes.len() + values);
+    let size = arriving.bytes.len();
+    let cost = match path {
+        EXPORT => COST * service.config.max_body_bytes(),
+        _ => (factor * size).max((factor - 1) * size + values),
+    };
     Ok(ReceivedBody { bytes: arriving.bytes.into(), memory: arriving.memory, cost })
 }
 

@@ -15,7 +15,7 @@ use throughline_engine::telemetry;
 use super::front::{away, made_away};
 use super::routes::openai::{self, Refused};
 use super::service::Service;
-use super::{bodies, caller};
+use super::{answers, bodies, caller};
 use crate::wire::held::held;
 use crate::wire::problem::Failure;
 use crate::wire::request::{self, request_id};
@@ -25,7 +25,7 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 /// Longest id that a caller may give its request.
 const MAX_REQUEST_ID: usize = 128;
 
-/// What waits for a model, within the timeouts of its provider: a place is for work of this service.
+/// What waits for a model, within the timeouts of its provider: a place at work is for work of this service.
 const WAITS_FOR_A_MODEL: [&str; 4] = [
     "/v1/sessions/{id}/chat",
     "/v1/contexts/{id}/chat",
@@ -96,7 +96,7 @@ fn method_label(method: &Method) -> &'static str {
     }
 }
 
-/// Receives the body, then works in one of the service's places. What erases or corrects does so to the end, with its entry
+/// Receives the body, then works in one of the service's places, where the answer is compressed, too. What erases or corrects does so to the end, with its entry
 /// in the audit log.
 pub(super) async fn bound(
     State(service): State<Service>,
@@ -119,14 +119,20 @@ pub(super) async fn bound(
     };
     let is_seen_through = matches!(*request.method(), Method::DELETE | Method::PATCH);
     let (admission, memory) = (service.admission.clone(), service.memory.clone());
+    let asked = answers::Asked::of(&request, client);
     let work = async move {
-        let memory = memory.at_work(client, cost).await?;
-        Ok((next.run(request).await, (body, memory)))
+        let at_work = memory.at_work(client, cost).await?;
+        let response = next.run(request).await;
+        Ok((asked.answer(response, &memory).await?, (body, at_work)))
     };
     if waits_for_a_model {
+        let open = match admission.open(client) {
+            Ok(open) => open,
+            Err(error) => return refused(error),
+        };
         let work = async move { admission.beside(client, work).await };
         return match away(&service, work).await.flatten() {
-            Ok((response, memory)) => held(made_away(&service, client, response), memory),
+            Ok((response, memory)) => held(made_away(&service, client, response), (open, memory)),
             Err(error) => refused(error),
         };
     }

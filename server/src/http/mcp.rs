@@ -53,9 +53,13 @@ async fn prove(State(service): State<Service>, mut request: Request, next: Next)
         }
     }
     let (admission, memory) = (service.admission.clone(), service.memory.clone());
+    let open = match admission.open(client) {
+        Ok(open) => open,
+        Err(error) => return Failure::from(error).into_response(),
+    };
     let work = async move {
         let memory = memory.at_work(client, cost).await?;
-        Ok(held(next.run(request).await, (body, memory)))
+        Ok(held(next.run(request).await, (open, body, memory)))
     };
     let answered = away(&service, async move { admission.beside(client, work).await });
     match answered.await.flatten() {

@@ -2,8 +2,9 @@
 //!
 //! `connections` takes connections in, on the threads of `front`. A request passes `guard` (id, log, metrics, timeout, places), where `caller` proves who
 //! calls and `bodies` receives its body, then its handler: `caller` refuses, `extract` reads what is asked, core answers,
-//! `problem` tells what went wrong.
+//! `problem` tells what went wrong. `answers` compresses the answer and counts its memory.
 
+mod answers;
 mod bodies;
 mod caller;
 mod connections;
@@ -18,18 +19,18 @@ mod service;
 mod written;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use serde_json::Value;
 use throughline_core::{Error, ErrorKind, Result};
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::compression::CompressionLayer;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_swagger_ui::SwaggerUi;
+use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::wire::problem::Failure;
 use service::Service;
@@ -91,7 +92,9 @@ pub fn document_text() -> Result<String> {
 
 /// The service as one router.
 fn router(service: &Service) -> Result<Router> {
-    let document = document()?;
+    // What is served without a key, on the threads of connections, is made once and not compressed.
+    let document = Bytes::from(document()?.to_string());
+    let document = move || async { ([(header::CONTENT_TYPE, "application/json")], document) };
     let (always, working) = routers();
     let working = Router::from(working).merge(routes::openai::router());
     let working = working.layer(from_fn_with_state(service.clone(), guard::bound));
@@ -99,7 +102,8 @@ fn router(service: &Service) -> Result<Router> {
         .merge(working)
         .merge(mcp::router(service)?)
         .route("/", get(async || Redirect::temporary("/docs")))
-        .merge(SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", document))
+        .route("/openapi.json", get(document))
+        .merge(SwaggerUi::new("/docs").config(Config::new(["/openapi.json"])))
         .fallback(async || {
             Failure::from(Error::not_found(
                 "there is no operation with this path: /docs lists all of them",
@@ -123,7 +127,6 @@ fn surrounded(router: Router<Service>, service: &Service) -> Router {
     router
         .layer(DefaultBodyLimit::max(service.config.max_body_bytes()))
         .layer(RequestBodyTimeoutLayer::new(service.config.read_timeout()))
-        .layer(CompressionLayer::new())
         .layer(CatchPanicLayer::custom(|_| {
             failed(Error::new(ErrorKind::Internal, "a request panicked"))
         }))

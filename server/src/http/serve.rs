@@ -48,11 +48,12 @@ pub struct Served {
 pub async fn serve(engine: Engine, config: &Config) -> Result<Served> {
     let listen = config.listen_address()?;
     let backups = DailyBackups::of(config, &engine);
-    let (listener, service) = bind(engine, config, "listen", listen).await?;
+    let limits = limits(config);
+    let (listener, service) = bind(engine, config, limits, ("listen", listen)).await?;
     Ok(Served {
         listener,
         service,
-        limits: limits(config),
+        limits,
         drain: Duration::from_millis(config.http.drain_ms),
         with_worker: config.http.worker,
         backups,
@@ -72,20 +73,21 @@ pub struct Shown {
 /// As [`serve`].
 pub async fn show(engine: Engine, config: &Config) -> Result<Option<Shown>> {
     let Some(listen) = config.jobs.address()? else { return Ok(None) };
-    let (listener, service) = bind(engine, config, "jobs.listen", listen).await?;
-    Ok(Some(Shown { listener, service, limits: limits(config) }))
+    let limits = limits(config);
+    let (listener, service) = bind(engine, config, limits, ("jobs.listen", listen)).await?;
+    Ok(Some(Shown { listener, service, limits }))
 }
 
 fn limits(config: &Config) -> ConnectionLimits {
-    ConnectionLimits::new(config.http.max_connections, config.http.read_timeout())
+    ConnectionLimits::new(&config.http)
 }
 
 /// Listens on an address, which is that of the setting `key`.
 async fn bind(
     engine: Engine,
     config: &Config,
-    key: &str,
-    listen: SocketAddr,
+    limits: ConnectionLimits,
+    (key, listen): (&str, SocketAddr),
 ) -> Result<(TcpListener, Service)> {
     if !listen.ip().is_loopback() && !engine.store.has_keys().await? {
         return Err(Error::invalid(format!(
@@ -112,7 +114,8 @@ async fn bind(
         )
     })?;
     let app = App::new(engine).await?;
-    let service = Service::new(app, config, install_metrics()?, listen.ip(), config.scope()?);
+    let metrics = install_metrics()?;
+    let service = Service::new(app, config, limits.most, metrics, listen.ip(), config.scope()?);
     Ok((listener, service))
 }
 

@@ -53,11 +53,12 @@ impl std::ops::Deref for Service {
 }
 
 impl Service {
-    /// The state of a service that listens on an address, within the runtime where its requests are worked on.
+    /// The state of a service that listens on an address and has so many connections, within the runtime where its requests are worked on.
     #[must_use]
     pub(super) fn new(
         app: App,
         config: &Config,
+        connections: usize,
         metrics: PrometheusHandle,
         listen: IpAddr,
         local: Scope,
@@ -68,7 +69,9 @@ impl Service {
             mcp: config.mcp.clone(),
             admission: AdmissionControl::new(AdmissionLimits {
                 at_work: config.http.max_in_flight,
-                of_key: config.http.max_in_flight_per_key,
+                // At work and waiting for that, half of the connections.
+                of_key: config.http.max_in_flight_per_key.min((connections / 4).max(1)),
+                open: (connections / 2).max(1),
                 time: Duration::from_millis(config.http.timeout_ms),
             }),
             memory: MemoryBudget::new(config.http.max_bodies_mb << 20),

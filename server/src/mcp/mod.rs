@@ -588,7 +588,7 @@ impl ServerHandler for Server {
                 Some(true) => Lists::Asked,
                 _ => Lists::Unwanted,
             };
-            let stream = self.records.open_stream(&who)?;
+            let stream = self.records.open_stream(who.client())?;
             Ok((stream, Listener::new(self.clone(), who, calls, watched, list)?))
         };
         let (_stream, listener) = listener.await.map_err(|error: Error| protocol(&error))?;

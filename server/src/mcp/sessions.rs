@@ -24,6 +24,7 @@ use throughline_core::ids::KeyId;
 use throughline_core::ports::{Cache, Clock};
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, ErrorKind, Scope};
+use throughline_engine::admission::ClientId;
 use throughline_engine::identity::Identity;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -38,8 +39,10 @@ const IDLE: Duration = Duration::from_secs(3_600);
 const TEND_EVERY: Duration = Duration::from_secs(60);
 /// Most sessions of one owner in this process: the one that was left alone longest goes.
 const MOST_OF_AN_OWNER: usize = 64;
-/// Most streams of `subscriptions/listen` that one owner has open in this process.
-const MOST_STREAMS: usize = 64;
+/// Most sessions of one key, which may invent owners.
+const MOST_OF_A_KEY: usize = 1_024;
+/// Most streams of `subscriptions/listen` that one key has open in this process: it may invent users and workspaces.
+const MOST_STREAMS: usize = 128;
 /// Most bytes of what a session began with.
 const MOST_BYTES: usize = 64 << 10;
 /// The header that names a session.
@@ -50,7 +53,7 @@ tokio::task_local! {
     static CALLER: Owner;
 }
 
-/// Who began a session, or a stream.
+/// Who began a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Owner {
     scope: Scope,
@@ -136,7 +139,7 @@ type Close = Box<dyn Fn(&str) -> BoxFuture<'static, ()> + Send + Sync>;
 #[derive(Clone)]
 pub(super) struct Records {
     here: Arc<Mutex<HashMap<String, Record>>>,
-    streams: Arc<Mutex<HashMap<Owner, usize>>>,
+    streams: Arc<Mutex<HashMap<ClientId, usize>>>,
     shared: Option<Arc<dyn Cache>>,
     clock: Arc<dyn Clock>,
     idle: Duration,
@@ -330,55 +333,66 @@ impl Records {
         Some(Session { id: id.to_owned(), watched: watched.clone(), life: life.clone() })
     }
 
-    /// Keeps a session here that is not yet, in the place of the owner's that was left alone longest where there are
-    /// too many.
+    /// Keeps a session here that is not yet, in the place of the owner's or the key's that was left alone longest where
+    /// there are too many.
     fn keep(&self, id: &str, record: Record) {
         let mut here = self.swept(record.used);
         if here.contains_key(id) {
             return;
         }
-        let of_owner = || here.iter().filter(|(_, held)| held.owner == record.owner);
-        if of_owner().count() >= MOST_OF_AN_OWNER {
-            let oldest = of_owner()
-                .min_by_key(|(_, held)| (held.is_open() || held.is_over, held.last(), held.used));
-            let oldest = oldest.map(|(id, _)| id.clone());
-            if let Some((id, oldest)) = oldest.and_then(|id| here.remove_entry(&id)) {
-                self.rest(&id, &oldest);
-            }
-        }
+        self.make_room(&mut here, MOST_OF_AN_OWNER, |owner| *owner == record.owner);
+        self.make_room(&mut here, MOST_OF_A_KEY, |owner| owner.key == record.owner.key);
         here.insert(id.to_owned(), record);
+    }
+
+    /// Ends the session that was left alone longest, where so many or more are of such an owner.
+    fn make_room(
+        &self,
+        here: &mut HashMap<String, Record>,
+        most: usize,
+        is_of: impl Fn(&Owner) -> bool,
+    ) {
+        let counted = || here.iter().filter(|(_, held)| is_of(&held.owner));
+        if counted().count() < most {
+            return;
+        }
+        let oldest = counted()
+            .min_by_key(|(_, held)| (held.is_open() || held.is_over, held.last(), held.used));
+        let oldest = oldest.map(|(id, _)| id.clone());
+        if let Some((id, oldest)) = oldest.and_then(|id| here.remove_entry(&id)) {
+            self.rest(&id, &oldest);
+        }
     }
 
     /// Opens a stream that stands alone.
     ///
     /// # Errors
-    /// `Conflict` where its owner has too many.
-    pub(super) fn open_stream(&self, who: &Identity) -> throughline_core::Result<Stream> {
-        let owner = Owner::of(who)?;
+    /// `Conflict` where its key has too many.
+    pub(super) fn open_stream(&self, client: ClientId) -> throughline_core::Result<Stream> {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = streams.entry(owner.clone()).or_default();
+        let open = streams.entry(client).or_default();
         if *open >= MOST_STREAMS {
             let most = format!("too many streams: at most {MOST_STREAMS} can be open at a time");
             return Err(Error::new(ErrorKind::Conflict, most));
         }
         *open += 1;
-        Ok(Stream { owner, streams: Arc::clone(&self.streams) })
+        Ok(Stream { client, streams: Arc::clone(&self.streams) })
     }
 }
 
 /// A stream that is open as long as this is held.
 pub(super) struct Stream {
-    owner: Owner,
-    streams: Arc<Mutex<HashMap<Owner, usize>>>,
+    client: ClientId,
+    streams: Arc<Mutex<HashMap<ClientId, usize>>>,
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(open) = streams.get_mut(&self.owner) {
+        if let Some(open) = streams.get_mut(&self.client) {
             *open -= 1;
             if *open == 0 {
-                streams.remove(&self.owner);
+                streams.remove(&self.client);
             }
         }
     }

@@ -44,6 +44,20 @@ impl Client {
     ) -> io::Result<u16> {
         status(self.begin(&[head(method, path, key, Some(body.len())).as_bytes(), body].concat())?)
     }
+
+    /// The JSON that such a request is answered with.
+    pub(super) fn ask(
+        &self,
+        (method, path): (&str, &str),
+        key: &str,
+        body: &[u8],
+    ) -> Result<Value> {
+        let head = head(method, path, key, Some(body.len()));
+        let mut answer = String::new();
+        self.begin(&[head.as_bytes(), body].concat())?.read_to_string(&mut answer)?;
+        let (_, body) = answer.split_once("\r\n\r\n").ok_or("there is no answer")?;
+        Ok(serde_json::from_str(body)?)
+    }
 }
 
 /// The header of a request that closes its connection.

@@ -1,6 +1,8 @@
 //! The attacks.
 
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
@@ -45,6 +47,9 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "mixed scripts, 32 at once", run: more_mixed_scripts, ..PLAIN },
     Scenario { name: "half-sent headers", run: half_headers, ..PLAIN },
     Scenario { name: "half-sent bodies", run: half_bodies, ..PLAIN },
+    Scenario { name: "exports that are read slowly", run: slow_exports, ..PLAIN },
+    Scenario { name: "exports with gzip", run: compressed_exports, ..PLAIN },
+    Scenario { name: "streams of one key", run: streams, ..PLAIN },
 ];
 
 /// As many small values as fit into so many bytes, as a list without its brackets.
@@ -172,9 +177,91 @@ fn half_bodies(target: &Target) -> Result<Answers> {
     half_sent(target, format!("{head}{{").as_bytes(), 520)
 }
 
+/// Makes a context of 14 MiB; the request of its export, with one header more.
+fn export_of(target: &Target, header: &str) -> Result<String> {
+    let text = "The ferry from Porto leaves at 9:15 on 12 March, and the crew is paid EUR 1,250. ";
+    let content = text.repeat(1_000_000 / text.len());
+    let said = json!({"role": "user", "content": content, "created_at": "2026-03-02T09:14:00Z"});
+    let context = json!({"name": "Guide", "system_prompt": "You are a guide."});
+    let export = json!({
+        "format": "throughline.context", "version": 1,
+        "context": context, "conversations": vec![said; 15],
+    });
+    let body = json!({"export": export}).to_string();
+    let made = target.client.ask(("POST", "/v1/contexts/import"), &target.key, body.as_bytes())?;
+    let id = made["id"].as_str().ok_or("no context was made")?;
+    Ok(with(&head("GET", &format!("/v1/contexts/{id}/export"), &target.key, None), header))
+}
+
+/// The header of a request with one line more.
+fn with(head: &str, line: &str) -> String {
+    head.replacen("\r\n", &format!("\r\n{line}\r\n"), 1)
+}
+
+/// Clients that read 2 KiB in 4 seconds, so that none is silent.
+fn slow_exports(target: &Target) -> Result<Answers> {
+    let export = export_of(target, "Accept: application/json")?;
+    let mut held: Vec<_> = (0..100)
+        .map(|_| target.client.begin(export.as_bytes()).map(|stream| (stream, Vec::new())))
+        .collect();
+    for _ in 0..8 {
+        thread::sleep(Duration::from_secs(4));
+        for (stream, answer) in held.iter_mut().flatten() {
+            let mut piece = [0; 2 << 10];
+            stream.set_read_timeout(Some(Duration::from_millis(1)))?;
+            let read = stream.read(&mut piece).unwrap_or_default();
+            answer.extend_from_slice(&piece[..read]);
+        }
+    }
+    let status = |answer: &[u8]| {
+        let status = answer.get(9..12).and_then(|status| std::str::from_utf8(status).ok());
+        status.unwrap_or("no answer yet").to_owned()
+    };
+    Ok(counted(held.into_iter().map(|one| match one {
+        Ok((_, answer)) => status(&answer),
+        Err(error) => error.kind().to_string(),
+    })))
+}
+
+fn compressed_exports(target: &Target) -> Result<Answers> {
+    let export = export_of(target, "Accept-Encoding: gzip")?;
+    let ask = || told(target.client.begin(export.as_bytes()).and_then(status));
+    let asks = || (0..5).map(|_| ask()).collect();
+    let answers: Vec<Vec<String>> = thread::scope(|scope| {
+        let asking: Vec<_> = (0..32).map(|_| scope.spawn(asks)).collect();
+        asking.into_iter().filter_map(|asking| asking.join().ok()).collect()
+    });
+    Ok(counted(answers.into_iter().flatten()))
+}
+
+/// Streams of workspaces that the key invents.
+fn streams(target: &Target) -> Result<Answers> {
+    let listen = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
+        "params": {"notifications": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "mallory", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }},
+    })
+    .to_string();
+    let head = head("POST", "/mcp", &target.key, Some(listen.len()));
+    let head = with(&head, "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: subscriptions/listen");
+    let stream = |n: usize| {
+        let head = with(&head, &format!("Throughline-Workspace: w{n}"));
+        target.client.begin(&[head.as_bytes(), listen.as_bytes()].concat())
+    };
+    Ok(held(stream, 770))
+}
+
 /// Sends this on so many connections, and waits for the others to be served or not.
 fn half_sent(target: &Target, sent: &[u8], count: usize) -> Result<Answers> {
-    let held: Vec<_> = (0..count).map(|_| target.client.begin(sent)).collect();
+    Ok(held(|_| target.client.begin(sent), count))
+}
+
+/// Holds so many connections for five seconds; what they are answered with by then.
+fn held(begin: impl Fn(usize) -> std::io::Result<TcpStream>, count: usize) -> Answers {
+    let held: Vec<_> = (0..count).map(begin).collect();
     thread::sleep(Duration::from_secs(5));
     let answered = held.into_iter().map(|stream| {
         told(stream.and_then(|stream| {
@@ -182,5 +269,5 @@ fn half_sent(target: &Target, sent: &[u8], count: usize) -> Result<Answers> {
             status(stream)
         }))
     });
-    Ok(counted(answered))
+    counted(answered)
 }

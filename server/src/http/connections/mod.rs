@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::response::Response;
 use hyper::body::Incoming;
@@ -19,6 +19,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use throughline_engine::config::HttpConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutStream;
 
@@ -26,6 +27,8 @@ use waiting::{Connection, Connections, FromClient, ToClient};
 
 /// Most bytes of the header of a request, its first line included.
 const MAX_HEADER_BYTES: usize = 32 << 10;
+/// Most bytes of an answer that a connection buffers, beside the piece that it is handed last.
+const MAX_BUFFER_BYTES: usize = 64 << 10;
 /// How long to wait before connections are accepted again after the system refused one.
 const REFUSED_WAIT: Duration = Duration::from_millis(100);
 /// A condition that lasts is logged once in this time.
@@ -35,16 +38,19 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionLimits {
     /// Connections at once.
-    most: usize,
+    pub(super) most: usize,
     /// How long the header of a request may take, from the end of the request before it or from the beginning of the
     /// connection; and how long a client may read nothing of an answer.
     silence: Duration,
+    /// How long a client may take to read so many bytes of an answer whose size is known.
+    reading: (Duration, usize),
 }
 
 impl ConnectionLimits {
     /// The configured limits. The process keeps some of the files that it may open for its store and its own
     /// connections.
-    pub(super) fn new(most: usize, silence: Duration) -> Self {
+    pub(super) fn new(config: &HttpConfig) -> Self {
+        let most = config.max_connections;
         let files = files_allowed();
         let fit = files.map_or(most, connections_of_files);
         if let Some(files) = files.filter(|_| fit < most) {
@@ -54,7 +60,16 @@ impl ConnectionLimits {
                  LimitNOFILE="
             );
         }
-        Self { most: most.min(fit), silence }
+        let reading = (config.body_timeout(), config.max_body_bytes());
+        Self { most: most.min(fit), silence: config.read_timeout(), reading }
+    }
+
+    /// How long an answer of so many bytes may take to be read: as long as a body of that size takes to arrive, where it
+    /// is larger than a body may be.
+    fn time_to_read(&self, bytes: u64) -> Duration {
+        let (time, size) = self.reading;
+        let times = bytes.div_ceil(size as u64).max(1);
+        time.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
     }
 }
 
@@ -93,7 +108,8 @@ pub(super) async fn serve(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.silence)
-        .max_header_size(MAX_HEADER_BYTES);
+        .max_header_size(MAX_HEADER_BYTES)
+        .max_buf_size(MAX_BUFFER_BYTES);
     let connections = Arc::new(Connections::new(limits.most));
     let graceful = GracefulShutdown::new();
     let mut log = LogSometimes::default();
@@ -115,8 +131,9 @@ pub(super) async fn serve(
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(limits.silence));
         let (router, of_requests) = (router.clone(), Arc::clone(&connection));
-        let service =
-            service_fn(move |request| answer(router.clone(), Arc::clone(&of_requests), request));
+        let service = service_fn(move |request| {
+            answer(router.clone(), limits, Arc::clone(&of_requests), request)
+        });
         let served = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
         let served = graceful.watch(served);
         tokio::spawn(async move {
@@ -190,6 +207,7 @@ async fn place(
 /// Answers one request, and tells the connection what it waits for.
 async fn answer(
     router: Router,
+    limits: ConnectionLimits,
     connection: Arc<Connection>,
     request: hyper::Request<Incoming>,
 ) -> Result<Response, Infallible> {
@@ -198,6 +216,9 @@ async fn answer(
         request.map(|body| Body::new(FromClient::new(body, Arc::clone(&connection))));
     let response = TowerToHyperService::new(router).call(request).await?;
     connection.works();
+    if let Some(size) = response.body().size_hint().exact() {
+        connection.is_read_within(limits.time_to_read(size));
+    }
     Ok(response.map(|body| Body::new(ToClient::new(body, connection))))
 }
 

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, Incoming, SizeHint};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// The connections that are open.
@@ -33,6 +33,8 @@ pub(super) struct Connection {
     /// Since when it waits for its client: for a header, the rest of a body, or the end of an answer to be read. `None`
     /// while this service works on a request.
     waits: Mutex<Option<Instant>>,
+    /// Until when its answer has to be read.
+    read_by: watch::Sender<Option<Instant>>,
     close: CancellationToken,
     among: Arc<Connections>,
 }
@@ -58,6 +60,7 @@ impl Connections {
         let connection = Arc::new(Connection {
             id,
             waits: Mutex::new(Some(Instant::now())),
+            read_by: watch::Sender::new(None),
             close: CancellationToken::new(),
             among: Arc::clone(self),
         });
@@ -106,9 +109,29 @@ impl Connection {
         }
     }
 
-    /// Waits until it is to be closed.
+    /// Its answer has so much time to be read.
+    pub(super) fn is_read_within(&self, time: Duration) {
+        self.read_by.send_replace(Instant::now().checked_add(time));
+    }
+
+    /// Waits until it is to be closed: for another one, or because its answer was not read in time.
     pub(super) async fn closed(&self) {
-        self.close.cancelled().await;
+        let mut changed = self.read_by.subscribe();
+        loop {
+            let read_by = *changed.borrow_and_update();
+            let late = async {
+                match read_by {
+                    Some(read_by) => tokio::time::sleep_until(read_by.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = self.close.cancelled() => return,
+                () = late => return,
+                // The sender is here.
+                _ = changed.changed() => {}
+            }
+        }
     }
 }
 
@@ -193,6 +216,7 @@ impl HttpBody for ToClient {
 
 impl Drop for ToClient {
     fn drop(&mut self) {
+        self.connection.read_by.send_replace(None);
         self.connection.waits();
     }
 }

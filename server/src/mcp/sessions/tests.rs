@@ -143,6 +143,18 @@ async fn evicts_idle_session_over_limit() {
 }
 
 #[tokio::test]
+async fn sessions_of_invented_users_count_for_their_key() {
+    let clock = Arc::new(FakeClock::default());
+    let mut here = Replica::new(&clock, None);
+    for nth in 0..=MOST_OF_A_KEY {
+        here.owner.scope = Scope::new("acme", &format!("user{nth}"), None).unwrap();
+        clock.advance(Duration::from_millis(1));
+        here.begin(&nth.to_string()).await;
+    }
+    assert_eq!(here.closed(), ["0"]);
+}
+
+#[tokio::test]
 async fn idle_session_is_unloaded_resumed_and_expires() {
     let clock = Arc::new(FakeClock::default());
     let here = Replica::new(&clock, None);

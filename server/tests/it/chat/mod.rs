@@ -33,7 +33,7 @@ pub(crate) fn serve(data: &Throughline, upstream: &Upstream) -> Service {
 }
 
 /// The same, with more flags.
-fn serve_with(data: &Throughline, upstream: &Upstream, more: &[&str]) -> Service {
+pub(crate) fn serve_with(data: &Throughline, upstream: &Upstream, more: &[&str]) -> Service {
     let url = format!("providers.openai.base_url={}", upstream.url);
     let key = format!("providers.openai.api_key={KEY}");
     let retries = "providers.openai.max_retries=0";

@@ -8,6 +8,8 @@ use serde_json::json;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::service::{Answer, Service, key};
+use crate::chat;
+use crate::chat::upstream::Upstream;
 use crate::mcp::client::{Caller, text};
 use crate::support::Throughline;
 
@@ -66,6 +68,42 @@ async fn one_key_leaves_places_to_the_others() {
     for answer in held.join_all().await {
         answer.ok();
     }
+}
+
+#[tokio::test]
+async fn calls_of_models_of_one_key_leave_connections_to_the_others() {
+    let (data, upstream) = (Throughline::new(), Upstream::start().await);
+    let greedy = key(&data, "acme", &["--user", "ada"], "read,write,chat");
+    let other = key(&data, "bolt", &["--user", "bob"], "read,write,chat");
+    let service = chat::serve_with(&data, &upstream, &["--set", "http.max_connections=16"]);
+    let held: Vec<_> = (0..4).map(|_| upstream.says_later("Yes.")).collect();
+    let chat = |n: usize| {
+        let path = format!("/v1/sessions/s{n}/chat");
+        let turn = json!({"user_turn": "Does the ferry leave at nine?"});
+        Answer::of(service.request(Method::POST, &path).bearer_auth(&greedy).json(&turn))
+    };
+    // A quarter of the connections wait for the model.
+    let mut chats: JoinSet<Answer> = (0..16).map(chat).collect();
+    for _ in 0..12 {
+        let refused = chats.join_next().await.unwrap().unwrap();
+        assert!(refused.problem(429, "rate_limited").contains("4 calls"), "{refused:?}");
+        assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
+    }
+    let complete = async |key: &str| {
+        let body = json!({"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi."}]});
+        let request = service.request(Method::POST, "/openai/v1/chat/completions");
+        Answer::of(request.bearer_auth(key).json(&body)).await
+    };
+    let refused = complete(&greedy).await;
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert_eq!(refused.json()["error"]["code"], "rate_limited", "{refused:?}");
+    upstream.is_asked(4).await;
+    held.into_iter().for_each(|release| release.send(()).unwrap());
+    for answer in chats.join_all().await {
+        answer.ok();
+    }
+    complete(&other).await.ok();
+    complete(&greedy).await.ok();
 }
 
 #[tokio::test]

@@ -4,7 +4,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::service::Service;
+use reqwest::Method;
+use serde_json::json;
+
+use super::service::{Answer, Service, key};
 use crate::support::Throughline;
 
 /// Waiting longer than this means that a connection was not ended.
@@ -204,4 +207,88 @@ async fn accepting_recovers_when_there_are_no_more_files() {
     let _more = half_sent(&service, 20);
     assert!(healthz(&service).starts_with("HTTP/1.1 200"));
     service.logged("no connection can be accepted").await;
+}
+
+/// Stores more than a connection takes that nobody reads; its path.
+async fn store_large(data: &Throughline, keys: &[&str]) -> &'static str {
+    let service = Service::start(data);
+    // Parts are not indexed, and have at most 1 MiB.
+    let content = json!([
+        {"type": "text", "text": "x"}, {"type": "image", "data": "x".repeat(1_000_000)}
+    ]);
+    let message = json!({"role": "user", "content": content});
+    let body = json!({"messages": vec![message; 15]});
+    for key in keys {
+        let append = service.request(Method::POST, "/v1/sessions/s/messages").bearer_auth(key);
+        Answer::of(append.json(&body)).await.ok();
+    }
+    "/v1/sessions/s/messages"
+}
+
+/// Asks for something, and reads the status of the answer.
+fn begin(service: &Service, path: &str, key: &str) -> TcpStream {
+    let mut stream = connect(service);
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {key}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    stream
+}
+
+#[tokio::test]
+async fn answers_that_are_not_read_are_memory_of_their_key() {
+    let data = Throughline::new();
+    let greedy = key(&data, "acme", &["--user", "ada"], "read,write");
+    let other = key(&data, "bolt", &["--user", "bob"], "read,write");
+    let path = store_large(&data, &[&greedy, &other]).await;
+    let flags = ["--set", "http.max_body_mb=1", "--set", "http.max_bodies_mb=72"];
+    let service = Service::start_with(&data, &[&flags[..], &PATIENT].concat());
+    let unread = begin(&service, path, &greedy);
+    let get = |key: &str| Answer::of(service.request(Method::GET, path).bearer_auth(key));
+    let refused = get(&greedy).await;
+    assert!(refused.problem(429, "rate_limited").contains("not read yet"), "{}", refused.status);
+    assert!(refused.headers.contains_key("retry-after"));
+    get(&other).await.ok();
+    assert!(read(unread).len() > 14 << 20);
+    get(&greedy).await.ok();
+}
+
+#[tokio::test]
+async fn an_answer_has_a_time_limit_to_be_read() {
+    let data = Throughline::new();
+    let key = key(&data, "acme", &["--user", "ada"], "read,write");
+    let path = store_large(&data, &[&key]).await;
+    let flags = ["--set", "http.body_timeout_ms=1", "--set", "http.read_timeout_ms=3600000"];
+    let service = Service::start_with(&data, &flags);
+    let unread = begin(&service, path, &key);
+    service.logged("was closed").await;
+    assert!(read(unread).len() < 14 << 20);
+}
+
+#[tokio::test]
+async fn answers_are_compressed_before_their_connection_gets_them() {
+    let data = Throughline::new();
+    let key = key(&data, "acme", &["--user", "ada"], "read,write");
+    let path = store_large(&data, &[&key]).await;
+    let service = Service::start(&data);
+    let get = |path: &str| {
+        let request = service.request(Method::GET, path).bearer_auth(&key);
+        request.header("accept-encoding", "gzip").send()
+    };
+    let answer = get(path).await.unwrap();
+    assert_eq!(answer.headers()["content-encoding"], "gzip");
+    let length: usize = answer.headers()["content-length"].to_str().unwrap().parse().unwrap();
+    let body = answer.bytes().await.unwrap();
+    assert_eq!(body.len(), length);
+    let whole = u32::from_le_bytes(body[body.len() - 4..].try_into().unwrap());
+    assert!(body.starts_with(&[0x1f, 0x8b]) && whole > 14 << 20, "{whole}");
+    // What needs no key costs no time on the processor.
+    for path in ["/openapi.json", "/metrics", "/docs/"] {
+        let answer = get(path).await.unwrap();
+        assert!(!answer.headers().contains_key("content-encoding"), "{path}");
+    }
 }

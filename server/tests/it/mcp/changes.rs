@@ -218,7 +218,7 @@ async fn refuses_streams_over_limit() {
     let caller = Caller::local(&service);
     let listen = || caller.alone("subscriptions/listen", json!({"notifications": {}}));
     let mut open = Vec::new();
-    for _ in 0..64 {
+    for _ in 0..128 {
         let mut stream = listen().send().await.unwrap();
         hears(&mut stream, &["subscriptions/acknowledged"]).await;
         open.push(stream);
@@ -226,10 +226,11 @@ async fn refuses_streams_over_limit() {
     let refused = ended(listen().send().await.unwrap()).await;
     assert!(refused.contains("too many streams"), "{refused}");
     assert!(refused.contains("-32600"), "{refused}");
-    // Somebody else's are counted by themselves.
+    // A caller may invent workspaces.
     let other = caller.clone().with("throughline-workspace", "other");
     let other = other.alone("subscriptions/listen", json!({"notifications": {}}));
-    hears(&mut other.send().await.unwrap(), &["subscriptions/acknowledged"]).await;
+    let refused = ended(other.send().await.unwrap()).await;
+    assert!(refused.contains("too many streams"), "{refused}");
     drop(open);
     let again = async {
         loop {
@@ -241,4 +242,30 @@ async fn refuses_streams_over_limit() {
         }
     };
     tokio::time::timeout(Duration::from_secs(20), again).await.expect("none comes free");
+}
+
+#[tokio::test]
+async fn streams_of_one_key_leave_connections_to_the_others() {
+    let data = Throughline::new();
+    let greedy = key(&data, "acme", &["--any-user"], "read");
+    let other = key(&data, "bolt", &["--user", "bob"], "read");
+    let service = Service::start_with(&data, &["--set", "http.max_connections=16"]);
+    let listen = async |key: &str, user: &str| {
+        let caller = Caller::keyed(&service, key).with("throughline-user", user);
+        let listen = caller.alone("subscriptions/listen", json!({"notifications": {}}));
+        listen.send().await.unwrap()
+    };
+    let mut open = Vec::new();
+    for n in 0..4 {
+        let mut stream = listen(&greedy, &format!("user{n}")).await;
+        hears(&mut stream, &["subscriptions/acknowledged"]).await;
+        open.push(stream);
+    }
+    let refused = listen(&greedy, "user5").await;
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers().contains_key("retry-after"));
+    let refused = refused.text().await.unwrap();
+    assert!(refused.contains("requests of MCP open"), "{refused}");
+    hears(&mut listen(&other, "bob").await, &["subscriptions/acknowledged"]).await;
+    assert_eq!(service.get("/healthz").await.status, 200);
 }
