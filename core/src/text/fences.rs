@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::LINE_BREAKS;
 use super::look_alikes::{is_bar, is_closing, is_hidden, is_opening, is_quotation_mark, read_as};
 
 /// Stands for the bracket of a tag that is none of ours. It passes for no other bracket.
@@ -46,10 +47,9 @@ pub fn guarded_file(text: &str) -> Cow<'_, str> {
 /// first are indented, so that none reads as a line of ours.
 #[must_use]
 pub fn guarded(text: &str) -> Cow<'_, str> {
-    const BREAKS: [char; 7] = ['\n', '\r', '\u{2028}', '\u{2029}', '\u{85}', '\u{b}', '\u{c}'];
     let hidden = without_tags(text);
-    match hidden.contains(BREAKS) {
-        true => hidden.split(BREAKS).collect::<Vec<_>>().join("\n  ").into(),
+    match hidden.contains(LINE_BREAKS) {
+        true => hidden.split(LINE_BREAKS).collect::<Vec<_>>().join("\n  ").into(),
         false => hidden,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::pasted::{MARKUP, typed};
-use crate::text::{ascii, is_question, sentence_ranges, without_fenced};
+use crate::text::{LINE_BREAKS, ascii, is_question, sentence_ranges, without_fenced};
 
 /// Longer messages are read to here: what follows is data.
 const MAX_READ: usize = 16 << 10;
@@ -141,7 +141,7 @@ static SAID: LazyLock<Regex> = LazyLock::new(|| {
 /// The user's own sentences, in order.
 pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
     let content = without_fenced(content);
-    let content = &content[..content.floor_char_boundary(MAX_READ)];
+    let content = in_lines(&content[..content.floor_char_boundary(MAX_READ)]);
     let mut found = Vec::new();
     if LETTER.is_match(&content.to_ascii_lowercase()) {
         return found;
@@ -199,6 +199,11 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
         }
     }
     found
+}
+
+/// `text` with `\n` for every line break but a form feed, which is itself a sign of something pasted.
+fn in_lines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace(|c| c != '\u{c}' && LINE_BREAKS.contains(&c), "\n")
 }
 
 /// Whether only an empty line comes between a sentence and another text, which is neither code nor a quotation.

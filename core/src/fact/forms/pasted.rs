@@ -87,7 +87,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
             if is_quoted {
                 continue;
             }
-            let line = line.trim_end_matches(['\n', '\r']);
+            let line = line.trim_end_matches('\n');
             match blocks.last_mut().filter(|_| is_open) {
                 Some(block) => block.lines.push(line),
                 None => blocks.push(Block { start, lines: vec![line] }),
@@ -121,8 +121,7 @@ impl Form {
     }
 
     fn is_structure(&self, line: &str) -> bool {
-        let is_blank = |c: &char| c.is_whitespace() && !"\u{85}\u{2028}\u{2029}".contains(*c);
-        let mut indent = line.chars().take_while(is_blank);
+        let mut indent = line.chars().take_while(|c| c.is_whitespace());
         let is_indented = indent.any(|c| c != ' ') || line.starts_with("  ");
         // Quotations and inline code are the user's way to speak of such things.
         let Some((line, _)) = masked(line) else { return true };
