@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::LINE_BREAKS;
+use super::ANY_LINE_BREAK;
 use super::look_alikes::{is_bar, is_closing, is_hidden, is_opening, is_quotation_mark, read_as};
 
 /// Stands for the bracket of a tag that is none of ours. It passes for no other bracket.
@@ -48,8 +48,8 @@ pub fn guarded_file(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn guarded(text: &str) -> Cow<'_, str> {
     let hidden = without_tags(text);
-    match hidden.contains(LINE_BREAKS) {
-        true => hidden.split(LINE_BREAKS).collect::<Vec<_>>().join("\n  ").into(),
+    match hidden.contains(ANY_LINE_BREAK) {
+        true => hidden.split(ANY_LINE_BREAK).collect::<Vec<_>>().join("\n  ").into(),
         false => hidden,
     }
 }

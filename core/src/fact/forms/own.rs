@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::pasted::{MARKUP, typed};
-use crate::text::{LINE_BREAKS, ascii, is_question, sentence_ranges, without_fenced};
+use crate::text::{ANY_LINE_BREAK, ascii, is_question, sentence_ranges, without_fenced};
 
 /// Longer messages are read to here: what follows is data.
 const MAX_READ: usize = 16 << 10;
@@ -203,7 +203,7 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
 
 /// `text` with `\n` for every line break but a form feed, which is itself a sign of something pasted.
 fn in_lines(text: &str) -> String {
-    text.replace("\r\n", "\n").replace(|c| c != '\u{c}' && LINE_BREAKS.contains(&c), "\n")
+    text.replace("\r\n", "\n").replace(|c| c != '\u{c}' && ANY_LINE_BREAK.contains(&c), "\n")
 }
 
 /// Whether only an empty line comes between a sentence and another text, which is neither code nor a quotation.
