@@ -54,12 +54,14 @@ pub(super) static DATA: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) static LIST: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*(?:[-*+–]\s|[•▪◦‣●○■□➤→✓✔]|\d{1,2}[.)]\s|\[[ x]\]|#{1,6}\s)"));
 
-/// A letter begins or ends: the message is somebody's mail.
+/// A letter begins or ends, or an article names its source: the message is somebody's mail or text.
 static LETTER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?m)^\s*(?:dear\s[^.!?\n]{1,40},|(?:hi|hello|hey)\s[a-z .]{2,30},\s*$|",
         r"(?:best|kind|warm|many)?\s*(?:regards|wishes|thanks),?\s*$|sincerely|cheers,|best,|",
-        r"from:\s|to:\s|subject:\s|---+\s*(?:forwarded|original))",
+        r"from:\s|to:\s|subject:\s|---+\s*(?:forwarded|original)|(?:--|—|–|__)\s*$|sent from my\s|",
+        r"(?:sources?|via|retrieved from|read more|originally (?:posted|published))\b[^.!?\n]{0,40}(?:https?://|www\.)|",
+        r"(?:©|\(c\)|copyright\s)[^\n]*[0-9]{4}|all rights reserved)",
     ))
 });
 
@@ -88,22 +90,64 @@ static WORKS_ON: LazyLock<Regex> = LazyLock::new(|| {
         r"the following|the (?:text|above)|below|my (?:text|essay|email|mail|message|letter|paragraph))\b|",
         r"^(?:please |can you |could you |would you |now |ok |and |hi,? |just )*",
         r"(?:translate|rewrite|rephrase|paraphrase|proof-?read|spell-?check|summari[sz]e|reword)\b|",
-        r"\b(?:translation|proofreading|summary),? (?:please|(?:into|to) [a-z]+)[^0-9a-z]*$",
+        r"\b(?:translation|proofreading|summary),? (?:please|(?:into|to) [a-z]+)[^0-9a-z]*$|",
+        r"^(?:(?:please|pls|plz|can you|could you|would you|will you|i need you to|i want you to|i'd like you to|",
+        r"help me|now|ok|so|and|hi|hey|hello|just|kindly)[,!]? )*",
+        r"(?:sum|reply|respond|react|answer|extract|pull|classify|categori[sz]e|rate|grade|score|critique|evaluate|",
+        r"assess|interpret|decode|decipher|parse|transcribe|simplify|condense|expand|re-?format|clean|tidy|",
+        r"fact-?check|comment|annotate|localize|",
+        r"(?:write|draft|compose|give|make|create|send|suggest|prepare)\b.{0,40}\b(?:reply|response|answer|",
+        r"summary|translation|version|outline|review|title|headline|caption)s?)\b",
+        r"(?:.{0,60}\b)?(?:this|these|the following|below)(?: (?:text|e-?mail|mail|message|letter|article|post|",
+        r"thread|comment|review|document|paragraph|passage|note|page|tweet|ticket|transcript|chat|conversation|",
+        r"speech|story|poem|code|data|table|list|log|output|one)s?)?",
+        r"(?:[^0-9a-z]*$|[,;:]| (?:in|into|to|for|from|as|with|using|by|up|down|out|so|and|please|pls)\b)|",
+        // The same in other languages.
+        r"^[^0-9A-Za-z]*(?:(?:por favor|s'il (?:te|vous) pla[iî]t|bitte|per favore|alsjeblieft|kannst du|",
+        r"puedes|peux-tu|pouvez-vous|puoi|você pode)[,:]? )*(?:trad[uú][cziys]|(?:ü|Ü|ue)bersetz|vertaal|",
+        r"przetłumacz|översätt|oversæt|oversett|переведи|перевести|çevir|dịch|resum[ae]|résume|riassum|fass[et]? |",
+        r"corrig|korrigier|corregg|reescrib|reformule|réécri|riscriv|umschreib|翻[译譯訳]|번역)",
     ))
 });
 
-/// A request or question about the text that follows it.
+/// A request, question or remark about the text that follows it, or a word or two that only introduce one.
 static ABOUT_NEXT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
-        r"^(?:please|can|could|would|will|what|how|why|who|which|is|are|does|do|i need|i want|i'd like|give|look|",
-        r"read|check|help|make|see|answer)\b.*\b(?:this|these|the following|below)\b",
+        r"^(?:ok |so |and |hey |hi |hello |um |well )*(?:please|pls|can|could|would|will|should|what|what's|how|why|",
+        r"who|which|where|when|is|are|was|were|does|do|did|has|have|any|anyone|i need|i want|i'd like|give|look|read|",
+        r"check|help|make|see|answer|tell|show|find|list|write|say|get|go|thoughts|opinions?|feedback|comments?)\b",
+        r".*\b(?:this|these|the following|below)\b|",
+        r"\b(?:sent|gave|forwarded|showed|e-?mailed|mailed|texted|messaged|posted|shared|wrote|got|received|found|",
+        r"saw|read|copied|pasted|dm'?e?d|came across)\b(?: [a-z']+){0,3} (?:this|these|the following)\b|",
+        r"^(?:and |so |ok |hey |hi )*this (?:just |also )?(?:came|arrived|landed|appeared|popped up|was|is (?:from|what|the|a|an))\b|",
+        r"^[^0-9a-z]*(?:tl;? ?dr|eli5|fyi|fwiw|wdyt|thoughts|opinions?|ideas|comments|feedback|reactions|advice|",
+        r"help|summary|translation|see below|for (?:reference|context|information|your information)|",
+        r"what (?:do|would) (?:you|u) (?:think|say|make of it)|(?:is it|true|real|legit|fake|scam|spam|phishing)",
+        r"(?: or [a-z]+)?)(?: (?:please|pls|plz|thanks|thx))?[^0-9a-z]*$|",
+        r"^[^0-9a-z]*(?:in|into|to) (?:[a-z]+ )?[a-z]+,? (?:please|pls|plz|thanks|thx)[^0-9a-z]*$|",
+        r"^[^0-9a-z]*(?:in|into|to) (?:(?:plain|simple|proper|formal|good|british|american|brazilian) )?(?:english|",
+        r"french|german|spanish|italian|dutch|portuguese|polish|russian|ukrainian|turkish|arabic|hindi|japanese|",
+        r"chinese|mandarin|korean|swedish|danish|norwegian|finnish|czech|greek|words)[^0-9a-z]*$|",
+        r"\b(?:esto|este (?:texto|correo|mensaje)|ceci|ce (?:texte|mail|message|courriel)|cet e-?mail|das hier|",
+        r"diese[nrms]? (?:text|mail|e-mail|nachricht)|folgende[nrms]?|questo|isto|deze (?:tekst|mail))\b|",
+        r"(?:это|цей|这|這|これ|이것|이거)",
+    ))
+});
+
+/// `this` with a time: no text is meant.
+static THIS_TIME: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"\b(?:this|these) (?:(?:past|coming|last|next) )?(?:mornings?|afternoon|evening|week(?:end)?s?|months?|",
+        r"years?|quarter|semester|term|time|days?|spring|summer|autumn|fall|winter|christmas|easter|",
+        r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
     ))
 });
 
 static STANDS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"^[^:]*\b(?:from now on|always|every time|whenever|going forward|henceforth|in (?:the )?future)\b[^:]*$",
-    )
+    pattern(concat!(
+        r"^[^:]*\b(?:from now on|always|(?:every|each) time|whenever|going forward|henceforth|in (?:the )?future|",
+        r"(?:when|if) (?:i|you) (?:ask|send|paste|share|write|request|show|give|say|mention))\b[^:]*$",
+    ))
 });
 
 /// A line that introduces what the user says themselves.
@@ -184,7 +228,9 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
             if !announced && HANDS_OVER.is_match(&lower) {
                 return found;
             }
-            if ABOUT_NEXT.is_match(&lower) && is_introduction(&line[at..], lines.clone()) {
+            if ABOUT_NEXT.is_match(&THIS_TIME.replace_all(&lower, ""))
+                && is_introduction(&line[at..], lines.clone())
+            {
                 return found;
             }
             let tells = SAID.captures_iter(&lower).any(|said| said.get(1).is_none());
@@ -206,12 +252,10 @@ fn in_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace(|c| c != '\u{c}' && ANY_LINE_BREAK.contains(&c), "\n")
 }
 
-/// Whether only an empty line comes between a sentence and another text, which is neither code nor a quotation.
-fn is_introduction<'l>(rest: &str, mut lines: impl Iterator<Item = &'l str>) -> bool {
-    let ends_block =
-        rest.trim().is_empty() && lines.next().is_some_and(|next| next.trim().is_empty());
+/// Whether a sentence ends its line and another text follows, which is neither code nor a quotation.
+fn is_introduction<'l>(rest: &str, lines: impl Iterator<Item = &'l str>) -> bool {
     let next = lines.map(str::trim_start).find(|line| !line.is_empty());
-    ends_block
+    rest.trim().is_empty()
         && next.is_some_and(|next| !["```", "~~~", ">"].iter().any(|mark| next.starts_with(mark)))
 }
 

@@ -7,22 +7,27 @@ use regex::Regex;
 
 use super::own::{ANNOUNCES, DATA, LIST, masked, pattern};
 
-/// A line of markup, or a rule, a page number or emphasis by itself, or a link with what it leads to.
+/// A line of markup, or a rule, a page number, a file name or emphasis by itself, or a link with what it leads to.
 pub(super) static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
-        r"<!|-->|</?[A-Za-z][^<>]*>|&(?:nbsp|amp|lt|gt|quot|#[0-9]+);|\f| \| .* \| |›|",
+        r"<!|-->|</?[A-Za-z][^<>]*>|&(?:nbsp|amp|lt|gt|quot|#[0-9]+);|\f| \| .* \| |[^ |]\|[^ |].*\||›| [·•] |",
         r"^ *[-=_*~#|+.]{3,} *$|^ *(?:\*\*|__)[^*_]+(?:\*\*|__):? *$|",
         r"^ *(?i:(?:page|p\.) ?)?[0-9]+(?: ?(?:/|of) ?[0-9]+)? *$|^[^0-9A-Za-z]{0,3}(?:https?://|www\.)|",
+        r"^[^0-9A-Za-z]{0,3}[0-9A-Za-z_./\\()-]+\.[A-Za-z][0-9A-Za-z]{1,5}:?(?: \(?[0-9.,]+ ?[KMG]?i?B\)?)? *$|",
         r"^ *\(?(?:[0-9]{1,3}|[A-Za-z]|[ivxIVX]{1,4})\) |^ *\[[0-9]+\]",
     ))
 });
 
-/// A line that begins with a time or a date, or ends with how long ago something was.
+/// A line that begins with a time or a date, or is a name with one, or ends with how long ago something was.
 static DATED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"^[^0-9A-Za-z]{0,3}(?:[A-Z][a-z]{2,8}\.? [0-9]{1,2},? )?[0-9]{1,2}:[0-9]{2}(?-u:\b)|",
         r"^[^0-9A-Za-z]{0,3}(?:[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})(?-u:\b)|",
-        r"(?:[0-9]+|an?) (?:second|minute|hour|day|week|month|year)s? ago[^0-9A-Za-z]{0,3}$",
+        r"^[^.?!:]{1,40}(?: [—–|~-]+|,?  ?[\[(]|  +)[^.?!:\[\]()]{0,24}",
+        r"(?:[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4})",
+        r"(?: ?[AaPp]\.?[Mm]\.?)?[^0-9A-Za-z]{0,3}$|",
+        r"^(?:[A-Z][0-9A-Za-z'_-]* ){1,3}[0-9]{1,2}:[0-9]{2}(?: ?[AaPp][Mm])? *$|",
+        r"(?:[0-9]+|an?) ?(?:s|m|h|d|w|mo|y|sec|min|hr|wk|yr|second|minute|hour|day|week|month|year)s?\.? ago[^0-9A-Za-z]{0,3}$",
     ))
 });
 
@@ -33,6 +38,17 @@ static LABEL: LazyLock<Regex> = LazyLock::new(|| {
 
 /// A comma or semicolon between fields, and not between clauses.
 static FIELD_END: LazyLock<Regex> = LazyLock::new(|| pattern(r"[^\s,;][,;][^\s,;0-9]"));
+
+/// Names of fields: short, between commas or semicolons.
+static FIELDS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^ *[0-9A-Za-z_#()/-]+(?: [0-9A-Za-z_#()/-]+)?(?: *[,;] *[0-9A-Za-z_#()/-]+(?: [0-9A-Za-z_#()/-]+)?){2,} *$",
+    )
+});
+
+/// A row that begins with its number.
+static NUMBERED_ROW: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^ *[0-9]+ *[,;] *[^ ,;][^,;]*[,;]"));
 
 /// Words of a talk with an assistant: a line with one is no heading.
 static TALK: LazyLock<Regex> = LazyLock::new(|| {
@@ -118,6 +134,7 @@ impl Form {
             || lines
                 .windows(2)
                 .any(|pair| is_wrapped(pair[0], pair[1]) || are_rows(pair[0], pair[1]))
+            || lines.windows(3).any(are_alike)
     }
 
     fn is_structure(&self, line: &str) -> bool {
@@ -133,6 +150,8 @@ impl Form {
             || DATED.is_match(line)
             || DATA.is_match(line)
             || DATA.is_match(&line.to_ascii_lowercase())
+            || NUMBERED_ROW.is_match(line)
+            || FIELDS.is_match(line) && !TALK.is_match(line)
             || self.has_labels && is_label(line)
             || match self.has_fields {
                 true => FIELD_END.is_match(line),
@@ -183,8 +202,13 @@ fn is_wrapped(line: &str, next: &str) -> bool {
 
 /// Whether two lines are rows of a table: as many commas or semicolons in both.
 fn are_rows(line: &str, next: &str) -> bool {
+    are_alike(&[line, next]) && !line.ends_with(['.', '?', '!'])
+}
+
+/// Whether each of these lines has as many commas or semicolons as the others: more than one.
+fn are_alike(lines: &[&str]) -> bool {
     [',', ';'].iter().any(|mark| {
-        let count = line.matches(*mark).count();
-        count > 1 && count == next.matches(*mark).count() && !line.ends_with(['.', '?', '!'])
+        let mut counts = lines.iter().map(|line| line.matches(*mark).count());
+        counts.next().is_some_and(|first| first > 1 && counts.all(|count| count == first))
     })
 }
