@@ -59,8 +59,9 @@ static LETTER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?m)^\s*(?:dear\s[^.!?\n]{1,40},|(?:hi|hello|hey)\s[a-z .]{2,30},\s*$|",
         r"(?:best|kind|warm|many)?\s*(?:regards|wishes|thanks),?\s*$|sincerely|cheers,|best,|",
-        r"from:\s|to:\s|subject:\s|---+\s*(?:forwarded|original)|(?:--|—|–|__)\s*$|sent from my\s|",
-        r"(?:sources?|via|retrieved from|read more|originally (?:posted|published))\b[^.!?\n]{0,40}(?:https?://|www\.)|",
+        r"(?:from|to|subject|re|fwd?|aw|wg|sv|tr|rv):\s|---+\s*(?:forwarded|original)|(?:--|—|–|__)\s*$|sent from my\s|",
+        r"(?:—|–|--) ?[a-z]+ [a-z]+(?:, [^\n]{1,60})?$|\[?\^?[0-9]{1,3}\]?: ?(?:https?://|www\.)|",
+        r"\W?(?:sources?|via|retrieved from|read more|originally (?:posted|published))\b[^.!?\n]{0,40}(?:https?://|www\.)|",
         r"(?:©|\(c\)|copyright\s)[^\n]*[0-9]{4}|all rights reserved)",
     ))
 });
@@ -113,12 +114,16 @@ static WORKS_ON: LazyLock<Regex> = LazyLock::new(|| {
 /// A request, question or remark about the text that follows it, or a word or two that only introduce one.
 static ABOUT_NEXT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
-        r"^(?:ok |so |and |hey |hi |hello |um |well )*(?:please|pls|can|could|would|will|should|what|what's|how|why|",
+        r"^(?:ok |so |and |hey |hi |hello |um |well |lol |wtf |omg )*(?:please|pls|can|could|would|will|should|what|what's|how|why|",
         r"who|which|where|when|is|are|was|were|does|do|did|has|have|any|anyone|i need|i want|i'd like|give|look|read|",
         r"check|help|make|see|answer|tell|show|find|list|write|say|get|go|thoughts|opinions?|feedback|comments?)\b",
         r".*\b(?:this|these|the following|below)\b|",
         r"\b(?:sent|gave|forwarded|showed|e-?mailed|mailed|texted|messaged|posted|shared|wrote|got|received|found|",
         r"saw|read|copied|pasted|dm'?e?d|came across)\b(?: [a-z']+){0,3} (?:this|these|the following)\b|",
+        r"^[^0-9a-z]*(?:[a-z]+ )?(?:look|guess|see|read) what (?:i|we|my|she|he|they)\b|^(?:below|above|attached) (?:is|are)\b|",
+        r"^(?:from (?:my|our|the|a) [a-z' ]{1,30}|here (?:you go|it is|they are|goes)|(?:bullet|key) points)",
+        r"(?: (?:please|pls|plz))?[^0-9a-z]*$|",
+        r"\bwhat (?:should|shall|do|would|can) (?:i|we|you) (?:reply|answer|respond|write back|say)\b[^0-9a-z]*$|",
         r"^(?:and |so |ok |hey |hi )*this (?:just |also )?(?:came|arrived|landed|appeared|popped up|was|is (?:from|what|the|a|an))\b|",
         r"^[^0-9a-z]*(?:tl;? ?dr|eli5|fyi|fwiw|wdyt|thoughts|opinions?|ideas|comments|feedback|reactions|advice|",
         r"help|summary|translation|see below|for (?:reference|context|information|your information)|",
@@ -132,6 +137,13 @@ static ABOUT_NEXT: LazyLock<Regex> = LazyLock::new(|| {
         r"diese[nrms]? (?:text|mail|e-mail|nachricht)|folgende[nrms]?|questo|isto|deze (?:tekst|mail))\b|",
         r"(?:это|цей|这|這|これ|이것|이거)",
     ))
+});
+
+/// A question about the text before it.
+static ABOUT_THIS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^[^0-9a-z]*(?:what|what's|how|why|who|is|are|does|do|did|was|should|can|could|any)\b.{0,40}\bthis\b(?: [a-z]+){0,2}[^0-9a-z]*$",
+    )
 });
 
 /// `this` with a time: no text is meant.
@@ -218,15 +230,18 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
             let text = &line[range];
             let lower = masked[start..at].to_ascii_lowercase();
             let announced = ANNOUNCES.is_match(&lower);
+            let begins_line = line[..start].trim().is_empty();
+            let rest = || lines.clone().chain([&content[typed.len()..]]);
             if WORKS_ON.is_match(&lower) && !STANDS.is_match(&lower) {
-                let rest = [&line[at..]].into_iter().chain(lines);
-                let mut rest = rest.chain([&content[typed.len()..]]);
-                let is_last = rest.all(|rest| rest.trim().is_empty());
-                let begins_line = line[..start].trim().is_empty();
+                let is_last = is_end(&line[at..], rest());
                 return if is_last && begins_line { Vec::new() } else { found };
             }
             if !announced && HANDS_OVER.is_match(&lower) {
                 return found;
+            }
+            let asks = is_question(text);
+            if asks && begins_line && ABOUT_THIS.is_match(&lower) && is_end(&line[at..], rest()) {
+                return Vec::new();
             }
             if ABOUT_NEXT.is_match(&THIS_TIME.replace_all(&lower, ""))
                 && is_introduction(&line[at..], lines.clone())
@@ -237,7 +252,7 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
             if NOT_OWN.is_match(&lower) || tells {
                 continue;
             }
-            found.push(Sentence { text: text.to_owned(), lower, asks: is_question(text) });
+            found.push(Sentence { text: text.to_owned(), lower, asks });
         }
         // What a line announces comes after it; so does what a quotation that stays open says.
         if line.trim_end().ends_with(':') || !closed {
@@ -250,6 +265,11 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
 /// `text` with `\n` for every line break but a form feed, which is itself a sign of something pasted.
 fn in_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace(|c| c != '\u{c}' && ANY_LINE_BREAK.contains(&c), "\n")
+}
+
+/// Whether nothing follows.
+fn is_end<'l>(rest: &str, mut lines: impl Iterator<Item = &'l str>) -> bool {
+    rest.trim().is_empty() && lines.all(|line| line.trim().is_empty())
 }
 
 /// Whether a sentence ends its line and another text follows, which is neither code nor a quotation.

@@ -14,6 +14,7 @@ pub(super) static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
         r"^ *[-=_*~#|+.]{3,} *$|^ *(?:\*\*|__)[^*_]+(?:\*\*|__):? *$|",
         r"^ *(?i:(?:page|p\.) ?)?[0-9]+(?: ?(?:/|of) ?[0-9]+)? *$|^[^0-9A-Za-z]{0,3}(?:https?://|www\.)|",
         r"^[^0-9A-Za-z]{0,3}[0-9A-Za-z_./\\()-]+\.[A-Za-z][0-9A-Za-z]{1,5}:?(?: \(?[0-9.,]+ ?[KMG]?i?B\)?)? *$|",
+        r"^[0-9A-Za-z_()' -]{1,60}\.(?:txt|md|rtf|pdf|docx?|odt|xlsx?|csv|tsv|pptx?|html?|eml|msg|log|json|ya?ml|xml):? *$|",
         r"^ *\(?(?:[0-9]{1,3}|[A-Za-z]|[ivxIVX]{1,4})\) |^ *\[[0-9]+\]",
     ))
 });
@@ -58,8 +59,28 @@ static TALK: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
+/// Words of a sentence, or that say that what follows stands.
+static SENTENCE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?-u:\b)(?i:is|are|was|were|has|have|had|it's|that's|there's|not|moved|switched|cancelled|canceled|from now|",
+        r"going forward|henceforth|hereafter|from here|whenever|every|remember|forget|use|answer|btw|ps|quick|one thing|",
+        r"thing|question|also|no|scratch|cancel|make|call|bye|welcome|morning|evening)(?-u:\b)",
+    ))
+});
+
+/// A question about what follows: of no thing that it names.
+static VAGUE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"^(?i:(?:is|was|does|did|has|can|could|should|would|will) (?:it|that|he|she|they)|any|key|main|",
+        r"what are the|what is the (?:gist|point|summary|tone)|what's the (?:gist|point|summary|tone)|",
+        r"was bedeutet|was hei(?:ß|ss)t|was steht|que (?:dit|veut)|qué (?:dice|significa)|cosa)(?-u:\b).*\?$",
+    ))
+});
+
 /// Longest heading, in words.
 const MAX_HEADING: usize = 10;
+/// Longest fragment that introduces what follows, in words.
+const MAX_FRAGMENT: usize = 6;
 /// Shorter lines are not wrapped.
 const MIN_WRAPPED: usize = 20;
 
@@ -75,6 +96,9 @@ pub(super) fn typed(text: &str) -> &str {
         has_labels: lines().filter(|line| is_label(line)).count() > 1,
         has_fields: lines().filter(|line| FIELD_END.is_match(line)).count() > 1,
     };
+    if lines().next().is_some_and(is_fragment) {
+        return "";
+    }
     let pasted = blocks.iter().find(|block| form.is_pasted(&block.lines));
     pasted.map_or(text, |block| &text[..block.start])
 }
@@ -186,6 +210,20 @@ fn is_title(line: &str) -> bool {
 /// A heading in any case, which stands by itself.
 fn is_heading(line: &str) -> bool {
     heading_words(line).is_some()
+}
+
+/// Whether the first line of a message is no sentence, or a question about what follows: it only introduces that.
+fn is_fragment(line: &str) -> bool {
+    let ends = ['.', '!', ',', ';', '…', ')'];
+    let line = line.trim();
+    let is_short = line.split_whitespace().count() <= MAX_FRAGMENT;
+    is_short
+        && !line.ends_with(ends)
+        && !TALK.is_match(line)
+        && match line.ends_with('?') {
+            true => VAGUE.is_match(line),
+            false => !SENTENCE.is_match(line) && !ANNOUNCES.is_match(&line.to_ascii_lowercase()),
+        }
 }
 
 /// Whether a sentence goes on in the next line: nobody breaks lines while typing.
