@@ -22,7 +22,7 @@ use crate::time::Timestamp;
 
 pub use cuts::{Cuts, Passage};
 pub use file::{FileKind, FileRef, MAX_METADATA_BYTES, NewFileRef};
-pub use new_message::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, NewMessage};
+pub use new_message::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, MAX_PARTS_DEPTH, NewMessage};
 pub use share::{MAX_MEMBERS, Share};
 pub(crate) use units::index_passages;
 pub use units::stored_units;

@@ -144,11 +144,17 @@ fn no_more_than_a_piece_is_read_at_once() {
 
 #[test]
 fn parts_of_a_message_are_as_deep_as_over_http() {
-    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-    let line = format!("{{\"role\":\"user\",\"content\":\"a\",\"parts\":{deep}}}");
-    let refused = read(&line).unwrap_err();
-    assert_eq!((refused.line, refused.field.as_str()), (Some(1), "parts"));
-    assert!(refused.message.contains("nested 200 levels deep"), "{}", refused.message);
+    let line = |depth: usize| {
+        let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        format!("{{\"role\":\"user\",\"content\":\"a\",\"parts\":{deep}}}")
+    };
+    assert!(read(&line(60)).is_ok());
+    for depth in [61, 200] {
+        let refused = read(&line(depth)).unwrap_err();
+        assert_eq!((refused.line, refused.field.as_str()), (Some(1), "parts"));
+        let what = format!("nested {depth} levels deep: at most 60");
+        assert!(refused.message.contains(&what), "{}", refused.message);
+    }
 }
 
 #[cfg(unix)]
