@@ -3,7 +3,6 @@
 //! the append and not a background job.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use crate::access::Actor;
 use crate::entity::{self, NewEntity};
@@ -12,13 +11,10 @@ use crate::fact::{FactExtractor, NewFact};
 use crate::ids::{EntityId, FactId, MessageId};
 use crate::ports::IdGen;
 use crate::secret::{SecretPolicy, masked, masked_json};
-use crate::session::{Cuts, NewMessage, PreparedMessage, Role, index_passages};
+use crate::session::{Cuts, NewMessage, PreparedMessage, Role, index_passages, stated_at};
 use crate::text::{PassageSizes, passages};
 use crate::time::Timestamp;
 use crate::tokens::Tokenizer;
-
-/// How far the clock of a caller may be ahead: later times are of no clock.
-const MOST_AHEAD: Duration = Duration::from_secs(300);
 
 /// On whose word a message is appended, and what becomes of the secrets in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,9 +42,8 @@ pub fn prepare(
     }
     let actor = message.actor.unwrap_or(actor);
     let created_at = message.created_at.unwrap_or(now);
-    // Nothing was stated later than now, whatever its caller says.
-    let said_at = message.created_at.filter(|at| *at <= now.plus(MOST_AHEAD));
-    let (observed_at, stated_now) = (said_at.unwrap_or(now), said_at.is_none());
+    let observed_at = stated_at(created_at, now);
+    let stated_now = message.created_at != Some(observed_at);
     let name = message.name.take().filter(|name| !name.is_empty());
     let masked = match masked(&message.content) {
         Cow::Owned(masked) => Some(masked),

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
+use crate::time::Timestamp;
 
 /// Longest caller-chosen identifier, in bytes.
 pub const MAX_NAME_BYTES: usize = 200;
@@ -101,6 +102,17 @@ uuid_id!(
     /// One message.
     MessageId, "a message"
 );
+impl MessageId {
+    /// When it was made, which is when its message was stored; `None` where it bears no time.
+    #[must_use]
+    pub fn made_at(&self) -> Option<Timestamp> {
+        let (seconds, nanos) = self.0.get_timestamp()?.to_unix();
+        let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
+        Some(Timestamp::from_micros(micros + i64::from(nanos / 1_000)))
+            .filter(|at| *at > Timestamp::default())
+    }
+}
+
 uuid_id!(
     /// One fact of the ledger.
     FactId, "a fact"

@@ -1,10 +1,15 @@
 //! Limits on the values of JSON from outside, which are found in its bytes before any value is built: a value takes up to a
 //! hundred times the memory of its text.
 
+use throughline_core::session::MAX_PARTS_DEPTH;
 use throughline_core::{Error, Result};
 
-/// Deepest nesting.
-const MAX_DEPTH: u32 = 64;
+/// Deepest nesting: parts of a message are within three levels. One bit of [`JsonLimits::objects`] is for each.
+const MAX_DEPTH: usize = 64;
+const _: () = assert!(
+    MAX_PARTS_DEPTH + 3 < MAX_DEPTH,
+    "parts are refused by their own limit, which names them"
+);
 /// Memory that the values of a small body may take; those of a larger one may take as much as its bytes.
 const LEAST_MEMORY: usize = 32 << 20;
 
@@ -18,7 +23,7 @@ const ITEM: usize = 64;
 #[derive(Debug, Default)]
 pub struct JsonLimits {
     memory: usize,
-    depth: u32,
+    depth: usize,
     /// One bit for each level: whether it is an object.
     objects: u64,
     /// Within a string, and behind a backslash in it.

@@ -549,7 +549,7 @@ fn message_line(candidate: &MessageCandidate, tokenizer: &dyn Tokenizer) -> Opti
     let text = format!("{speaker}: {gap}{}{gap}\n", guarded(&candidate.marked()));
     let tokens = tokenizer.count(&text);
     let item = message_item(candidate, tokens);
-    let day = message.created_at.day_in_words();
+    let day = message.stated_at().day_in_words();
     let (message, key) = (Some(message.id), candidate.key);
     Some(Line { item, message, text, key, day, by_another: false })
 }

@@ -371,11 +371,13 @@ impl<'a> Row<'a> {
         *self.slot.get_or_init(|| self.old.fact.slot())
     }
 
-    /// Whether what a message states of it is not so: it is older than what holds now, or no word of the user, and does
-    /// not say itself what holds. What was rejected directly is not so whoever says it.
+    /// Whether what a message states of it is not so: it is the statement that was superseded, or older than what holds
+    /// now, or no word of the user, and does not say itself what holds. What was rejected directly is not so whoever
+    /// says it.
     fn applies(&self, message: &Message) -> bool {
         let by = &self.old.by;
-        let older = (message.created_at, message.seq) < (by.observed_at, self.old.by_said);
+        let older = self.old.fact.sources.contains(&message.id)
+            || (message.stated_at(), message.seq) < (by.observed_at, self.old.by_said);
         let outranked = by.actor.decides() && !message.actor.decides();
         let repeated = outranked || self.hides && message.role != Role::User;
         (older || repeated || self.rejected) && !by.sources.contains(&message.id)
@@ -459,7 +461,7 @@ impl<'a> Row<'a> {
             Some(_) if self.hides && !own && self.says_new(said) => Fate::Stays,
             _ if hides && (self.rejected || !of_the_past) => Fate::LeftOut,
             Some(at) => {
-                let text = self.mark(message.created_at);
+                let text = self.mark(message.stated_at());
                 Fate::Marked(Mark { at: at + self.value.len(), text })
             }
             None => Fate::Stays,

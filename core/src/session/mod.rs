@@ -9,6 +9,7 @@ mod units;
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::access::Actor;
 use crate::entity::NewEntity;
@@ -21,10 +22,18 @@ use crate::time::Timestamp;
 
 pub use cuts::{Cuts, Passage};
 pub use file::{FileKind, FileRef, MAX_METADATA_BYTES, NewFileRef};
-pub use new_message::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, NewMessage};
+pub use new_message::{MAX_BATCH, MAX_BATCH_BYTES, MAX_CONTENT_BYTES, MAX_PARTS_DEPTH, NewMessage};
 pub use share::{MAX_MEMBERS, Share};
 pub(crate) use units::index_passages;
 pub use units::stored_units;
+
+/// How far the clock of a caller may be ahead: later times are of no clock.
+const MOST_AHEAD: Duration = Duration::from_secs(300);
+
+/// When what came at `stored_at` was stated, of which its caller says `created_at`: nothing was stated after it came.
+pub(crate) fn stated_at(created_at: Timestamp, stored_at: Timestamp) -> Timestamp {
+    if created_at > stored_at.plus(MOST_AHEAD) { stored_at } else { created_at }
+}
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -149,7 +158,7 @@ pub struct Message {
     pub actor: Actor,
     /// The caller's id.
     pub external_id: Option<ExternalId>,
-    /// When it was said.
+    /// When it was said, as the caller says; [`Self::stated_at`] is what it counts as.
     pub created_at: Timestamp,
     /// Tokens of `content`, by the store's tokenizer.
     pub tokens: u32,
@@ -164,6 +173,13 @@ impl Message {
     #[must_use]
     pub fn said(&self) -> &str {
         self.original.as_deref().unwrap_or(&self.content)
+    }
+
+    /// When it was stated: not later than it was stored, whatever its caller says.
+    #[must_use]
+    pub fn stated_at(&self) -> Timestamp {
+        let stored_at = self.id.made_at();
+        stored_at.map_or(self.created_at, |stored_at| stated_at(self.created_at, stored_at))
     }
 
     /// Whether the passage under `key` is one of this message's.

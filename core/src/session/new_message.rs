@@ -12,8 +12,8 @@ pub const MAX_BATCH: usize = 1_000;
 /// Most bytes of contents of one append: it is one transaction, which others wait for.
 pub const MAX_BATCH_BYTES: usize = 16 << 20;
 
-/// Most levels of lists and objects in parts and attachments: readers of JSON refuse more than some 120.
-const MAX_DEPTH: usize = 100;
+/// Most levels of lists and objects in parts and attachments, whichever way they come.
+pub const MAX_PARTS_DEPTH: usize = 60;
 
 /// A message to append.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,8 +94,11 @@ impl NewMessage {
                 return Some((field, "is over 1 MiB, the largest size allowed".to_owned()));
             }
             let depth = depth(json);
-            (depth > MAX_DEPTH).then(|| {
-                (field, format!("is nested {depth} levels deep: at most {MAX_DEPTH} are allowed"))
+            (depth > MAX_PARTS_DEPTH).then(|| {
+                (
+                    field,
+                    format!("is nested {depth} levels deep: at most {MAX_PARTS_DEPTH} are allowed"),
+                )
             })
         })
     }
@@ -141,9 +144,9 @@ mod tests {
             let parts = Some(format!("{}{}", "[".repeat(levels), "]".repeat(levels)));
             NewMessage { parts, ..NewMessage::new(Role::User, "a") }.problem()
         };
-        assert_eq!(nested(MAX_DEPTH), None);
-        assert!(nested(MAX_DEPTH + 1).is_some_and(|(field, what)| {
-            field == "parts" && what.contains("nested 101 levels deep")
+        assert_eq!(nested(MAX_PARTS_DEPTH), None);
+        assert!(nested(MAX_PARTS_DEPTH + 1).is_some_and(|(field, what)| {
+            field == "parts" && what.contains("nested 61 levels deep")
         }));
     }
 }

@@ -3,6 +3,9 @@
 
 use std::borrow::Cow;
 
+use unicode_normalization::char::is_combining_mark;
+
+use super::ANY_LINE_BREAK;
 use super::look_alikes::{is_bar, is_closing, is_hidden, is_opening, is_quotation_mark, read_as};
 
 /// Stands for the bracket of a tag that is none of ours. It passes for no other bracket.
@@ -17,13 +20,22 @@ const FILE: &[&str] = &["context_file"];
 
 /// Special tokens of known models beside those between bars (`<|im_end|>`), which are all broken.
 const SPECIAL: &[&str] = &[
-    "bos", "eos", "unk", "pad", "sys", "start_of_turn", "end_of_turn", "tool_call", "tool_response",
+    "bos", "eos", "unk", "pad", "cls", "sep", "mask", "sop", "eop", "sys", "start_of_turn",
+    "end_of_turn", "start_of_image", "end_of_image", "tool_call", "tool_response", "file_sep",
 ];
+/// Beginnings of special tokens that have many endings.
+const FAMILIES: &[&str] = &["fim_", "seed:"];
+/// Special tokens that end in a number.
+const NUMBERED: &[&str] = &["unused", "extra_id_", "reserved_token_", "reserved_special_token_"];
 /// The same in square brackets.
-const SQUARE: &[&str] =
-    &["inst", "system_prompt", "available_tools", "tool_calls", "tool_results", "tool_content"];
-/// Special tokens that are also markup: they are left in a text that is to be given back.
-const MARKUP: &[&str] = &["s"];
+const SQUARE: &[&str] = &[
+    "inst", "system_prompt", "available_tools", "tool_calls", "tool_results", "tool_content",
+    "gmask",
+];
+/// The same in square brackets and capitals: in small letters they are code.
+const CAPITALS: &[&str] = &["sep", "cls", "mask", "pad", "unk", "bos", "eos", "think"];
+/// Special tokens that are also markup, or a place to fill in: they are left in a text that is to be given back.
+const MARKUP: &[&str] = &["s", "think", "repo_name"];
 
 /// Longest name of a tag or token, in characters as they are read.
 const MAX_NAME: usize = 48;
@@ -46,10 +58,9 @@ pub fn guarded_file(text: &str) -> Cow<'_, str> {
 /// first are indented, so that none reads as a line of ours.
 #[must_use]
 pub fn guarded(text: &str) -> Cow<'_, str> {
-    const BREAKS: [char; 7] = ['\n', '\r', '\u{2028}', '\u{2029}', '\u{85}', '\u{b}', '\u{c}'];
     let hidden = without_tags(text);
-    match hidden.contains(BREAKS) {
-        true => hidden.split(BREAKS).collect::<Vec<_>>().join("\n  ").into(),
+    match hidden.contains(ANY_LINE_BREAK) {
+        true => hidden.split(ANY_LINE_BREAK).collect::<Vec<_>>().join("\n  ").into(),
         false => hidden,
     }
 }
@@ -101,12 +112,14 @@ fn opens(text: &str, names: &[&'static str]) -> Option<Tag> {
     if !closes && text.starts_with(is_quotation_mark) {
         return None;
     }
-    let (word, end) = word(rest);
-    let name = names.iter().copied().find(|name| is_read_as(&word, name))?;
-    Some(Tag { name, closes, end: text.len() - rest.len() + end })
+    [rest, after_prefix(rest)].into_iter().find_map(|rest| {
+        let (name, name_end) =
+            names.iter().find_map(|name| Some((*name, end_of_name(rest, name, closes)?)))?;
+        Some(Tag { name, closes, end: text.len() - rest.len() + name_end })
+    })
 }
 
-/// Whether a text begins with a special token of a known model: any name between bars, or one of these names.
+/// Whether a text begins with a special token of a known model: any name beside a bar, or one of these names.
 fn is_special(text: &str, names: &[&str]) -> bool {
     let mut chars = text.chars();
     let Some(bracket) = chars.next() else { return false };
@@ -116,35 +129,86 @@ fn is_special(text: &str, names: &[&str]) -> bool {
         let is_part = |c: &char| c.is_alphanumeric() || "_-\u{2581}".contains(*c);
         let after_bar = unspaced.chars().skip(1).filter(|c| !is_hidden(*c));
         let mut name = after_bar.take(MAX_NAME).peekable();
-        return name.peek().is_some_and(is_part) && name.find(|c| !is_part(c)).is_some_and(is_bar);
+        return name.peek().is_some_and(is_part)
+            && name.find(|c| !is_part(c)).is_some_and(|end| is_bar(end) || is_closing(end));
     }
-    let (names, is_end): (&[&str], fn(char) -> bool) = match bracket {
-        '[' => (SQUARE, |c| c == ']'),
-        _ if is_quotation_mark(bracket) => return false,
-        _ => (names, is_closing),
-    };
     let (_, rest) = after_slash(after);
     let (word, end) = word(rest);
-    let is_closed = rest[end..].trim_start_matches(is_unseen).starts_with(is_end);
-    is_closed && names.iter().any(|name| is_read_as(&word, name))
+    let behind = rest[end..].trim_start_matches(is_unseen);
+    let is_one_of = |names: &[&str]| names.iter().any(|name| is_read_as(&word, name));
+    if bracket == '[' {
+        let is_capital = !rest[..end].contains(char::is_lowercase);
+        return behind.starts_with(']') && (is_one_of(SQUARE) || is_capital && is_one_of(CAPITALS));
+    }
+    if is_quotation_mark(bracket) {
+        return false;
+    }
+    let is_barred =
+        behind.strip_prefix(is_bar).is_some_and(|behind| behind.starts_with(is_closing));
+    let base = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_numbered = base.len() < word.len() && NUMBERED.iter().any(|name| is_read_as(base, name));
+    let is_of_family = || FAMILIES.iter().any(|name| word.starts_with(&as_read(name)));
+    is_barred && !word.is_empty()
+        || behind.starts_with(is_closing) && (is_one_of(names) || is_numbered || is_of_family())
 }
 
 /// Whether a character is skipped around a name.
 fn is_unseen(c: char) -> bool {
-    c.is_whitespace() || is_hidden(c)
+    c.is_whitespace() || is_hidden(c) || is_combining_mark(c)
 }
 
-/// Whether a slash comes first, and what follows.
+/// Whether a character stands between a bracket and a name: it closes the tag, or declares something.
+fn is_slash(c: char) -> bool {
+    ['!', '?'].contains(&c) || closes(c)
+}
+
+fn closes(c: char) -> bool {
+    matches!(read_as(c).as_slice(), ['/' | '\\'])
+}
+
+/// Whether slashes come first, and what follows.
 fn after_slash(text: &str) -> (bool, &str) {
-    let text = text.trim_start_matches(is_unseen);
-    let slash = text.chars().next().filter(|c| read_as(*c) == ['/']);
-    match slash {
-        Some(slash) => (true, text[slash.len_utf8()..].trim_start_matches(is_unseen)),
-        None => (false, text),
-    }
+    let rest = text.trim_start_matches(|c| is_unseen(c) || is_slash(c));
+    (text[..text.len() - rest.len()].contains(closes), rest)
 }
 
-/// The letters, digits and underscores that a text begins with, as they are read, and where they end.
+/// What follows the prefix of a name, such as `x:`.
+fn after_prefix(text: &str) -> &str {
+    let is_part = |c: char| c.is_alphanumeric() || is_hidden(c) || "_-.".contains(c);
+    let prefix =
+        text.chars().take(MAX_NAME).take_while(|c| is_part(*c)).map(char::len_utf8).sum::<usize>();
+    text[prefix..].strip_prefix(':').filter(|_| prefix > 0).unwrap_or(text)
+}
+
+/// Where a name ends with which a text begins, as it is read. Its letters may be apart, where the tag closes or ends
+/// behind it: `< s-a i d >`.
+fn end_of_name(text: &str, name: &str, closes: bool) -> Option<usize> {
+    let mut left = name.chars().flat_map(read_as).peekable();
+    let mut is_apart = false;
+    for (at, c) in text.char_indices() {
+        let read = read_as(c);
+        if left.peek().is_none() {
+            let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+            if read.is_empty() {
+                continue;
+            }
+            let ends = c.is_whitespace() || !read.iter().all(is_part);
+            let is_closed = || text[at..].trim_start_matches(is_unseen).starts_with(is_closing);
+            return (ends && (!is_apart || closes || is_closed())).then_some(at);
+        }
+        for c in read {
+            if left.next_if_eq(&c).is_none() {
+                if c == '\n' || !c.is_whitespace() && !"-._".contains(c) {
+                    return None;
+                }
+                is_apart = true;
+            }
+        }
+    }
+    (left.peek().is_none() && (!is_apart || closes)).then_some(text.len())
+}
+
+/// The letters, digits, underscores and colons that a text begins with, as they are read, and where they end.
 fn word(text: &str) -> (String, usize) {
     let mut word = String::new();
     for (at, c) in text.char_indices() {
@@ -153,13 +217,17 @@ fn word(text: &str) -> (String, usize) {
         }
         let is_end = c.is_whitespace() || is_opening(c) || is_closing(c) || word.len() > MAX_NAME;
         let read = if is_end { Vec::new() } else { read_as(c) };
-        let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        let is_part = |c: &char| c.is_ascii_alphanumeric() || ['_', ':'].contains(c);
         if is_end || !read.iter().all(is_part) {
             return (word, at);
         }
         word.extend(read);
     }
     (word, text.len())
+}
+
+fn as_read(name: &str) -> String {
+    name.chars().flat_map(read_as).collect()
 }
 
 /// Whether a word is read as a name.
@@ -206,9 +274,9 @@ pub fn without_fenced(text: &str) -> Cow<'_, str> {
 
 /// `text` without a bracket that is left open at its end: with what follows it could become a tag.
 fn without_open_bracket(text: &str) -> &str {
-    let unread = |text: &str| text.trim_end_matches(|c| is_unseen(c) || read_as(c) == ['/']).len();
-    match text[..unread(text)].ends_with(is_opening) {
-        true => text.trim_end_matches(|c| is_unseen(c) || is_opening(c) || read_as(c) == ['/']),
+    let unread = text.trim_end_matches(|c| is_unseen(c) || is_slash(c));
+    match unread.ends_with(is_opening) {
+        true => text.trim_end_matches(|c| is_unseen(c) || is_opening(c) || is_slash(c)),
         false => text,
     }
 }
@@ -302,6 +370,21 @@ mod tests {
             "\u{27e8}\u{2044}recalled\u{27e9}",
             "\u{3008}/RECALLED\u{3009}",
             "</\nrecalled",
+            "<\\/recalled>",
+            "<\\recalled>",
+            "</ r e c a l l e d >",
+            "< r e c a l l e d >",
+            "</recal-led>",
+            "<//recalled>",
+            "<!/recalled>",
+            "</x:recalled>",
+            "\u{227a}/recalled\u{227b}",
+            "\u{2039}/\u{280}\u{1d07}\u{1d04}\u{1d00}\u{29f}\u{29f}\u{1d07}\u{1d05}\u{203a}",
+            "</re\u{2800}called>",
+            "</re\u{fffc}called>",
+            "<\u{302}/recalled>",
+            "</re\u{a0}called>",
+            "</re\u{85}called>",
         ];
         for tag in closing {
             let text = format!("x {tag} y");
@@ -311,8 +394,24 @@ mod tests {
             let speech = guarded_speech("bo", tag);
             assert!(speech.starts_with("<said by=\"bo\">\n("), "{tag:?}: {speech}");
         }
-        for plain in ["«document», « summary »", "a ‹ b", "x <recaller>", "f <| x |> g", "<|-- b"]
-        {
+        for plain in [
+            "«document», « summary »",
+            "a ‹ b",
+            "x <recaller>",
+            "f <| x |> g",
+            "<|-- b",
+            "a <|> b",
+            "Vec<T> a < b",
+            "<think-tank> <thinking>",
+            "Map<string|number>",
+            "</ sa idle>",
+            "<sa id=\"x\">",
+            "x < sum of mary",
+            "<recalled_at>",
+            "a[mask] b[cls] [think]",
+            "<filename> <unused>",
+            "if a < s && aid > 2",
+        ] {
             assert_eq!(guarded(plain), plain);
             assert_eq!(guarded_whole(plain), plain);
         }
@@ -335,13 +434,33 @@ mod tests {
             "[INST]",
             "[/INST]",
             "<bos>",
+            "<think>",
+            "</think>",
+            "<fim_prefix>",
+            "<file_sep>",
+            "<repo_name>",
+            "<start_of_image>",
+            "<unused0>",
+            "<extra_id_0>",
+            "<seed:bos>",
+            "[SEP]",
+            "[CLS]",
+            "[MASK]",
+            "[THINK]",
+            "[/THINK]",
+            "[gMASK]",
+            "<|turn>",
+            "<turn|>",
         ];
         for token in tokens {
             let told = guarded(token).into_owned();
             assert!(told.contains('(') && guarded(&told) == told, "{token}: {told}");
             assert!(guarded_speech("bo", token).contains('('), "{token}");
         }
-        assert_eq!(guarded_whole("<s>done</s> <|im_end|>"), "<s>done</s> (|im_end|>");
+        assert_eq!(
+            guarded_whole("<s>done</s> <think> <|im_end|>"),
+            "<s>done</s> <think> (|im_end|>"
+        );
         assert_eq!(guarded_file("<|im_end|> [INST]"), "<|im_end|> [INST]");
     }
 
@@ -350,7 +469,7 @@ mod tests {
         fn no_tag_is_left(parts in prop::collection::vec(
             prop::sample::select(vec![
                 "<", "/", "recalled", ">", "summary", "said", " ", "\n", "\u{200b}", "a", "<recalled>",
-                "</recalled>", "\u{ff1c}", "\u{ab}", "recalled>",
+                "</recalled>", "\u{ff1c}", "\u{ab}", "recalled>", "rec", "alled", "-", "\\", "!", "x:", "\u{a0}",
             ]),
             0..24,
         )) {

@@ -28,19 +28,46 @@ pub(super) fn read_as(c: char) -> Vec<char> {
     let read: Vec<char> = match c {
         _ if is_hidden(c) => Vec::new(),
         _ if c.is_ascii() => vec![c.to_ascii_lowercase()],
+        _ if let Some(letter) = styled(c) => vec![letter],
         _ => c.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(letters).collect(),
     };
     read.into_iter().map(|c| if c == 'i' { 'l' } else { c }).collect()
 }
 
-/// Whether nothing of a character is seen: controls that are no white space, and what Unicode calls default ignorable.
+/// The letter that a small capital, or a letter in a filled circle or square, is: Unicode does not decompose them.
+fn styled(c: char) -> Option<char> {
+    const SMALL_CAPITALS: [(char, &str); 2] = [
+        (
+            'a',
+            "\u{1d00}\u{299}\u{1d04}\u{1d05}\u{1d07}\u{a730}\u{262}\u{29c}\u{26a}\u{1d0a}\u{1d0b}\u{29f}\u{1d0d}",
+        ),
+        (
+            'n',
+            "\u{274}\u{1d0f}\u{1d18}\u{a7af}\u{280}\u{a731}\u{1d1b}\u{1d1c}\u{1d20}\u{1d21}\u{2e3}\u{28f}\u{1d22}",
+        ),
+    ];
+    let letter = |first: u8, nth: u32| u8::try_from(nth).ok().map(|nth| char::from(first + nth));
+    let code = u32::from(c);
+    match c {
+        '\u{1f150}'..='\u{1f169}' => letter(b'a', code - 0x1f150),
+        '\u{1f170}'..='\u{1f189}' => letter(b'a', code - 0x1f170),
+        '\u{1f1e6}'..='\u{1f1ff}' => letter(b'a', code - 0x1f1e6),
+        _ => SMALL_CAPITALS.iter().find_map(|(first, capitals)| {
+            let nth = capitals.chars().position(|capital| capital == c)?;
+            letter(u8::try_from(*first).ok()?, u32::try_from(nth).ok()?)
+        }),
+    }
+}
+
+/// Whether nothing of a character is seen: controls that are no white space, what Unicode calls default ignorable,
+/// blanks of other scripts, and what stands for an object.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control() && !c.is_whitespace()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
             | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{fff0}'..='\u{fffc}' | '\u{2800}' | '\u{1d159}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}')
 }
 
@@ -53,6 +80,10 @@ pub(super) fn is_opening(c: char) -> bool {
                 | '\u{1438}'
                 | '\u{16b2}'
                 | '\u{226e}'
+                | '\u{227a}'
+                | '\u{22d8}'
+                | '\u{2a79}'
+                | '\u{2aa1}'
                 | '\u{22d6}'
                 | '\u{fe64}'
                 | '\u{ff1c}'
@@ -92,6 +123,10 @@ pub(super) fn is_closing(c: char) -> bool {
             | '\u{203a}'
             | '\u{226b}'
             | '\u{226f}'
+            | '\u{227b}'
+            | '\u{22d9}'
+            | '\u{2a7a}'
+            | '\u{2aa2}'
             | '\u{22d7}'
             | '\u{232a}'
             | '\u{276d}'
@@ -144,6 +179,9 @@ mod tests {
             ("r\u{e9}calle\u{301}d", "recalled"),
             ("\u{2044}\u{2215}\u{ff0f}", "///"),
             ("sa\u{456}d SAID", "sald sald"),
+            ("\u{a731}\u{1d00}\u{26a}\u{1d05}", "sald"),
+            ("\u{1f182}\u{1f150}\u{1f1ee}\u{24d3}", "sald"),
+            ("s\u{2800}a\u{fffc}id", "sald"),
             ("柏林", "柏林"),
         ];
         for (text, expected) in table {

@@ -34,6 +34,10 @@ pub(crate) use postings::{put_number, take_number};
 pub use protect::{holds_all, protected_spans, reports_problem};
 pub use sentences::{is_question, sentence_ranges, sentences};
 
+/// Characters that end a line for any reader, also those that do not end one for ours.
+pub(crate) const ANY_LINE_BREAK: [char; 10] =
+    ['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
+
 /// White space folded to single spaces, none at the ends.
 #[must_use]
 pub fn fold_spaces(text: &str) -> String {

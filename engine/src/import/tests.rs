@@ -177,11 +177,17 @@ fn values_of_a_piece_are_limited_before_they_are_built() {
 
 #[test]
 fn parts_of_a_message_are_as_deep_as_over_http() {
-    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-    let line = format!("{{\"role\":\"user\",\"content\":\"a\",\"parts\":{deep}}}");
-    let refused = read(&line).unwrap_err();
-    assert_eq!(refused.line, Some(1));
-    assert!(refused.message.contains("nested deeper than 64 levels"), "{}", refused.message);
+    let line = |depth: usize| {
+        let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        format!("{{\"role\":\"user\",\"content\":\"a\",\"parts\":{deep}}}")
+    };
+    assert!(read(&line(60)).is_ok());
+    for depth in [61, 200] {
+        let refused = read(&line(depth)).unwrap_err();
+        assert_eq!((refused.line, refused.field.as_str()), (Some(1), "parts"));
+        let what = format!("nested {depth} levels deep: at most 60");
+        assert!(refused.message.contains(&what), "{}", refused.message);
+    }
 }
 
 #[cfg(unix)]

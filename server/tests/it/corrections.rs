@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use throughline_core::ports::Clock;
+use throughline_core::time::Timestamp;
 use throughline_engine::compose::Engine;
 use throughline_engine::config::{Config, EmbedderKind};
 use throughline_testkit::FakeClock;
@@ -89,4 +90,51 @@ async fn later_statements_hold_where_the_clock_went_back_or_a_time_is_of_the_fut
     assert_eq!(say("Actually it's Vantaa, not Espoo.", None).await, ["Vantaa"]);
     // What was said before stays so, whenever it arrives.
     assert_eq!(say("I live in Malmo.", Some("2020-01-01T00:00:00Z")).await, ["Vantaa"]);
+}
+
+#[tokio::test]
+async fn a_message_with_a_time_of_the_future_does_not_outlive_its_correction() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config {
+        data_dir: folder.path().to_owned(),
+        listen: "127.0.0.1:0".to_owned(),
+        embedder: EmbedderKind::None,
+        ..Config::default()
+    };
+    let clock = Arc::new(FakeClock::default());
+    let engine = Engine::open_by(&config, clock.clone()).await.unwrap();
+    let service = Service::within(engine, &config).await;
+    let say = async |session: &str, text: &str, at: Option<Timestamp>| {
+        let at = at.map(Timestamp::to_rfc3339);
+        let message = json!({"role": "user", "content": text, "created_at": at});
+        let path = format!("/v1/sessions/{session}/messages");
+        service.post(&path, &json!({"messages": [message]})).await.ok();
+    };
+    let ahead = |minutes: u64| clock.now().plus(Duration::from_secs(60 * minutes));
+    let of_no_clock = Timestamp::parse("2999-01-01").unwrap();
+    // The correction comes with a time of its own, or without.
+    for (session, said_at, has_time) in [
+        ("a", of_no_clock, false),
+        ("b", ahead(34), true),
+        ("c", ahead(34), false),
+        ("d", ahead(4), false),
+    ] {
+        let today = clock.now().day_in_words();
+        let what = format!("The cutover of {session}{session}{session} is at");
+        say(session, &format!("{what} 7:40."), Some(said_at)).await;
+        clock.advance(Duration::from_secs(60));
+        let at = has_time.then(|| clock.now());
+        say(session, "Actually the cutover is at 8:15, not 7:40.", at).await;
+        let turn =
+            json!({"user_turn": format!("When is the cutover of {session}{session}{session}?")});
+        let context = service.post("/v1/sessions/new/assemble", &turn).await.ok();
+        let text = payload(&context);
+        let line =
+            text.lines().find(|line| line.contains(&what)).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.contains("7:40 (") && line.contains(": 8:15)"), "{session}: {text}");
+        assert!(
+            text.contains(&format!("[{today}]")) && !text.contains("2999"),
+            "{session}: {text}"
+        );
+    }
 }

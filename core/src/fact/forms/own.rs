@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::pasted::{MARKUP, typed};
-use crate::text::{ascii, is_question, sentence_ranges, without_fenced};
+use crate::text::{ANY_LINE_BREAK, ascii, is_question, sentence_ranges, without_fenced};
 
 /// Longer messages are read to here: what follows is data.
 const MAX_READ: usize = 16 << 10;
@@ -54,12 +54,15 @@ pub(super) static DATA: LazyLock<Regex> = LazyLock::new(|| {
 pub(super) static LIST: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*(?:[-*+–]\s|[•▪◦‣●○■□➤→✓✔]|\d{1,2}[.)]\s|\[[ x]\]|#{1,6}\s)"));
 
-/// A letter begins or ends: the message is somebody's mail.
+/// A letter begins or ends, or an article names its source: the message is somebody's mail or text.
 static LETTER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?m)^\s*(?:dear\s[^.!?\n]{1,40},|(?:hi|hello|hey)\s[a-z .]{2,30},\s*$|",
         r"(?:best|kind|warm|many)?\s*(?:regards|wishes|thanks),?\s*$|sincerely|cheers,|best,|",
-        r"from:\s|to:\s|subject:\s|---+\s*(?:forwarded|original))",
+        r"(?:from|to|subject|re|fwd?|aw|wg|sv|tr|rv):\s|---+\s*(?:forwarded|original)|(?:--|—|–|__)\s*$|sent from my\s|",
+        r"(?:—|–|--) ?[a-z]+ [a-z]+(?:, [^\n]{1,60})?$|\[?\^?[0-9]{1,3}\]?: ?(?:https?://|www\.)|",
+        r"\W?(?:sources?|via|retrieved from|read more|originally (?:posted|published))\b[^.!?\n]{0,40}(?:https?://|www\.)|",
+        r"(?:©|\(c\)|copyright\s)[^\n]*[0-9]{4}|all rights reserved)",
     ))
 });
 
@@ -88,22 +91,75 @@ static WORKS_ON: LazyLock<Regex> = LazyLock::new(|| {
         r"the following|the (?:text|above)|below|my (?:text|essay|email|mail|message|letter|paragraph))\b|",
         r"^(?:please |can you |could you |would you |now |ok |and |hi,? |just )*",
         r"(?:translate|rewrite|rephrase|paraphrase|proof-?read|spell-?check|summari[sz]e|reword)\b|",
-        r"\b(?:translation|proofreading|summary),? (?:please|(?:into|to) [a-z]+)[^0-9a-z]*$",
+        r"\b(?:translation|proofreading|summary),? (?:please|(?:into|to) [a-z]+)[^0-9a-z]*$|",
+        r"^(?:(?:please|pls|plz|can you|could you|would you|will you|i need you to|i want you to|i'd like you to|",
+        r"help me|now|ok|so|and|hi|hey|hello|just|kindly)[,!]? )*",
+        r"(?:sum|reply|respond|react|answer|extract|pull|classify|categori[sz]e|rate|grade|score|critique|evaluate|",
+        r"assess|interpret|decode|decipher|parse|transcribe|simplify|condense|expand|re-?format|clean|tidy|",
+        r"fact-?check|comment|annotate|localize|",
+        r"(?:write|draft|compose|give|make|create|send|suggest|prepare)\b.{0,40}\b(?:reply|response|answer|",
+        r"summary|translation|version|outline|review|title|headline|caption)s?)\b",
+        r"(?:.{0,60}\b)?(?:this|these|the following|below)(?: (?:text|e-?mail|mail|message|letter|article|post|",
+        r"thread|comment|review|document|paragraph|passage|note|page|tweet|ticket|transcript|chat|conversation|",
+        r"speech|story|poem|code|data|table|list|log|output|one)s?)?",
+        r"(?:[^0-9a-z]*$|[,;:]| (?:in|into|to|for|from|as|with|using|by|up|down|out|so|and|please|pls)\b)|",
+        // The same in other languages.
+        r"^[^0-9A-Za-z]*(?:(?:por favor|s'il (?:te|vous) pla[iî]t|bitte|per favore|alsjeblieft|kannst du|",
+        r"puedes|peux-tu|pouvez-vous|puoi|você pode)[,:]? )*(?:trad[uú][cziys]|(?:ü|Ü|ue)bersetz|vertaal|",
+        r"przetłumacz|översätt|oversæt|oversett|переведи|перевести|çevir|dịch|resum[ae]|résume|riassum|fass[et]? |",
+        r"corrig|korrigier|corregg|reescrib|reformule|réécri|riscriv|umschreib|翻[译譯訳]|번역)",
     ))
 });
 
-/// A request or question about the text that follows it.
+/// A request, question or remark about the text that follows it, or a word or two that only introduce one.
 static ABOUT_NEXT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
-        r"^(?:please|can|could|would|will|what|how|why|who|which|is|are|does|do|i need|i want|i'd like|give|look|",
-        r"read|check|help|make|see|answer)\b.*\b(?:this|these|the following|below)\b",
+        r"^(?:ok |so |and |hey |hi |hello |um |well |lol |wtf |omg )*(?:please|pls|can|could|would|will|should|what|what's|how|why|",
+        r"who|which|where|when|is|are|was|were|does|do|did|has|have|any|anyone|i need|i want|i'd like|give|look|read|",
+        r"check|help|make|see|answer|tell|show|find|list|write|say|get|go|thoughts|opinions?|feedback|comments?)\b",
+        r".*\b(?:this|these|the following|below)\b|",
+        r"\b(?:sent|gave|forwarded|showed|e-?mailed|mailed|texted|messaged|posted|shared|wrote|got|received|found|",
+        r"saw|read|copied|pasted|dm'?e?d|came across)\b(?: [a-z']+){0,3} (?:this|these|the following)\b|",
+        r"^[^0-9a-z]*(?:[a-z]+ )?(?:look|guess|see|read) what (?:i|we|my|she|he|they)\b|^(?:below|above|attached) (?:is|are)\b|",
+        r"^(?:from (?:my|our|the|a) [a-z' ]{1,30}|here (?:you go|it is|they are|goes)|(?:bullet|key) points)",
+        r"(?: (?:please|pls|plz))?[^0-9a-z]*$|",
+        r"\bwhat (?:should|shall|do|would|can) (?:i|we|you) (?:reply|answer|respond|write back|say)\b[^0-9a-z]*$|",
+        r"^(?:and |so |ok |hey |hi )*this (?:just |also )?(?:came|arrived|landed|appeared|popped up|was|is (?:from|what|the|a|an))\b|",
+        r"^[^0-9a-z]*(?:tl;? ?dr|eli5|fyi|fwiw|wdyt|thoughts|opinions?|ideas|comments|feedback|reactions|advice|",
+        r"help|summary|translation|see below|for (?:reference|context|information|your information)|",
+        r"what (?:do|would) (?:you|u) (?:think|say|make of it)|(?:is it|true|real|legit|fake|scam|spam|phishing)",
+        r"(?: or [a-z]+)?)(?: (?:please|pls|plz|thanks|thx))?[^0-9a-z]*$|",
+        r"^[^0-9a-z]*(?:in|into|to) (?:[a-z]+ )?[a-z]+,? (?:please|pls|plz|thanks|thx)[^0-9a-z]*$|",
+        r"^[^0-9a-z]*(?:in|into|to) (?:(?:plain|simple|proper|formal|good|british|american|brazilian) )?(?:english|",
+        r"french|german|spanish|italian|dutch|portuguese|polish|russian|ukrainian|turkish|arabic|hindi|japanese|",
+        r"chinese|mandarin|korean|swedish|danish|norwegian|finnish|czech|greek|words)[^0-9a-z]*$|",
+        r"\b(?:esto|este (?:texto|correo|mensaje)|ceci|ce (?:texte|mail|message|courriel)|cet e-?mail|das hier|",
+        r"diese[nrms]? (?:text|mail|e-mail|nachricht)|folgende[nrms]?|questo|isto|deze (?:tekst|mail))\b|",
+        r"(?:это|цей|这|這|これ|이것|이거)",
+    ))
+});
+
+/// A question about the text before it.
+static ABOUT_THIS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^[^0-9a-z]*(?:what|what's|how|why|who|is|are|does|do|did|was|should|can|could|any)\b.{0,40}\bthis\b(?: [a-z]+){0,2}[^0-9a-z]*$",
+    )
+});
+
+/// `this` with a time: no text is meant.
+static THIS_TIME: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"\b(?:this|these) (?:(?:past|coming|last|next) )?(?:mornings?|afternoon|evening|week(?:end)?s?|months?|",
+        r"years?|quarter|semester|term|time|days?|spring|summer|autumn|fall|winter|christmas|easter|",
+        r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
     ))
 });
 
 static STANDS: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(
-        r"^[^:]*\b(?:from now on|always|every time|whenever|going forward|henceforth|in (?:the )?future)\b[^:]*$",
-    )
+    pattern(concat!(
+        r"^[^:]*\b(?:from now on|always|(?:every|each) time|whenever|going forward|henceforth|in (?:the )?future|",
+        r"(?:when|if) (?:i|you) (?:ask|send|paste|share|write|request|show|give|say|mention))\b[^:]*$",
+    ))
 });
 
 /// A line that introduces what the user says themselves.
@@ -141,7 +197,7 @@ static SAID: LazyLock<Regex> = LazyLock::new(|| {
 /// The user's own sentences, in order.
 pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
     let content = without_fenced(content);
-    let content = &content[..content.floor_char_boundary(MAX_READ)];
+    let content = in_lines(&content[..content.floor_char_boundary(MAX_READ)]);
     let mut found = Vec::new();
     if LETTER.is_match(&content.to_ascii_lowercase()) {
         return found;
@@ -174,24 +230,29 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
             let text = &line[range];
             let lower = masked[start..at].to_ascii_lowercase();
             let announced = ANNOUNCES.is_match(&lower);
+            let begins_line = line[..start].trim().is_empty();
+            let rest = || lines.clone().chain([&content[typed.len()..]]);
             if WORKS_ON.is_match(&lower) && !STANDS.is_match(&lower) {
-                let rest = [&line[at..]].into_iter().chain(lines);
-                let mut rest = rest.chain([&content[typed.len()..]]);
-                let is_last = rest.all(|rest| rest.trim().is_empty());
-                let begins_line = line[..start].trim().is_empty();
+                let is_last = is_end(&line[at..], rest());
                 return if is_last && begins_line { Vec::new() } else { found };
             }
             if !announced && HANDS_OVER.is_match(&lower) {
                 return found;
             }
-            if ABOUT_NEXT.is_match(&lower) && is_introduction(&line[at..], lines.clone()) {
+            let asks = is_question(text);
+            if asks && begins_line && ABOUT_THIS.is_match(&lower) && is_end(&line[at..], rest()) {
+                return Vec::new();
+            }
+            if ABOUT_NEXT.is_match(&THIS_TIME.replace_all(&lower, ""))
+                && is_introduction(&line[at..], lines.clone())
+            {
                 return found;
             }
             let tells = SAID.captures_iter(&lower).any(|said| said.get(1).is_none());
             if NOT_OWN.is_match(&lower) || tells {
                 continue;
             }
-            found.push(Sentence { text: text.to_owned(), lower, asks: is_question(text) });
+            found.push(Sentence { text: text.to_owned(), lower, asks });
         }
         // What a line announces comes after it; so does what a quotation that stays open says.
         if line.trim_end().ends_with(':') || !closed {
@@ -201,12 +262,20 @@ pub(in crate::fact) fn own_sentences(content: &str) -> Vec<Sentence> {
     found
 }
 
-/// Whether only an empty line comes between a sentence and another text, which is neither code nor a quotation.
-fn is_introduction<'l>(rest: &str, mut lines: impl Iterator<Item = &'l str>) -> bool {
-    let ends_block =
-        rest.trim().is_empty() && lines.next().is_some_and(|next| next.trim().is_empty());
+/// `text` with `\n` for every line break but a form feed, which is itself a sign of something pasted.
+fn in_lines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace(|c| c != '\u{c}' && ANY_LINE_BREAK.contains(&c), "\n")
+}
+
+/// Whether nothing follows.
+fn is_end<'l>(rest: &str, mut lines: impl Iterator<Item = &'l str>) -> bool {
+    rest.trim().is_empty() && lines.all(|line| line.trim().is_empty())
+}
+
+/// Whether a sentence ends its line and another text follows, which is neither code nor a quotation.
+fn is_introduction<'l>(rest: &str, lines: impl Iterator<Item = &'l str>) -> bool {
     let next = lines.map(str::trim_start).find(|line| !line.is_empty());
-    ends_block
+    rest.trim().is_empty()
         && next.is_some_and(|next| !["```", "~~~", ">"].iter().any(|mark| next.starts_with(mark)))
 }
 

@@ -209,7 +209,7 @@ impl ExtractionService {
             attribute: found.attribute,
             value: found.value,
             tags: found.tags,
-            observed_at: message.created_at.min(self.jobs.clock.now()),
+            observed_at: message.stated_at(),
             stated_now: false,
             refers: None,
             extracted_by: Some(self.reader.name().to_owned()),

@@ -61,7 +61,7 @@ impl SessionService {
             let stored = stored.iter().map(|said| Said {
                 message: said.id,
                 here: said.session == *session,
-                at: said.created_at,
+                at: said.stated_at(),
                 content: &said.content,
             });
             let mut said: Vec<Said<'_>> = stored.collect();

@@ -215,6 +215,18 @@ async fn values_of_a_body_are_limited_before_they_are_built() {
     let answer = service.request(Method::PUT, "/v1/settings").body(deep);
     let answer = Answer::of(answer.header("content-type", "application/json")).await;
     assert!(answer.problem(400, "invalid_input").contains("64 levels"), "{answer:?}");
+    let with_parts = async |depth: usize| {
+        let parts = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let body = format!(r#"{{"messages":[{{"role":"user","content":"x","parts":{parts}}}]}}"#);
+        let request = service.request(Method::POST, "/v1/sessions/deep/messages").body(body);
+        Answer::of(request.header("content-type", "application/json")).await
+    };
+    with_parts(60).await.ok();
+    let answer = with_parts(61).await;
+    assert!(
+        answer.problem(400, "invalid_input").contains("61 levels deep: at most 60"),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test]
