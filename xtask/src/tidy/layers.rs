@@ -28,7 +28,7 @@ const ENGINE: Order = Order {
             name: "engine",
             modules: &[
                 "adapters", "telemetry", "compose", "admission", "identity", "metering", "parts",
-                "backups", "worker",
+                "json_limits", "backups", "worker",
             ],
         },
         Layer { name: "application", modules: &["app"] },
