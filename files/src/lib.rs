@@ -1,9 +1,10 @@
 //! Files on disk, below roots that are allowed.
 //!
 //! **What is walked.** Folders are walked with their `.gitignore` and `.ignore` files, whether they are in a repository or
-//! not, and those of the folders above a root up to the repository that it is in; the user's own git settings play no part, so
-//! that the same tree gives the same files on every machine. Names that begin with a dot are left out, unless a path names one. Neither kind is reported. A
-//! path that names an ignored file or folder is taken. Folders of version control are never entered.
+//! not, and those of the folders above a root up to the repository that it is in; the user's own git settings play no part,
+//! so that the same tree gives the same files on every machine. Names that begin with a dot are left out, unless a path
+//! names one. Neither kind is reported. A path that names an ignored file or folder is taken. Folders of version control
+//! are never entered.
 //!
 //! **What a link leads to** is taken under its own name where that is within the roots, once, so that links that go round
 //! end. A link that leads out is skipped and named.

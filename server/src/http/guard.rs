@@ -96,8 +96,8 @@ fn method_label(method: &Method) -> &'static str {
     }
 }
 
-/// Receives the body, then works in one of the service's places, where the answer is compressed, too. What erases or corrects does so to the end, with its entry
-/// in the audit log.
+/// Receives the body, then works in one of the service's places, where the answer is compressed, too. What erases or
+/// corrects does so to the end, with its entry in the audit log.
 pub(super) async fn bound(
     State(service): State<Service>,
     mut request: Request,

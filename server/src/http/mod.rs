@@ -1,8 +1,9 @@
 //! The HTTP interface.
 //!
-//! `connections` takes connections in, on the threads of `front`. A request passes `guard` (id, log, metrics, timeout, places), where `caller` proves who
-//! calls and `bodies` receives its body, then its handler: `caller` refuses, `extract` reads what is asked, core answers,
-//! `problem` tells what went wrong. `answers` compresses the answer and counts its memory.
+//! `connections` takes connections in, on the threads of `front`. A request passes `guard` (id, log, metrics, timeout,
+//! places), where `caller` proves who calls and `bodies` receives its body, then its handler: `caller` refuses, `extract`
+//! reads what is asked, core answers, `problem` tells what went wrong. `answers` compresses the answer and counts its
+//! memory.
 
 mod answers;
 mod bodies;

@@ -53,7 +53,8 @@ impl std::ops::Deref for Service {
 }
 
 impl Service {
-    /// The state of a service that listens on an address and has so many connections, within the runtime where its requests are worked on.
+    /// The state of a service that listens on an address and has so many connections, within the runtime where its requests
+    /// are worked on.
     #[must_use]
     pub(super) fn new(
         app: App,
