@@ -25,6 +25,12 @@ impl PageRequest {
         }
     }
 
+    /// The same, but at most so many items, and one at least.
+    #[must_use]
+    pub fn at_most(&self, limit: usize) -> Self {
+        Self { limit: self.limit.min(limit).max(1), after: self.after }
+    }
+
     /// The items that follow a cursor of an earlier [`Page`].
     ///
     /// # Errors

@@ -175,6 +175,13 @@ impl Message {
         self.original.as_deref().unwrap_or(&self.content)
     }
 
+    /// Bytes of its texts.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let beside = [&self.original, &self.parts, &self.attachments].into_iter().flatten();
+        self.content.len() + beside.map(String::len).sum::<usize>()
+    }
+
     /// When it was stated: not later than it was stored, whatever its caller says.
     #[must_use]
     pub fn stated_at(&self) -> Timestamp {

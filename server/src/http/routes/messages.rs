@@ -295,7 +295,7 @@ async fn append(
 
 /// List the messages of a session
 ///
-/// The oldest first.
+/// The oldest first. A page of large messages ends before `limit`: go on with `next_cursor` for as long as there is one.
 #[utoipa::path(
     get,
     path = "/v1/sessions/{id}/messages",

@@ -180,6 +180,32 @@ async fn lists_go_page_by_page_and_ids_may_be_any_text() {
     }
 }
 
+#[tokio::test]
+async fn a_page_of_large_messages_ends_early() {
+    let data = Throughline::new();
+    let service = Service::start(&data);
+    let path = "/v1/sessions/large/messages";
+    let large = "x".repeat(900_000);
+    let texts: Vec<String> = (0..20).map(|number| format!("Message {number}.")).collect();
+    for texts in texts.chunks(10) {
+        let message = |text: &String| json!({"role": "user", "content": text, "parts": [large]});
+        let messages: Vec<_> = texts.iter().map(message).collect();
+        service.post(path, &json!({"messages": messages})).await.ok();
+    }
+    let (mut seen, mut pages) = (Vec::new(), 0);
+    let mut next = format!("{path}?limit=500");
+    loop {
+        let page = service.get(&next).await.ok();
+        let items = page["items"].as_array().unwrap();
+        seen.extend(items.iter().map(|item| item["content"].as_str().unwrap().to_owned()));
+        pages += 1;
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        next = format!("{path}?limit=500&cursor={cursor}");
+    }
+    assert_eq!(seen, texts);
+    assert!(pages > 1, "18 MB came at once");
+}
+
 /// A store numbers the keys and the audit entries of all tenants together.
 #[tokio::test]
 async fn a_cursor_tells_nothing_of_other_tenants_and_belongs_to_its_list() {
