@@ -212,12 +212,10 @@ async fn accepting_recovers_when_there_are_no_more_files() {
 /// Stores more than a connection takes that nobody reads; its path.
 async fn store_large(data: &Throughline, keys: &[&str]) -> &'static str {
     let service = Service::start(data);
-    // Parts are not indexed, and have at most 1 MiB.
-    let content = json!([
-        {"type": "text", "text": "x"}, {"type": "image", "data": "x".repeat(1_000_000)}
-    ]);
-    let message = json!({"role": "user", "content": content});
-    let body = json!({"messages": vec![message; 15]});
+    // Parts and attachments are not indexed, and have at most 1 MiB. A page has at least eight messages.
+    let large = json!(["x".repeat(1_000_000)]);
+    let message = json!({"role": "user", "content": "x", "parts": large, "attachments": large});
+    let body = json!({"messages": vec![message; 8]});
     for key in keys {
         let append = service.request(Method::POST, "/v1/sessions/s/messages").bearer_auth(key);
         Answer::of(append.json(&body)).await.ok();
