@@ -25,11 +25,20 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    pub(crate) fn of(folder: &Path, above: Option<Rc<Self>>) -> Rc<Self> {
+    /// `may_have` says whether a name may be in the folder: most folders have none of those that count.
+    pub(crate) fn of(
+        folder: &Path,
+        above: Option<Rc<Self>>,
+        may_have: impl Fn(&str) -> bool,
+    ) -> Rc<Self> {
+        let patterns_of = |name: &str| match may_have(name) {
+            true => patterns(folder, name),
+            false => Gitignore::empty(),
+        };
         let rules = Self {
-            gitignore: patterns(folder, ".gitignore"),
-            ignore: patterns(folder, ".ignore"),
-            is_repository: is_repository(folder),
+            gitignore: patterns_of(".gitignore"),
+            ignore: patterns_of(".ignore"),
+            is_repository: may_have(".git") && is_repository(folder),
             above,
         };
         match rules {

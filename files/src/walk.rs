@@ -1,7 +1,7 @@
 //! Finds the files at and below paths.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirEntry, FileType, Metadata};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -105,7 +105,7 @@ impl Walk<'_> {
         let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(top));
         let mut above: Vec<&Path> = above.collect();
         above.reverse();
-        above.into_iter().fold(None, |rules, folder| Some(Rules::of(folder, rules)))
+        above.into_iter().fold(None, |rules, folder| Some(Rules::of(folder, rules, |_| true)))
     }
 
     fn enter(&mut self, Folder { path, above }: Folder) {
@@ -127,7 +127,10 @@ impl Walk<'_> {
         }
         // In the same order on every machine, for where the walk ends early.
         named.sort_by(|a, b| a.0.cmp(&b.0));
-        let rules = Rules::of(&path, above);
+        let has = |name: &str| {
+            named.binary_search_by(|(other, ..)| other.as_os_str().cmp(OsStr::new(name))).is_ok()
+        };
+        let rules = Rules::of(&path, above, has);
         let mut folders = Vec::new();
         for (name, kind, at) in named {
             if name.as_encoded_bytes().starts_with(b".") {
