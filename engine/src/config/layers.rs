@@ -139,9 +139,9 @@ fn without_password(text: &str) -> Cow<'_, str> {
         Ok(url) if url.has_host() && !url.path().contains('@') => hidden(url, text),
         // A password whose characters are not escaped makes no URL, or another one.
         _ => {
-            let scheme = text.find("://").map_or(0, |at| at + 3);
-            match text.rfind('@').filter(|at| text[scheme..*at].contains(':') || scheme > 0) {
-                Some(at) => format!("{}{}{}", &text[..scheme], secret::SHOWN, &text[at..]).into(),
+            let (scheme, rest) = text.split_at(text.find("://").map_or(0, |at| at + 3));
+            match rest.rfind('@').filter(|at| !scheme.is_empty() || rest[..*at].contains(':')) {
+                Some(at) => format!("{scheme}{}{}", secret::SHOWN, &rest[at..]).into(),
                 None => text.into(),
             }
         }

@@ -163,6 +163,7 @@ fn passwords_in_urls_are_not_shown() {
         ("http://ops:s3c@ret@host:99999999", "\"http://(secret)@host:99999999\""),
         ("ops:s3cret@host:6334", "\"(secret)@host:6334\""),
         ("ana@example.org", "\"ana@example.org\""),
+        ("ana@host://b c", "\"ana@host://b c\""),
         ("openai:gpt-4.1", "\"openai:gpt-4.1\""),
     ] {
         let (layers, _file) = with_file("", &[("qdrant.url", url)]);
