@@ -9,17 +9,9 @@ use crate::Result;
 use crate::proc::{all_succeed, binary, root, shell};
 use crate::tools;
 
-/// Where the clients find what they use.
-#[derive(Debug)]
-pub(super) struct Served {
-    /// The address of what is ours.
-    pub(super) ours: String,
-    /// The address of a service that has the suite's tools, too.
-    pub(super) fixtures: String,
-}
-
-/// Runs both programs; true when all that they tried did what it should.
-pub(super) fn run(npm: &Path, served: &Served) -> Result<bool> {
+/// Runs both programs; true when all that they tried did what it should. Each has a service of its own beside the one
+/// with the suite's tools: what one client changes is never what the other reads.
+pub(super) fn run(folder: &Path, npm: &Path, fixtures: &str) -> Result<bool> {
     let programs = root().join("e2e").join("mcp");
     // Modules are looked for from where a program is.
     for file in ["client.mjs", "calls.json", "reads.json"] {
@@ -30,11 +22,18 @@ pub(super) fn run(npm: &Path, served: &Served) -> Result<bool> {
     let clients =
         [("python", python, programs.join("client.py")), ("node", node, npm.join("client.mjs"))];
     let (sh, binary, sets) = (shell()?, binary("debug")?, TOOL_SETS.join(","));
-    let Served { ours, fixtures } = served;
-    let clients = clients.map(|(name, program, client)| {
-        let command = cmd!(sh, "{program} {client} --program {binary} --url {ours}");
+    let (mut services, mut commands) = (Vec::new(), Vec::new());
+    for (name, program, client) in clients {
+        let service = super::start(&folder.join(format!("data-{name}")), &[])?;
+        let url = format!("{}/mcp", service.base);
+        let command = cmd!(sh, "{program} {client} --program {binary} --url {url}");
         let command = command.args(["--fixtures", fixtures, "--tool-sets", &sets]);
-        (name.to_owned(), command.into())
-    });
-    all_succeed(clients.into())
+        commands.push((name.to_owned(), command.into()));
+        services.push(service);
+    }
+    let mut good = all_succeed(commands)?;
+    for service in services {
+        good &= !service.panicked()?;
+    }
+    Ok(good)
 }

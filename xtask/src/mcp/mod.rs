@@ -12,7 +12,6 @@ use std::path::Path;
 
 use xshell::cmd;
 
-use self::clients::Served;
 use self::judge::{Expected, Ran, findings, never_ran};
 use crate::Result;
 use crate::proc::{binary, recreate, shell, target_dir};
@@ -30,14 +29,11 @@ pub(crate) fn check() -> Result<bool> {
     std::fs::create_dir_all(&folder)?;
     let programs = tools::e2e_npm()?;
     crate::test::build()?;
-    let ours = start(&folder.join("data"), &[])?;
     let fixtures = start(&folder.join("data-fixtures"), &["--mcp-fixtures"])?;
-    let [ours_at, fixtures_at] = [&ours, &fixtures].map(|service| format!("{}/mcp", service.base));
+    let fixtures_at = format!("{}/mcp", fixtures.base);
     let conformant = conformance(&folder, &programs, &fixtures_at)?;
-    let served = Served { ours: ours_at, fixtures: fixtures_at };
-    let understood = clients::run(&programs, &served)?;
-    let panicked = [ours.panicked()?, fixtures.panicked()?].contains(&true);
-    Ok(conformant && understood && !panicked)
+    let understood = clients::run(&folder, &programs, &fixtures_at)?;
+    Ok(conformant && understood && !fixtures.panicked()?)
 }
 
 /// A service of all tools, with its data in the folder.
