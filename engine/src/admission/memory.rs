@@ -11,6 +11,8 @@ use super::shares::{ClientId, Shares};
 const UNIT: usize = 16 << 10;
 /// Requests that cost less do not wait for memory: their number is limited.
 const SMALL: usize = 256 << 10;
+/// Answers that are smaller take no memory of their client: their number is limited.
+const SMALL_ANSWER: usize = 64 << 10;
 
 /// Why a body is refused.
 const BODIES_FULL: (&str, &str) = (
@@ -90,21 +92,32 @@ impl MemoryBudget {
         Ok(WorkMemory(Some(self.at_work.wait(client, bytes).await?)))
     }
 
-    /// Memory for an answer of so many bytes. One that is larger than its client may have takes all of that.
+    /// Memory for an answer of so many bytes; a small one needs none. One that is larger than its client may have takes all
+    /// of that.
     ///
     /// # Errors
     /// `RateLimited` where the client has too much, `Unavailable` where all together have.
-    pub fn answer(&self, client: ClientId, bytes: usize) -> Result<AnswerMemory> {
+    pub fn answer(&self, client: ClientId, bytes: usize) -> Result<Option<AnswerMemory>> {
+        if bytes < SMALL_ANSWER {
+            return Ok(None);
+        }
         let units = self.answers.units(client, bytes);
-        self.answers.take(client, units, ANSWERS_FULL).map(AnswerMemory)
+        self.answers.take(client, units, ANSWERS_FULL).map(AnswerMemory).map(Some)
     }
 
     /// The same, but waits until other answers are read.
     ///
     /// # Errors
     /// None while the service runs.
-    pub async fn answer_waits(&self, client: ClientId, bytes: usize) -> Result<AnswerMemory> {
-        self.answers.wait(client, bytes).await.map(AnswerMemory)
+    pub async fn answer_waits(
+        &self,
+        client: ClientId,
+        bytes: usize,
+    ) -> Result<Option<AnswerMemory>> {
+        if bytes < SMALL_ANSWER {
+            return Ok(None);
+        }
+        self.answers.wait(client, bytes).await.map(AnswerMemory).map(Some)
     }
 }
 
@@ -225,19 +238,21 @@ mod tests {
 
     #[tokio::test]
     async fn answers_of_one_key_leave_memory_to_the_others() {
-        let budget = MemoryBudget::new(32 * UNIT);
+        let budget = MemoryBudget::new(32 * SMALL_ANSWER);
         let (greedy, other) = (key("0000000000000001"), key("0000000000000002"));
         // More than it may have: it takes all of that.
-        let mut large = budget.answer(greedy, 100 * UNIT).unwrap();
-        assert_eq!(budget.answer(greedy, 1).unwrap_err().kind(), ErrorKind::RateLimited);
-        let of_other = budget.answer(other, 4 * UNIT).unwrap();
-        assert_eq!(budget.answer(ClientId::Local, 1).unwrap_err().kind(), ErrorKind::Unavailable);
-        let mut waits = Box::pin(budget.answer_waits(greedy, 2 * UNIT));
+        let mut large = budget.answer(greedy, 100 * SMALL_ANSWER).unwrap().unwrap();
+        let refused = |client| budget.answer(client, SMALL_ANSWER).unwrap_err().kind();
+        assert_eq!(refused(greedy), ErrorKind::RateLimited);
+        assert!(budget.answer(greedy, SMALL_ANSWER - 1).unwrap().is_none());
+        let of_other = budget.answer(other, 4 * SMALL_ANSWER).unwrap();
+        assert_eq!(refused(ClientId::Local), ErrorKind::Unavailable);
+        let mut waits = Box::pin(budget.answer_waits(greedy, 2 * SMALL_ANSWER));
         assert!(futures_util::poll!(&mut waits).is_pending());
         budget.body(greedy).grow_to(UNIT).unwrap();
-        large.shrink_to(UNIT + 1);
+        large.shrink_to(SMALL_ANSWER + 1);
         assert!(futures_util::poll!(&mut waits).is_ready());
         drop((large, of_other));
-        budget.answer(ClientId::Local, 6 * UNIT).unwrap();
+        budget.answer(ClientId::Local, 6 * SMALL_ANSWER).unwrap();
     }
 }

@@ -15,8 +15,6 @@ use throughline_engine::admission::{AnswerMemory, ClientId, MemoryBudget};
 use tower::{ServiceExt, service_fn};
 use tower_http::compression::Compression;
 
-/// Answers that are smaller take no memory of their client: their number is limited.
-const LARGE: usize = 64 << 10;
 /// How much of a large answer is handed to its connection at a time.
 const PIECE: usize = 16 << 10;
 
@@ -49,9 +47,8 @@ impl Asked {
         };
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let memory = match self.is_read {
-            _ if size < LARGE => None,
-            true => Some(memory.answer(self.client, size)?),
-            false => Some(memory.answer_waits(self.client, size).await?),
+            true => memory.answer(self.client, size)?,
+            false => memory.answer_waits(self.client, size).await?,
         };
         let (parts, body) = compressed(response, self.accepts).await.into_parts();
         let rest = collected(body).await?;

@@ -130,10 +130,15 @@ pub(super) async fn arrive(
     let factor = if INDEXED.contains(&path) { INDEXED_COST } else { COST };
     let size = arriving.bytes.len();
     let cost = match path {
-        EXPORT => COST * service.config.max_body_bytes(),
+        EXPORT => cost_of_export(service),
         _ => (factor * size).max((factor - 1) * size + values),
     };
     Ok(ReceivedBody { bytes: arriving.bytes.into(), memory: arriving.memory, cost })
+}
+
+/// How much memory an export of a context costs.
+pub(super) fn cost_of_export(service: &Service) -> usize {
+    COST * service.config.max_body_bytes()
 }
 
 /// A body that arrives.

@@ -41,7 +41,10 @@ async fn prove(State(service): State<Service>, mut request: Request, next: Next)
         Err(error) => return Failure::from(error).into_response(),
     };
     let client = identity.client();
+    let largest = bodies::cost_of_export(&service);
+    let unread = mcp::Unread::new(service.memory.clone(), client, largest);
     request.extensions_mut().insert(identity);
+    request.extensions_mut().insert(unread.clone());
     let (mut body, mut cost) = (None, 0);
     if request.method() == Method::POST {
         match bodies::arrive(&mut request, client, &service).await {
@@ -59,7 +62,7 @@ async fn prove(State(service): State<Service>, mut request: Request, next: Next)
     };
     let work = async move {
         let memory = memory.at_work(client, cost).await?;
-        Ok(held(next.run(request).await, (open, body, memory)))
+        Ok(held(next.run(request).await, (open, body, memory, unread)))
     };
     let answered = away(&service, async move { admission.beside(client, work).await });
     match answered.await.flatten() {

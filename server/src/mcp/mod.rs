@@ -18,6 +18,7 @@ mod stdio;
 mod subscriptions;
 mod tool;
 mod tools;
+mod unread;
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde::Serialize;
 use throughline_core::access::Permission;
 use throughline_core::ports::FileSource;
 use throughline_core::{Error, ErrorKind, Result, Scope};
@@ -55,6 +57,7 @@ use tool::{Call, Outcome, Tool};
 
 pub(crate) use http::{Options, cors, routes};
 pub use stdio::serve_stdio;
+pub(crate) use unread::Unread;
 
 /// How long a client may keep a list of what this version offers.
 const LIST_TTL_MS: u64 = 300_000;
@@ -236,6 +239,7 @@ impl Server {
             context,
             answers: request.input_responses,
             state: request.request_state,
+            writes: Arc::new(AtomicBool::new(tool.permission != Permission::Read)),
         };
         let arguments = request.arguments.unwrap_or_default();
         let done = tokio::select! {
@@ -257,17 +261,25 @@ impl Server {
 
     /// Runs a tool. One that waits for its client takes its places itself.
     async fn run(&self, tool: Tool, call: Call, arguments: JsonObject) -> Result<Outcome> {
-        if tool.asks {
-            return tool.call(call, arguments).await;
+        let (client, scope, asks) = (call.who.client(), call.who.scope().ok(), tool.asks);
+        let (unread, writes) = (Unread::of(&call.context.extensions), call.writes.clone());
+        let reads = tool.reads();
+        let work = async move {
+            let done = tool.call(call, arguments).await?;
+            if let (Some(unread), Outcome::Done { text, data }) = (unread, &done) {
+                unread.take(&(text, data), !writes.load(Ordering::Relaxed)).await?;
+            }
+            Ok(done)
+        };
+        if asks {
+            return work.await;
         }
-        let client = call.who.client();
-        if tool.reads() {
-            let done = self.bounded(client, tool.call(call, arguments)).await;
+        if reads {
+            let done = self.bounded(client, work).await;
             self.after_a_call();
             return done;
         }
-        let scope = call.who.scope().ok();
-        self.written((client, scope), async move { tool.call(call, arguments).await }).await
+        self.written((client, scope), work).await
     }
 
     /// Works in one of the places, and ends with its caller.
@@ -299,12 +311,18 @@ impl Server {
     }
 
     /// Answers requests other than tool calls.
-    async fn answered<T>(
+    async fn answered<T: Serialize>(
         &self,
         context: &RequestContext<RoleServer>,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T, ErrorData> {
-        let work = Box::pin(work);
+        let work = Box::pin(async {
+            let done = work.await?;
+            if let Some(unread) = Unread::of(&context.extensions) {
+                unread.take(&done, true).await?;
+            }
+            Ok(done)
+        });
         let done = async {
             let client = self.who(context).map_err(|error| protocol(&error))?.client();
             self.bounded(client, work).await.map_err(|error| protocol(&error))
@@ -483,11 +501,11 @@ impl ServerHandler for Server {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.answered(&context, async {
+        let got = self.answered(&context, async {
             let who = self.permitted(&context, Permission::Read, "mcp prompts/get").await?;
-            prompts::get(self, &who, &request).await.map(Into::into)
-        })
-        .await
+            prompts::get(self, &who, &request).await
+        });
+        got.await.map(Into::into)
     }
 
     async fn list_resources(
@@ -521,9 +539,9 @@ impl ServerHandler for Server {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let read = self.answered(&context, async {
             let who = self.permitted(&context, Permission::Read, "mcp resources/read").await?;
-            resources::read(self, &who, &request.uri).await.map(Into::into)
+            resources::read(self, &who, &request.uri).await
         });
-        read.await.map_err(|error| of_resource(error, &request.uri))
+        read.await.map(Into::into).map_err(|error| of_resource(error, &request.uri))
     }
 
     async fn subscribe(

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -21,7 +22,7 @@ use throughline_core::{Error, Result, Scope};
 use throughline_engine::config::ToolSet;
 use throughline_engine::identity::Identity;
 
-use super::Server;
+use super::{Server, Unread};
 
 /// A call of a tool.
 pub(super) struct Call {
@@ -37,6 +38,8 @@ pub(super) struct Call {
     pub answers: Option<InputResponses>,
     /// The sealed state of an earlier round.
     pub state: Option<String>,
+    /// Whether it does what needs to be done once only.
+    pub writes: Arc<AtomicBool>,
 }
 
 impl Call {
@@ -47,7 +50,16 @@ impl Call {
 
     /// Demands that the caller may write, of a tool that also has actions which only read.
     pub(super) async fn may_write(&self) -> Result<()> {
+        self.writes.store(true, Ordering::Relaxed);
         self.who.require(&self.server.app.engine, Permission::Write, &self.action).await
+    }
+
+    /// Takes memory for an answer that may be as large as any, before it is made.
+    pub(super) async fn answer_is_large(&self) -> Result<()> {
+        match Unread::of(&self.context.extensions) {
+            Some(unread) => unread.take_largest().await,
+            None => Ok(()),
+        }
     }
 
     /// Tells a client that asked to hear of it how far the call is. One who is gone hears nothing.

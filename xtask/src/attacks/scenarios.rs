@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Target;
 use super::client::{head, status};
@@ -48,6 +48,14 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "half-sent headers", run: half_headers, ..PLAIN },
     Scenario { name: "half-sent bodies", run: half_bodies, ..PLAIN },
     Scenario { name: "exports that are read slowly", run: slow_exports, ..PLAIN },
+    Scenario {
+        name: "exports over MCP, read slowly",
+        run: slow_mcp_exports,
+        flags: &["--set", "mcp.tool_sets=[\"persona\"]"],
+        ..PLAIN
+    },
+    Scenario { name: "turns over large messages", run: large_turns, ..PLAIN },
+    Scenario { name: "pages of large messages", run: large_pages, ..PLAIN },
     Scenario { name: "exports with gzip", run: compressed_exports, ..PLAIN },
     Scenario { name: "streams of one key", run: streams, ..PLAIN },
 ];
@@ -177,8 +185,8 @@ fn half_bodies(target: &Target) -> Result<Answers> {
     half_sent(target, format!("{head}{{").as_bytes(), 520)
 }
 
-/// Makes a context of 14 MiB; the request of its export, with one header more.
-fn export_of(target: &Target, header: &str) -> Result<String> {
+/// Makes a context of 14 MiB; its id.
+fn large_context(target: &Target) -> Result<String> {
     let text = "The ferry from Porto leaves at 9:15 on 12 March, and the crew is paid EUR 1,250. ";
     let content = text.repeat(1_000_000 / text.len());
     let said = json!({"role": "user", "content": content, "created_at": "2026-03-02T09:14:00Z"});
@@ -189,20 +197,47 @@ fn export_of(target: &Target, header: &str) -> Result<String> {
     });
     let body = json!({"export": export}).to_string();
     let made = target.client.ask(("POST", "/v1/contexts/import"), &target.key, body.as_bytes())?;
-    let id = made["id"].as_str().ok_or("no context was made")?;
+    Ok(made["id"].as_str().ok_or("no context was made")?.to_owned())
+}
+
+/// The request of the export of a large context, with one header more.
+fn export_of(target: &Target, header: &str) -> Result<String> {
+    let id = large_context(target)?;
     Ok(with(&head("GET", &format!("/v1/contexts/{id}/export"), &target.key, None), header))
 }
 
-/// The header of a request with one line more.
-fn with(head: &str, line: &str) -> String {
-    head.replacen("\r\n", &format!("\r\n{line}\r\n"), 1)
+/// A request with one header more.
+fn with(request: &str, line: &str) -> String {
+    request.replacen("\r\n", &format!("\r\n{line}\r\n"), 1)
 }
 
-/// Clients that read 2 KiB in 4 seconds, so that none is silent.
 fn slow_exports(target: &Target) -> Result<Answers> {
     let export = export_of(target, "Accept: application/json")?;
+    read_slowly(target, &export, |answer| {
+        let status = answer.get(9..12).and_then(|status| std::str::from_utf8(status).ok());
+        status.unwrap_or("no answer yet").to_owned()
+    })
+}
+
+fn slow_mcp_exports(target: &Target) -> Result<Answers> {
+    let arguments = json!({"action": "export", "contextId": large_context(target)?});
+    let params = json!({"name": "context-manage", "arguments": arguments});
+    let export = with(&mcp_of(target, "tools/call", params), "Mcp-Name: context-manage");
+    read_slowly(target, &export, |answer| {
+        let answer = String::from_utf8_lossy(answer);
+        let told = match answer.contains("rate_limited") || answer.contains("unavailable") {
+            true => "refused",
+            false if answer.contains("ferry") => "answered",
+            false => "no answer yet",
+        };
+        told.to_owned()
+    })
+}
+
+/// Asks a hundred times, and reads 2 KiB in 4 seconds, so that no client is silent; what this says of what came by then.
+fn read_slowly(target: &Target, request: &str, told: impl Fn(&[u8]) -> String) -> Result<Answers> {
     let mut held: Vec<_> = (0..100)
-        .map(|_| target.client.begin(export.as_bytes()).map(|stream| (stream, Vec::new())))
+        .map(|_| target.client.begin(request.as_bytes()).map(|stream| (stream, Vec::new())))
         .collect();
     for _ in 0..8 {
         thread::sleep(Duration::from_secs(4));
@@ -213,12 +248,8 @@ fn slow_exports(target: &Target) -> Result<Answers> {
             answer.extend_from_slice(&piece[..read]);
         }
     }
-    let status = |answer: &[u8]| {
-        let status = answer.get(9..12).and_then(|status| std::str::from_utf8(status).ok());
-        status.unwrap_or("no answer yet").to_owned()
-    };
     Ok(counted(held.into_iter().map(|one| match one {
-        Ok((_, answer)) => status(&answer),
+        Ok((_, answer)) => told(&answer),
         Err(error) => error.kind().to_string(),
     })))
 }
@@ -234,24 +265,53 @@ fn compressed_exports(target: &Target) -> Result<Answers> {
     Ok(counted(answers.into_iter().flatten()))
 }
 
+/// Stores 40 messages with 2 MB each beside their words, which cost little to store.
+fn large_session(target: &Target, id: &str) -> Answers {
+    let large = json!(["x".repeat(1_000_000)]);
+    let said = "The ferry from Porto leaves at 9:15 on 12 March.";
+    let message = json!({"role": "user", "content": said, "parts": large, "attachments": large});
+    let body = json!({"messages": vec![message; 8]}).to_string();
+    let path = format!("/v1/sessions/{id}/messages");
+    (0..5).flat_map(|_| send(target, ("POST", &path), &body, 1)).collect()
+}
+
+fn large_turns(target: &Target) -> Result<Answers> {
+    large_session(target, "s");
+    let body = json!({"user_turn": "When does the ferry from Porto leave?", "tier": "full"});
+    Ok(send(target, ("POST", "/v1/sessions/s/assemble"), &body.to_string(), 32))
+}
+
+fn large_pages(target: &Target) -> Result<Answers> {
+    let context = json!({"name": "Guide", "system_prompt": "You are a guide."}).to_string();
+    let made = target.client.ask(("POST", "/v1/contexts"), &target.key, context.as_bytes())?;
+    let field = |name: &str| made[name].as_str().ok_or("no context was made").map(str::to_owned);
+    let (id, session) = (field("id")?, field("session")?);
+    large_session(target, &session);
+    let page = format!("/v1/contexts/{id}/conversations?limit=500");
+    Ok(send(target, ("GET", &page), "", 32))
+}
+
 /// Streams of workspaces that the key invents.
 fn streams(target: &Target) -> Result<Answers> {
-    let listen = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen",
-        "params": {"notifications": {}, "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "mallory", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }},
-    })
-    .to_string();
-    let head = head("POST", "/mcp", &target.key, Some(listen.len()));
-    let head = with(&head, "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: subscriptions/listen");
+    let listen = mcp_of(target, "subscriptions/listen", json!({"notifications": {}}));
     let stream = |n: usize| {
-        let head = with(&head, &format!("Throughline-Workspace: w{n}"));
-        target.client.begin(&[head.as_bytes(), listen.as_bytes()].concat())
+        let listen = with(&listen, &format!("Throughline-Workspace: w{n}"));
+        target.client.begin(listen.as_bytes())
     };
     Ok(held(stream, 770))
+}
+
+/// A request of MCP, of the revision without sessions.
+fn mcp_of(target: &Target, method: &str, mut params: Value) -> String {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "mallory", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let head = head("POST", "/mcp", &target.key, Some(body.len()));
+    let head = with(&head, &format!("Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}"));
+    head + &body
 }
 
 /// Sends this on so many connections, and waits for the others to be served or not.

@@ -264,6 +264,7 @@ async fn act_on_one(call: &Call, asked: Args) -> Result<Answer> {
                 Some(Format::Markdown) => ExportFormat::Markdown,
                 Some(Format::Json) | None => ExportFormat::Json,
             };
+            call.answer_is_large().await?;
             let (text, masked) = personas.export_for_model(&scope, id, format).await?;
             let mut answer = shown(call, &personas.get(&scope, id).await?, "Exported");
             if masked > 0 {
