@@ -4,6 +4,8 @@ use crate::error::{Error, Result};
 
 /// Most items of one page.
 pub const MAX_PAGE: usize = 500;
+/// A page of messages ends early where it has so many bytes of text.
+pub const MAX_PAGE_BYTES: usize = 4 << 20;
 
 /// What part of a list is asked for: at most `limit` items after the opaque `after`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,12 +27,6 @@ impl PageRequest {
         }
     }
 
-    /// The same, but at most so many items, and one at least.
-    #[must_use]
-    pub fn at_most(&self, limit: usize) -> Self {
-        Self { limit: self.limit.min(limit).max(1), after: self.after }
-    }
-
     /// The items that follow a cursor of an earlier [`Page`].
     ///
     /// # Errors
@@ -39,6 +35,12 @@ impl PageRequest {
         let wrong = || Error::invalid("cursor must be the next_cursor of an earlier page");
         self.after = Some(read(cursor).ok_or_else(wrong)?);
         Ok(self)
+    }
+
+    /// The items from an ordinal on.
+    #[must_use]
+    pub fn starting_at(self, ordinal: u64) -> Self {
+        Self { after: ordinal.checked_sub(1), ..self }
     }
 
     /// Most items to return.
@@ -61,6 +63,42 @@ fn write(position: u64) -> String {
 fn read(cursor: &str) -> Option<u64> {
     let digits = cursor.len() <= 16 && cursor.bytes().all(|byte| byte.is_ascii_hexdigit());
     digits.then(|| u64::from_str_radix(cursor, 16).ok()).flatten()
+}
+
+/// The rows of a page of large items while a store reads them: at most so many, and none more once they have
+/// [`MAX_PAGE_BYTES`].
+#[derive(Debug)]
+pub struct PageRows<T> {
+    rows: Vec<(u64, T)>,
+    limit: usize,
+    bytes: usize,
+    has_more: bool,
+}
+
+impl<T> PageRows<T> {
+    /// No rows yet of this page.
+    #[must_use]
+    pub fn of(request: &PageRequest) -> Self {
+        Self { rows: Vec::new(), limit: request.limit, bytes: 0, has_more: false }
+    }
+
+    /// Takes the next row, with its ordinal and its bytes; false where the page is complete without it.
+    pub fn take(&mut self, ordinal: u64, item: T, bytes: usize) -> bool {
+        self.has_more = self.rows.len() >= self.limit || self.bytes >= MAX_PAGE_BYTES;
+        if !self.has_more {
+            self.bytes += bytes;
+            self.rows.push((ordinal, item));
+        }
+        !self.has_more
+    }
+
+    /// The page.
+    #[must_use]
+    pub fn page(self) -> Page<T> {
+        let last = self.rows.last().filter(|_| self.has_more);
+        let next_cursor = last.map(|(ordinal, _)| write(*ordinal));
+        Page { items: self.rows.into_iter().map(|(_, item)| item).collect(), next_cursor }
+    }
 }
 
 /// Some items of a list and where the rest starts.

@@ -8,8 +8,10 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use throughline_core::ids::{ExternalId, MessageId, SessionId};
 use throughline_core::index::UnitKey;
-use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo};
+use throughline_core::page::{MAX_PAGE_BYTES, Page, PageRequest, PageRows};
+use throughline_core::ports::{
+    AppliedMessage, HeadLimits, RECENT_BYTES, ScopeTotals, SessionHead, SessionRepo,
+};
 use throughline_core::session::{Cuts, Message, PreparedMessage, Session};
 use throughline_core::{Result, Scope};
 use uuid::Uuid;
@@ -233,8 +235,22 @@ pub(crate) async fn mark_read(
 
 macro_rules! message_columns {
     () => {
+        concat!(message_columns!(beside), ", m.parts, m.attachments")
+    };
+    (without_parts) => {
+        concat!(message_columns!(beside), ", NULL, NULL")
+    };
+    (beside) => {
         "m.id, m.session_number, m.seq, m.position, m.role, m.name, m.content, m.external_id, \
-         m.created_at, m.tokens, m.parts, m.attachments, m.units, m.cuts, m.actor, m.original"
+         m.created_at, m.tokens, m.units, m.cuts, m.actor, m.original"
+    };
+}
+
+/// The bytes of a message's texts, which PostgreSQL knows without reading them.
+macro_rules! message_bytes {
+    () => {
+        "octet_length(content) + coalesce(octet_length(original), 0) \
+         + coalesce(octet_length(parts), 0) + coalesce(octet_length(attachments), 0)"
     };
 }
 
@@ -252,12 +268,12 @@ fn read_message(row: &PgRow, session: &SessionId) -> sqlx::Result<Message> {
         external_id: external_id.map(ExternalId::new).transpose().map_err(stored_wrongly)?,
         created_at: at(row.try_get(8)?),
         tokens: number(row.try_get(9)?)?,
-        parts: row.try_get(10)?,
-        attachments: row.try_get(11)?,
-        units: number(row.try_get(12)?)?,
-        cuts: Cuts::decode(row.try_get(13)?).map_err(stored_wrongly)?,
-        actor: parsed(row.try_get(14)?)?,
-        original: row.try_get(15)?,
+        units: number(row.try_get(10)?)?,
+        cuts: Cuts::decode(row.try_get(11)?).map_err(stored_wrongly)?,
+        actor: parsed(row.try_get(12)?)?,
+        original: row.try_get(13)?,
+        parts: row.try_get(14)?,
+        attachments: row.try_get(15)?,
     })
 }
 
@@ -276,7 +292,7 @@ async fn messages_at(
     let positions: Vec<i64> = keys.iter().map(|key| key.position().into()).collect();
     let rows = sqlx::query(concat!(
         "SELECT ",
-        message_columns!(),
+        message_columns!(without_parts),
         ", s.id, k.nth FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY AS
              k (session_number, position, nth)
          JOIN session s ON s.scope = $1 AND s.number = k.session_number
@@ -311,7 +327,7 @@ async fn messages_at(
     Ok(found)
 }
 
-/// The last `limit` messages of a session, oldest first.
+/// The last `limit` messages of a session, oldest first, without their parts and attachments.
 async fn recent(
     connection: &mut Timed,
     scope: Uuid,
@@ -320,7 +336,7 @@ async fn recent(
 ) -> sqlx::Result<Vec<Message>> {
     let rows = sqlx::query(concat!(
         "SELECT ",
-        message_columns!(),
+        message_columns!(without_parts),
         " FROM message m WHERE m.scope = $1 AND m.session_number = ",
         session_number!(),
         " ORDER BY m.position DESC LIMIT $3"
@@ -335,6 +351,35 @@ async fn recent(
     Ok(messages)
 }
 
+/// The last messages of a session, oldest first: as many as have at most [`RECENT_BYTES`], and one at least.
+async fn recent_of_turn(
+    connection: &mut Timed,
+    scope: Uuid,
+    session: &SessionId,
+    limit: usize,
+) -> sqlx::Result<Vec<Message>> {
+    let rows = sqlx::query(concat!(
+        "SELECT ",
+        message_columns!(),
+        " FROM (
+           SELECT *, sum(bytes) OVER newest AS read, row_number() OVER newest AS nth FROM (
+             SELECT *, ",
+        message_bytes!(),
+        " AS bytes FROM message WHERE scope = $1 AND session_number = ",
+        session_number!(),
+        " ORDER BY position DESC LIMIT $3
+           ) m WINDOW newest AS (ORDER BY position DESC)
+         ) m WHERE read <= $4 OR nth = 1 ORDER BY m.position"
+    ))
+    .bind(scope)
+    .bind(session.as_str())
+    .bind(bounded(limit))
+    .bind(bounded(RECENT_BYTES))
+    .fetch_all(connection)
+    .await?;
+    read_messages(&rows, session)
+}
+
 async fn head(
     connection: &mut Timed,
     scope: Uuid,
@@ -346,7 +391,7 @@ async fn head(
     };
     Ok(Some(SessionHead {
         session,
-        recent: recent(connection, scope, id, limits.messages).await?,
+        recent: recent_of_turn(connection, scope, id, limits.messages).await?,
         summary: summaries::newest(connection, scope, id, 1).await?.pop(),
         entities: entities::recent(connection, scope, id, limits.entities).await?,
     }))
@@ -409,22 +454,38 @@ impl SessionRepo for PostgresStore {
         page: &PageRequest,
     ) -> Result<Page<Message>> {
         let mut read = self.read(scope).await?;
+        // The row after the last one tells that there are more.
         let rows = sqlx::query(concat!(
             "SELECT ",
             message_columns!(),
-            " FROM message m WHERE m.scope = $1 AND m.session_number = ",
+            " FROM (
+               SELECT *, lag(read, 2, 0::bigint) OVER (ORDER BY position) AS before FROM (
+                 SELECT *, sum(bytes) OVER (ORDER BY position) AS read FROM (
+                   SELECT *, ",
+            message_bytes!(),
+            " AS bytes FROM message WHERE scope = $1 AND session_number = ",
             session_number!(),
-            " AND m.position > $3 ORDER BY m.position LIMIT $4"
+            " AND position > $3 ORDER BY position LIMIT $4
+                 ) m
+               ) m
+             ) m WHERE before < $5 ORDER BY m.position"
         ))
         .bind(read.key)
         .bind(session.as_str())
         .bind(page.position().map_or(-1, bounded))
         .bind(bounded(page.limit() + 1))
+        .bind(bounded(MAX_PAGE_BYTES))
         .fetch_all(read.connection())
         .await;
         let found = mapped(rows.and_then(|rows| read_messages(&rows, session)), "messages")?;
-        let rows = found.into_iter().map(|message| (u64::from(message.position), message));
-        Ok(Page::from_rows(rows.collect(), page.limit()))
+        let mut rows = PageRows::of(page);
+        for message in found {
+            let bytes = message.bytes();
+            if !rows.take(message.position.into(), message, bytes) {
+                break;
+            }
+        }
+        Ok(rows.page())
     }
 
     async fn messages_at(

@@ -6,8 +6,10 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use throughline_core::ids::{ExternalId, MessageId, SessionId};
 use throughline_core::index::UnitKey;
-use throughline_core::page::{Page, PageRequest};
-use throughline_core::ports::{AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo};
+use throughline_core::page::{Page, PageRequest, PageRows};
+use throughline_core::ports::{
+    AppliedMessage, HeadLimits, RECENT_BYTES, ScopeTotals, SessionHead, SessionRepo,
+};
 use throughline_core::session::{Cuts, Message, PreparedMessage, Session};
 use throughline_core::{Result, Scope};
 
@@ -167,8 +169,11 @@ pub(crate) fn insert_message(
 }
 
 const MESSAGE_COLUMNS: &str = "m.id, m.session_number, m.seq, m.position, m.role, m.name, \
-    m.content, m.external_id, m.created_at, m.tokens, m.parts, m.attachments, m.units, m.cuts, \
-    m.actor, m.original";
+    m.content, m.external_id, m.created_at, m.tokens, m.units, m.cuts, m.actor, m.original";
+/// What comes after [`MESSAGE_COLUMNS`].
+const BESIDE: &str = "m.parts, m.attachments";
+/// The same of a message that is read without it.
+const NOTHING_BESIDE: &str = "NULL, NULL";
 
 fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message> {
     let external_id: Option<String> = row.get(7)?;
@@ -184,12 +189,12 @@ fn read_message(row: &Row<'_>, session: &SessionId) -> rusqlite::Result<Message>
         external_id: external_id.map(ExternalId::new).transpose().map_err(stored_wrongly)?,
         created_at: row.get::<_, At>(8)?.0,
         tokens: row.get(9)?,
-        parts: row.get(10)?,
-        attachments: row.get(11)?,
-        units: row.get(12)?,
-        cuts: Cuts::decode(row.get_ref(13)?.as_blob()?).map_err(stored_wrongly)?,
-        actor: parsed(row.get_ref(14)?.as_str()?)?,
-        original: row.get(15)?,
+        units: row.get(10)?,
+        cuts: Cuts::decode(row.get_ref(11)?.as_blob()?).map_err(stored_wrongly)?,
+        actor: parsed(row.get_ref(12)?.as_str()?)?,
+        original: row.get(13)?,
+        parts: row.get(14)?,
+        attachments: row.get(15)?,
     })
 }
 
@@ -221,7 +226,7 @@ fn messages_at(
     keys: &[UnitKey],
 ) -> rusqlite::Result<Vec<(UnitKey, Arc<Message>)>> {
     let mut at = connection.prepare_cached(&format!(
-        "SELECT {MESSAGE_COLUMNS} FROM message m
+        "SELECT {MESSAGE_COLUMNS}, {NOTHING_BESIDE} FROM message m
          WHERE m.scope_id = ?1 AND m.session_number = ?2 AND m.position <= ?3
          ORDER BY m.position DESC LIMIT 1"
     ))?;
@@ -255,24 +260,31 @@ fn messages_at(
     Ok(found)
 }
 
-/// The last `limit` messages of a session, oldest first.
+/// The last messages of a session, oldest first: as many as have at most so many bytes, and one at least.
 fn recent(
     connection: &Connection,
-    scope_id: i64,
-    number: u32,
+    (scope_id, number): (i64, u32),
     session: &SessionId,
-    limit: usize,
+    (limit, bytes): (usize, usize),
+    beside: &str,
 ) -> rusqlite::Result<Vec<Message>> {
-    let mut rows: Vec<Message> = connection
-        .prepare_cached(&format!(
-            "SELECT {MESSAGE_COLUMNS} FROM message m
-             WHERE m.scope_id = ?1 AND m.session_number = ?2
-             ORDER BY m.position DESC LIMIT ?3"
-        ))?
-        .query_map(params![scope_id, number, bounded(limit)], |row| read_message(row, session))?
-        .collect::<rusqlite::Result<_>>()?;
-    rows.reverse();
-    Ok(rows)
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {MESSAGE_COLUMNS}, {beside} FROM message m
+         WHERE m.scope_id = ?1 AND m.session_number = ?2
+         ORDER BY m.position DESC LIMIT ?3"
+    ))?;
+    let mut rows = statement.query(params![scope_id, number, bounded(limit)])?;
+    let (mut messages, mut read) = (Vec::new(), 0_usize);
+    while let Some(row) = rows.next()? {
+        let message = read_message(row, session)?;
+        read = read.saturating_add(message.bytes());
+        if read > bytes && !messages.is_empty() {
+            break;
+        }
+        messages.push(message);
+    }
+    messages.reverse();
+    Ok(messages)
 }
 
 fn head(
@@ -287,7 +299,13 @@ fn head(
     let number = session.number;
     Ok(Some(SessionHead {
         session,
-        recent: recent(connection, scope_id, number, id, limits.messages)?,
+        recent: recent(
+            connection,
+            (scope_id, number),
+            id,
+            (limits.messages, RECENT_BYTES),
+            BESIDE,
+        )?,
         summary: summaries::newest(connection, scope_id, id, 1)?.pop(),
         entities: entities::recent(connection, scope_id, number, id, limits.entities)?,
     }))
@@ -343,7 +361,13 @@ impl SessionRepo for SqliteStore {
         let rows = self
             .read_scope(scope, move |connection, scope_id| {
                 match number(connection, scope_id, &session)? {
-                    Some(number) => recent(connection, scope_id, number, &session, limit),
+                    Some(number) => recent(
+                        connection,
+                        (scope_id, number),
+                        &session,
+                        (limit, usize::MAX),
+                        NOTHING_BESIDE,
+                    ),
                     None => Ok(Vec::new()),
                 }
             })
@@ -357,28 +381,32 @@ impl SessionRepo for SqliteStore {
         session: &SessionId,
         page: &PageRequest,
     ) -> Result<Page<Message>> {
-        let session = session.clone();
-        let (limit, after) = (page.limit(), page.position());
-        let rows = self
+        let (session, request) = (session.clone(), page.clone());
+        let read = self
             .read_scope(scope, move |connection, scope_id| {
+                let mut read = PageRows::of(&request);
                 let Some(number) = number(connection, scope_id, &session)? else {
-                    return Ok(Vec::new());
+                    return Ok(read.page());
                 };
-                let after = after.map_or(-1, bounded);
-                connection
-                    .prepare_cached(&format!(
-                        "SELECT {MESSAGE_COLUMNS} FROM message m
-                         WHERE m.scope_id = ?1 AND m.session_number = ?2 AND m.position > ?3
-                         ORDER BY m.position LIMIT ?4"
-                    ))?
-                    .query_map(params![scope_id, number, after, bounded(limit + 1)], |row| {
-                        let message = read_message(row, &session)?;
-                        Ok((u64::from(message.position), message))
-                    })?
-                    .collect()
+                let after = request.position().map_or(-1, bounded);
+                let mut statement = connection.prepare_cached(&format!(
+                    "SELECT {MESSAGE_COLUMNS}, {BESIDE} FROM message m
+                     WHERE m.scope_id = ?1 AND m.session_number = ?2 AND m.position > ?3
+                     ORDER BY m.position LIMIT ?4"
+                ))?;
+                let limit = bounded(request.limit() + 1);
+                let mut rows = statement.query(params![scope_id, number, after, limit])?;
+                while let Some(row) = rows.next()? {
+                    let message = read_message(row, &session)?;
+                    let bytes = message.bytes();
+                    if !read.take(message.position.into(), message, bytes) {
+                        break;
+                    }
+                }
+                Ok(read.page())
             })
             .await?;
-        Ok(Page::from_rows(rows.unwrap_or_default(), limit))
+        Ok(read.unwrap_or_else(|| PageRows::of(page).page()))
     }
 
     async fn messages_at(
@@ -407,7 +435,7 @@ impl SessionRepo for SqliteStore {
                     return Ok(Vec::new());
                 };
                 let mut statement = connection.prepare_cached(&format!(
-                    "SELECT {MESSAGE_COLUMNS} FROM message m
+                    "SELECT {MESSAGE_COLUMNS}, {BESIDE} FROM message m
                      WHERE m.scope_id = ?1 AND m.session_number = ?2 AND m.external_id = ?3"
                 ))?;
                 let mut found = Vec::new();
@@ -431,7 +459,7 @@ impl SessionRepo for SqliteStore {
             .read_scope(scope, move |connection, scope_id| {
                 connection
                     .prepare_cached(&format!(
-                        "SELECT {MESSAGE_COLUMNS}, s.id FROM message m
+                        "SELECT {MESSAGE_COLUMNS}, {BESIDE}, s.id FROM message m
                          JOIN session s ON s.scope_id = m.scope_id AND s.number = m.session_number
                          WHERE m.scope_id = ?1 AND m.unread = 1 ORDER BY m.seq LIMIT ?2"
                     ))?

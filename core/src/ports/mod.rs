@@ -44,7 +44,7 @@ pub use refusals::{RefusalCount, RefusalRepo};
 pub use repos::{
     DocumentRepo, EntityRepo, FactRepo, FileList, FileRepo, HeadLimits, JobRepo, Ledger,
     LedgerLimits, MAX_FILE_LIST_BYTES, MAX_SENT_FILES_BYTES, OutboxRepo, OutboxText, ProfileRepo,
-    SOURCES_READ, ScopeTotals, SessionHead, SessionRepo, SummaryRepo, UsageRepo,
+    RECENT_BYTES, SOURCES_READ, ScopeTotals, SessionHead, SessionRepo, SummaryRepo, UsageRepo,
 };
 pub use session_cache::SessionCache;
 pub use store::{Health, Store};

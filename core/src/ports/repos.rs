@@ -23,6 +23,9 @@ use crate::usage::{UsageCounters, UsageDay};
 /// thousands, of which erasure reads all and recall needs none but the newest.
 pub const SOURCES_READ: usize = 16;
 
+/// Bytes of the last messages that a turn reads at most: about what the largest budget of tokens holds.
+pub const RECENT_BYTES: usize = 4 << 20;
+
 /// Size of everything a scope holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScopeTotals {
@@ -52,7 +55,7 @@ pub struct HeadLimits {
 pub struct SessionHead {
     /// The session.
     pub session: Session,
-    /// Its last messages, oldest first.
+    /// Its last messages, oldest first: as many as have at most [`RECENT_BYTES`], and one at least.
     pub recent: Vec<Message>,
     /// The newest version of its summary.
     pub summary: Option<Summary>,
@@ -78,7 +81,7 @@ pub trait SessionRepo: Send + Sync {
     /// Sessions by number.
     async fn sessions(&self, scope: &Scope, page: &PageRequest) -> Result<Page<Session>>;
 
-    /// The last `limit` messages of a session, oldest first.
+    /// The last `limit` messages of a session, oldest first, without their parts and attachments.
     async fn recent_messages(
         &self,
         scope: &Scope,
@@ -86,7 +89,8 @@ pub trait SessionRepo: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Message>>;
 
-    /// Messages of a session by position, the page's ordinal being the position.
+    /// Messages of a session by position, the page's ordinal being the position. A page ends early where it has
+    /// [`MAX_PAGE_BYTES`](crate::page::MAX_PAGE_BYTES).
     async fn messages(
         &self,
         scope: &Scope,
@@ -94,8 +98,9 @@ pub trait SessionRepo: Send + Sync {
         page: &PageRequest,
     ) -> Result<Page<Message>>;
 
-    /// The messages that hold these passages, in the order asked, each beside its key. A key that
-    /// no message holds is left out; a message of several passages answers for each, as one value.
+    /// The messages that hold these passages, in the order asked, each beside its key and without its parts and
+    /// attachments. A key that no message holds is left out; a message of several passages answers for each, as one
+    /// value.
     async fn messages_at(
         &self,
         scope: &Scope,

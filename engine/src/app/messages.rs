@@ -58,7 +58,7 @@ impl App {
     /// that keeps to itself.
     ///
     /// # Errors
-    /// As [`Thread::to_append`] and the session service.
+    /// As [`Thread::to_append`] and the session service; `Conflict` where the conversation of a context becomes too large.
     pub async fn append(
         &self,
         caller: &Identity,
@@ -73,6 +73,8 @@ impl App {
                 said_by(message, &guest);
             }
         }
+        let Thread { scope, session, .. } = &thread;
+        self.engine.personas.check_append(scope, session, &messages).await?;
         let idempotency = thread.repeat(caller, idempotency)?;
         let options = AppendOptions { idempotency, ..AppendOptions::default() };
         self.append_to(caller, &thread, messages, options).await

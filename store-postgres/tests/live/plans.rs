@@ -273,8 +273,8 @@ async fn hot_questions_are_answered_by_their_index_from_one_partition() {
     for expected in [
         // messages_at; what orders it is the few keys.
         sorted(expected("position <= k.position", "message", "_pkey")),
-        expected("ORDER BY m.position DESC LIMIT", "message", "_pkey"),
-        expected("ORDER BY m.position LIMIT", "message", "_pkey"),
+        expected("WINDOW newest AS", "message", "_pkey"),
+        expected("lag(read, 2", "message", "_pkey"),
         expected("external_id = ANY($3)", "message", "_external_id_"),
         expected("ORDER BY e.last_at DESC", "entity", "_last_at_"),
         expected("SELECT term, data FROM lex_block", "lex_block", "_pkey"),

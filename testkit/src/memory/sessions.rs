@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use throughline_core::ids::{ExternalId, MessageId, SessionId};
 use throughline_core::index::UnitKey;
-use throughline_core::page::{Page, PageRequest};
+use throughline_core::page::{Page, PageRequest, PageRows};
 use throughline_core::ports::{
-    AppliedMessage, HeadLimits, ScopeTotals, SessionHead, SessionRepo, Write,
+    AppliedMessage, HeadLimits, RECENT_BYTES, ScopeTotals, SessionHead, SessionRepo, Write,
 };
 use throughline_core::session::{Message, PreparedMessage, Session};
 use throughline_core::{Result, Scope};
@@ -131,7 +131,8 @@ impl ScopeState {
     fn message_at(&self, key: UnitKey) -> Option<Arc<Message>> {
         let all = self.sessions.iter().flat_map(|thread| &thread.messages);
         let mut messages = all.map(|stored| &stored.message);
-        messages.find(|message| message.holds(key)).cloned().map(Arc::new)
+        let message = messages.find(|message| message.holds(key)).cloned();
+        message.map(without_parts).map(Arc::new)
     }
 }
 
@@ -162,7 +163,7 @@ impl SessionRepo for MemoryStore {
             let session = heads.find(|head| head.id == *id)?.clone();
             Some(SessionHead {
                 session,
-                recent: held.recent(id, limits.messages),
+                recent: recent_of_turn(held.recent(id, limits.messages)),
                 summary: held.summaries_of(id).pop(),
                 entities: held.entities_of(id, limits.entities),
             })
@@ -182,7 +183,9 @@ impl SessionRepo for MemoryStore {
         session: &SessionId,
         limit: usize,
     ) -> Result<Vec<Message>> {
-        Ok(self.read(scope, |held| held.recent(session, limit)))
+        Ok(self.read(scope, |held| {
+            held.recent(session, limit).into_iter().map(without_parts).collect()
+        }))
     }
 
     async fn messages(
@@ -192,9 +195,18 @@ impl SessionRepo for MemoryStore {
         request: &PageRequest,
     ) -> Result<Page<Message>> {
         Ok(self.read(scope, |held| {
-            let all = held.messages_of(session).iter();
-            let rows = all.map(|stored| (stored.message.position.into(), stored.message.clone()));
-            page(rows, request)
+            let after = |message: &&Message| {
+                request.position().is_none_or(|after| u64::from(message.position) > after)
+            };
+            let mut rows = PageRows::of(request);
+            let all = held.messages_of(session).iter().map(|stored| &stored.message);
+            for message in all.filter(after).cloned() {
+                let bytes = message.bytes();
+                if !rows.take(message.position.into(), message, bytes) {
+                    break;
+                }
+            }
+            rows.page()
         }))
     }
 
@@ -231,4 +243,19 @@ impl SessionRepo for MemoryStore {
     async fn totals(&self, scope: &Scope) -> Result<ScopeTotals> {
         Ok(self.read(scope, ScopeState::totals))
     }
+}
+
+fn without_parts(message: Message) -> Message {
+    Message { parts: None, attachments: None, ..message }
+}
+
+/// Of some last messages those that have at most so many bytes as a turn reads, and one at least.
+fn recent_of_turn(mut recent: Vec<Message>) -> Vec<Message> {
+    let mut read = 0;
+    let fit = recent.iter().rev().take_while(|message| {
+        read += message.bytes();
+        read <= RECENT_BYTES
+    });
+    let fit = fit.count().max(1).min(recent.len());
+    recent.split_off(recent.len() - fit)
 }

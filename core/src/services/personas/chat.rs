@@ -7,8 +7,8 @@ use super::{ATTEMPTS, Conversation, PersonaService, replace};
 use crate::access::Actor;
 use crate::context::spendable;
 use crate::error::{Error, Result};
-use crate::ids::{MessageId, PersonaId, UserId};
-use crate::index::UnitKey;
+use crate::ids::{MessageId, PersonaId, SessionId, UserId};
+use crate::page::PageRequest;
 use crate::persona::{
     ChatReceipt, ChatRequest, ChatTurn, Parts, Persona, Plan, PresetUse, Status, fence_others,
     finish, tell,
@@ -17,7 +17,7 @@ use crate::ports::{Applied, HeadLimits, IDEMPOTENCY_KEPT, Idempotency, Write};
 use crate::scope::Scope;
 use crate::services::repeats::TurnIds;
 use crate::services::sessions::AppendOptions;
-use crate::session::{MAX_CONTENT_BYTES, Message, NewMessage, Reader, Role};
+use crate::session::{MAX_CONTENT_BYTES, NewMessage, Reader, Role};
 use crate::settings::TenantSettings;
 use crate::tokens::PER_MESSAGE;
 use crate::turn::MAX_BUDGET;
@@ -101,7 +101,7 @@ impl PersonaService {
             Some(head) => (head.recent, head.summary, (head.session.messages, head.session.tokens)),
             None => (Vec::new(), None, (0, 0)),
         };
-        self.check_size(scope, &persona, all.0, request.message.len()).await?;
+        self.check_size(scope, &persona.session, all.0, (2, request.message.len())).await?;
         let reader = match request.guest.clone() {
             Some(guest) => Reader::Guest { guest, owner: scope.user.clone() },
             None => Reader::Owner,
@@ -138,25 +138,45 @@ impl PersonaService {
         self.ports.contexts.recalled_block(scope, turn, guest, shown, room, recall).await
     }
 
-    /// Whether a conversation of so many messages may go on with one of `more` bytes. Its answer, of which
-    /// nobody knows the length yet, may pass the limit.
+    /// Whether messages may be appended to a session: that of a persona has limits.
+    ///
+    /// # Errors
+    /// `Conflict` where they pass them; those of the store.
+    pub async fn check_append(
+        &self,
+        scope: &Scope,
+        session: &SessionId,
+        messages: &[NewMessage],
+    ) -> Result<()> {
+        let store = &self.ports.store;
+        let Some(id) = Persona::of_session(session) else { return Ok(()) };
+        if store.persona(scope, id).await?.is_none() {
+            return Ok(());
+        }
+        let held = store.session(scope, session).await?.map_or(0, |session| session.messages);
+        let bytes = messages.iter().map(|message| message.content.len()).sum();
+        self.check_size(scope, session, held, (messages.len() as u64, bytes)).await
+    }
+
+    /// Whether a conversation of so many messages may go on with some more and their bytes. An answer, of which nobody
+    /// knows the length yet, may pass the limit.
     async fn check_size(
         &self,
         scope: &Scope,
-        persona: &Persona,
+        session: &SessionId,
         messages: u64,
-        more: usize,
+        (more, bytes): (u64, usize),
     ) -> Result<()> {
         let limits = self.limits();
-        if messages + 2 > limits.conversations {
+        if messages.saturating_add(more) > limits.conversations {
             return Err(Error::conflict(format!(
                 "the conversation has {messages} messages, and at most {} are allowed: delete \
                  older messages, or clear it",
                 limits.conversations
             )));
         }
-        let held = self.ports.store.conversation_bytes(scope, &persona.session).await?;
-        if held.saturating_add(more as u64) > limits.context_bytes as u64 {
+        let held = self.ports.store.conversation_bytes(scope, session).await?;
+        if held.saturating_add(bytes as u64) > limits.context_bytes as u64 {
             return Err(Error::conflict(format!(
                 "the context has reached the largest size allowed, {} bytes: delete some of its \
                  messages",
@@ -294,13 +314,12 @@ impl PersonaService {
         applied: &Applied,
     ) -> Result<ChatResult> {
         let gone = || Error::not_found("this turn was stored and has since been deleted");
-        let session = self.ports.store.session(scope, &persona.session).await?.ok_or_else(gone)?;
-        let keys = applied.messages.iter();
-        let keys: Vec<UnitKey> =
-            keys.map(|message| UnitKey::message(session.number, message.position)).collect();
-        let found = self.ports.store.messages_at(scope, &keys).await?;
-        let mut found =
-            found.into_iter().map(|(_, message)| Conversation::untagged(Message::clone(&message)));
+        let positions: Vec<u32> = applied.messages.iter().map(|message| message.position).collect();
+        let first = positions.first().copied().ok_or_else(gone)?;
+        let page = PageRequest::first(positions.len())?.starting_at(first.into());
+        let found = self.ports.store.messages(scope, &persona.session, &page).await?.items;
+        let found = found.into_iter().filter(|message| positions.contains(&message.position));
+        let mut found = found.map(Conversation::untagged);
         let (Some(question), Some(answer)) = (found.next(), found.next()) else {
             return Err(gone());
         };

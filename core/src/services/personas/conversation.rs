@@ -1,13 +1,14 @@
 //! The conversation of a persona: reading, searching, tagging, and erasing parts of it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ops::{ControlFlow, Range};
 
 use futures_util::try_join;
 
 use super::PersonaService;
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, PersonaId, SessionId};
-use crate::page::{MAX_PAGE, PageRequest};
+use crate::page::{MAX_PAGE, MAX_PAGE_BYTES, PageRequest};
 use crate::persona::{Listed, Persona, Rating, Slice, tags as checked_tags};
 use crate::ports::{Erased, HeadLimits, Write, WriteBatch};
 use crate::scope::Scope;
@@ -89,7 +90,8 @@ fn check_query(query: &str) -> Result<()> {
 }
 
 impl PersonaService {
-    /// The messages of a persona, expired or not.
+    /// The messages of a persona, expired or not. A page whose messages are large ends early. What is said between two
+    /// pages of the oldest moves none of them.
     ///
     /// # Errors
     /// `NotFound`; those of the store.
@@ -102,90 +104,139 @@ impl PersonaService {
     ) -> Result<Listed<Conversation>> {
         let persona = self.get(scope, id).await?;
         let annotations = self.annotations(scope, &persona).await?;
-        let listed = match (&filter.tag, filter.newest_first) {
-            (Some(tag), newest_first) => {
-                let mut all = self.whole_conversation(scope, &persona).await?;
-                all.retain(|message| {
-                    annotations.tags.get(&message.id).is_some_and(|tags| tags.contains(tag))
-                });
-                if newest_first {
-                    all.reverse();
+        let is_wanted = |message: &Message| match &filter.tag {
+            None => true,
+            Some(tag) => annotations.tags.get(&message.id).is_some_and(|tags| tags.contains(tag)),
+        };
+        let end = slice.offset.saturating_add(slice.limit);
+        let (mut total, mut items) = (0, Vec::new());
+        if filter.tag.is_some() {
+            self.walk(scope, &persona, |message| {
+                total += u64::from(is_wanted(&message));
+                ControlFlow::Continue(())
+            })
+            .await?;
+        } else if filter.newest_first {
+            // The last messages of a conversation are what is mostly asked for.
+            let limits = HeadLimits { messages: end, entities: 0 };
+            if let Some(head) = self.ports.store.head(scope, &persona.session, limits).await? {
+                total = head.session.messages;
+                items.extend(head.recent.into_iter().rev().skip(slice.offset).take(slice.limit));
+            }
+        } else {
+            let session = self.ports.store.session(scope, &persona.session).await?;
+            total = session.map_or(0, |session| session.messages);
+        }
+        let (offset, end) = (slice.offset as u64, (end as u64).min(total));
+        if items.is_empty() && offset < end {
+            items = match filter.newest_first {
+                true => {
+                    let range = total - end..total - offset;
+                    self.last_of(scope, &persona, is_wanted, range).await?
                 }
-                Listed::of(all, slice)
-            }
-            (None, true) => self.newest(scope, &persona, slice).await?,
-            (None, false) => self.oldest(scope, &persona, slice).await?,
-        };
-        Ok(listed.map(|message| annotations.annotate(message)))
+                false => {
+                    // Where every message is wanted, none is read after the last one of the page.
+                    let at_once = if filter.tag.is_some() { u64::MAX } else { end };
+                    self.first_of(scope, &persona, (is_wanted, at_once), offset..end).await?
+                }
+            };
+        }
+        let end = slice.offset + items.len();
+        let next = (!items.is_empty() && (end as u64) < total).then_some(end);
+        Ok(Listed { items, total, next }.map(|message| annotations.annotate(message)))
     }
 
-    /// Messages, the newest first, with their number at the same moment.
-    async fn newest(
+    /// Of the wanted messages those with these numbers, the oldest first: as many as fit in a page.
+    async fn first_of(
         &self,
         scope: &Scope,
         persona: &Persona,
-        slice: Slice,
-    ) -> Result<Listed<Message>> {
-        let end = slice.offset.saturating_add(slice.limit);
-        let limits = HeadLimits { messages: end, entities: 0 };
-        let head = self.ports.store.head(scope, &persona.session, limits).await?;
-        let (total, recent) =
-            head.map_or_else(Default::default, |head| (head.session.messages, head.recent));
-        let items: Vec<Message> =
-            recent.into_iter().rev().skip(slice.offset).take(slice.limit).collect();
-        let next = (total > end as u64 && !items.is_empty()).then_some(end);
-        Ok(Listed { items, total, next })
-    }
-
-    /// Messages, the oldest first. What is said between two pages moves none of them.
-    async fn oldest(
-        &self,
-        scope: &Scope,
-        persona: &Persona,
-        slice: Slice,
-    ) -> Result<Listed<Message>> {
-        let end = slice.offset.saturating_add(slice.limit);
-        let (mut read, more) = self.first_messages(scope, persona, end).await?;
-        let count = read.len();
-        let items = read.split_off(slice.offset.min(count));
-        let total = match more {
-            true => {
-                let session = self.ports.store.session(scope, &persona.session).await?;
-                session.map_or(0, |session| session.messages).max(count as u64 + 1)
-            }
-            false => count as u64,
-        };
-        Ok(Listed { next: more.then_some(end), items, total })
-    }
-
-    /// All messages of a persona, the oldest first, read to the end: those said meanwhile are among them or
-    /// not, those before are.
-    pub(super) async fn whole_conversation(
-        &self,
-        scope: &Scope,
-        persona: &Persona,
+        (is_wanted, at_once): (impl Fn(&Message) -> bool, u64),
+        numbers: Range<u64>,
     ) -> Result<Vec<Message>> {
-        Ok(self.first_messages(scope, persona, usize::MAX).await?.0)
+        let (mut found, mut bytes, mut number) = (Vec::new(), 0, 0);
+        self.walk_by(scope, persona, at_once, |message| {
+            if !is_wanted(&message) {
+                return ControlFlow::Continue(());
+            }
+            if numbers.contains(&number) {
+                bytes += message.bytes();
+                found.push(message);
+            }
+            number += 1;
+            match number < numbers.end && bytes < MAX_PAGE_BYTES {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })
+        .await?;
+        Ok(found)
     }
 
-    /// The first `limit` messages of a persona, and whether there are more.
-    async fn first_messages(
+    /// The same, the newest first.
+    async fn last_of(
         &self,
         scope: &Scope,
         persona: &Persona,
-        limit: usize,
-    ) -> Result<(Vec<Message>, bool)> {
-        let mut read = Vec::new();
-        let mut page = PageRequest::first(limit.min(MAX_PAGE))?;
+        is_wanted: impl Fn(&Message) -> bool,
+        numbers: Range<u64>,
+    ) -> Result<Vec<Message>> {
+        let (mut found, mut bytes, mut number) = (VecDeque::new(), 0, 0);
+        self.walk(scope, persona, |message| {
+            if !is_wanted(&message) {
+                return ControlFlow::Continue(());
+            }
+            if numbers.contains(&number) {
+                bytes += message.bytes();
+                found.push_front(message);
+                while bytes > MAX_PAGE_BYTES
+                    && found.len() > 1
+                    && let Some(oldest) = found.pop_back()
+                {
+                    bytes -= oldest.bytes();
+                }
+            }
+            number += 1;
+            match number < numbers.end {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })
+        .await?;
+        Ok(found.into())
+    }
+
+    /// Reads the messages of a persona, the oldest first, until `see` has seen enough: those said meanwhile are among
+    /// them or not, those before are.
+    pub(super) async fn walk(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        see: impl FnMut(Message) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.walk_by(scope, persona, u64::MAX, see).await
+    }
+
+    /// The same, so many at once.
+    async fn walk_by(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        at_once: u64,
+        mut see: impl FnMut(Message) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let at_once = usize::try_from(at_once).unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE);
+        let mut page = PageRequest::first(at_once)?;
         loop {
             let found = self.ports.store.messages(scope, &persona.session, &page).await?;
-            read.extend(found.items);
-            let left = limit - read.len();
-            match found.next_cursor {
-                Some(cursor) if left > 0 => {
-                    page = PageRequest::first(left.min(MAX_PAGE))?.after(&cursor)?;
+            for message in found.items {
+                if see(message).is_break() {
+                    return Ok(());
                 }
-                next => return Ok((read, next.is_some())),
+            }
+            match found.next_cursor {
+                Some(cursor) => page = PageRequest::first(at_once)?.after(&cursor)?,
+                None => return Ok(()),
             }
         }
     }
@@ -351,11 +402,15 @@ impl PersonaService {
     /// `NotFound`; those of erasure.
     pub async fn clear(&self, scope: &Scope, id: PersonaId) -> Result<Erased> {
         let persona = self.get(scope, id).await?;
-        let all = self.whole_conversation(scope, &persona).await?;
-        if all.is_empty() {
+        let mut ids = Vec::new();
+        self.walk(scope, &persona, |message| {
+            ids.push(message.id);
+            ControlFlow::Continue(())
+        })
+        .await?;
+        if ids.is_empty() {
             return Ok(Erased::default());
         }
-        let ids: Vec<MessageId> = all.iter().map(|message| message.id).collect();
         self.ports.erase.messages(scope, &persona.session, &ids).await
     }
 

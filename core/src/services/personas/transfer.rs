@@ -1,5 +1,7 @@
 //! Taking personas out and in again: exports, imports, and the backups that are kept of them.
 
+use std::ops::ControlFlow;
+
 use super::{Checked, PersonaService};
 use crate::access::Actor;
 use crate::erase::ErasedBefore;
@@ -75,7 +77,12 @@ impl PersonaService {
         // The version is read before the messages, so that a change while they are read is seen.
         let session = store.session(scope, &persona.session).await?;
         let mut export = Export::of(persona, self.now());
-        let messages = self.whole_conversation(scope, persona).await?;
+        let mut messages = Vec::new();
+        self.walk(scope, persona, |message| {
+            messages.push(Message { parts: None, attachments: None, ..message });
+            ControlFlow::Continue(())
+        })
+        .await?;
         let through = messages.last().map_or(0, |message| message.seq);
         let tags = self.tags_of(scope, persona).await?;
         let mut ratings = self.ratings_of(scope, persona).await?;

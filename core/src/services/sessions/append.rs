@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::fact::{FactKind, NewFact};
 use crate::ids::{ExternalId, SessionId, UserId};
 use crate::ports::{
-    Applied, AppliedMessage, FileList, Idempotency, Precondition, VectorSpace, Write, WriteBatch,
+    Applied, AppliedMessage, FileList, HeadLimits, Idempotency, Precondition, VectorSpace, Write,
+    WriteBatch,
 };
 use crate::scope::Scope;
 use crate::secret::SecretPolicy;
@@ -208,8 +209,10 @@ impl SessionService {
         if !prepared.iter().any(|message| is_named(message) && message.facts.iter().any(decides)) {
             return Ok(());
         }
-        let recent = self.store.recent_messages(scope, session, SPOKEN_BEFORE).await?;
-        let spoken = recent.into_iter().filter(|said| said.role == Role::User);
+        let limits = HeadLimits { messages: SPOKEN_BEFORE, entities: 0 };
+        let head = self.store.head(scope, session, limits).await?;
+        let recent = head.into_iter().flat_map(|head| head.recent);
+        let spoken = recent.filter(|said| said.role == Role::User);
         let mut names: HashSet<Option<String>> = spoken.map(|said| said.name).collect();
         for message in prepared.iter_mut().filter(|message| message.role == Role::User) {
             let known = names.len() == 1 && names.contains(&message.name);

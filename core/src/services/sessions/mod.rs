@@ -21,11 +21,6 @@ use crate::tokens::Tokenizer;
 
 pub use append::{AppendOptions, Appended, erased_meanwhile};
 
-/// A page of messages ends when their texts have so many bytes.
-const MAX_PAGE_BYTES: usize = 4 << 20;
-/// Messages that are read for a page at a time: each may have a few megabytes.
-const READ_AT_ONCE: usize = 8;
-
 /// Threads and messages.
 #[derive(Clone)]
 pub struct SessionService {
@@ -199,20 +194,7 @@ impl SessionService {
         page: &PageRequest,
     ) -> Result<Page<Message>> {
         self.get(scope, session).await?;
-        let (mut items, mut bytes) = (Vec::new(), 0);
-        let mut rest = page.clone();
-        loop {
-            let part = rest.at_most(page.limit().saturating_sub(items.len()).min(READ_AT_ONCE));
-            let found = self.store.messages(scope, session, &part).await?;
-            bytes += found.items.iter().map(Message::bytes).sum::<usize>();
-            items.extend(found.items);
-            match found.next_cursor {
-                Some(cursor) if items.len() < page.limit() && bytes < MAX_PAGE_BYTES => {
-                    rest = rest.after(&cursor)?;
-                }
-                next_cursor => return Ok(Page { items, next_cursor }),
-            }
-        }
+        self.store.messages(scope, session, page).await
     }
 
     /// The entities of a session, the most recently seen first.

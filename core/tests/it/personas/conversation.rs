@@ -141,6 +141,45 @@ async fn a_page_from_the_oldest_on_reads_no_further() {
 }
 
 #[tokio::test]
+async fn a_page_of_large_messages_ends_early() {
+    let world = World::new();
+    let persona = world.persona("Large").await;
+    let json = format!("\"{}\"", "x".repeat(1_000_000));
+    let large = |n: usize| NewMessage {
+        parts: Some(json.clone()),
+        attachments: Some(json.clone()),
+        ..NewMessage::new(Role::User, format!("Note {n}."))
+    };
+    let said: Vec<NewMessage> = (0..12).map(large).collect();
+    world.sessions.append(&world.scope, &persona.session, said).await.unwrap();
+    let tag = ["even".to_owned()];
+    for message in world.said(&persona.session).await.iter().step_by(2) {
+        world.personas.tag_message(&world.scope, persona.id, message.id, &tag).await.unwrap();
+    }
+    for (newest_first, tag, step) in
+        [(true, None, 1), (false, None, 1), (true, Some("even"), 2), (false, Some("even"), 2)]
+    {
+        let filter = ConversationFilter { newest_first, tag: tag.map(str::to_owned) };
+        let mut expected: Vec<String> =
+            (0..12).step_by(step).map(|n| format!("Note {n}.")).collect();
+        if newest_first {
+            expected.reverse();
+        }
+        let (mut read, mut at) = (Vec::new(), Some(0));
+        while let Some(offset) = at {
+            let slice = Slice::new(offset, 10).unwrap();
+            let (page, total, next) = contents(&world, &persona, &filter, slice).await;
+            assert_eq!(total, expected.len() as u64);
+            assert!((1..=4).contains(&page.len()), "{} of 2 MB each", page.len());
+            read.extend(page);
+            at = next;
+        }
+        assert_eq!(read, expected, "{filter:?}");
+    }
+    assert_eq!(world.personas.clear(&world.scope, persona.id).await.unwrap().messages, 12);
+}
+
+#[tokio::test]
 async fn search_finds_words_within_the_conversation_only() {
     let world = World::new();
     let persona = asked(&world).await;

@@ -256,3 +256,22 @@ async fn invalid_requests_are_explained_and_store_nothing() {
     let told = world.get(&unknown).await.problem(404, "not_found");
     assert!(told.contains(&made), "{told}");
 }
+
+#[tokio::test]
+async fn messages_that_are_appended_have_the_limit_of_their_context() {
+    let data = Throughline::new();
+    let service = Service::start_with(&data, &["--set", "persona.max_context_mb=1"]);
+    let create = json!({"name": "Guide", "system_prompt": "You are a guide."});
+    let made = service.post("/v1/contexts", &create).await.ok();
+    let append = async |session: &str| {
+        let said = json!({"messages": [{"role": "user", "content": "-".repeat(600_000)}]});
+        service.post(&format!("/v1/sessions/{session}/messages"), &said).await
+    };
+    let session = format!("context-{}", made["id"].as_str().unwrap());
+    append(&session).await.ok();
+    let refused = append(&session).await.problem(409, "conflict");
+    assert!(refused.contains("largest size allowed"), "{refused}");
+    for _ in 0..2 {
+        append("plain").await.ok();
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use throughline_core::page::{Page, PageRequest};
+use throughline_core::page::{MAX_PAGE_BYTES, Page, PageRequest};
 use throughline_core::ports::{Store, Write};
 
 use super::super::runner::Scenario;
@@ -14,6 +14,7 @@ use crate::build::{append, at, batch, fact, job, message, say, scope, session};
 pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["pages":
     sessions_are_listed_by_number,
     messages_are_listed_by_position,
+    a_page_of_large_messages_ends_early,
     facts_are_listed_by_number,
     jobs_are_listed_as_they_were_enqueued,
     new_items_come_after_a_cursor,
@@ -77,6 +78,26 @@ async fn messages_are_listed_by_position(store: Port) {
         }
     })
     .await;
+}
+
+async fn a_page_of_large_messages_ends_early(store: Port) {
+    let scope = scope("a");
+    // A page is complete with the message that fills it.
+    let json = format!("\"{}\"", "x".repeat(MAX_PAGE_BYTES / 4 - 2));
+    let large = |text: &str| say(text).json(&json, &json).build();
+    let said = [message("one"), large("two"), large("three"), large("four"), large("five")];
+    for message in said.into_iter().chain([message("six")]) {
+        put_one(&store, &scope, "s1", message).await;
+    }
+    let mut pages = Vec::new();
+    let mut request = PageRequest::first(500).unwrap();
+    loop {
+        let page = store.messages(&scope, &session("s1"), &request).await.unwrap();
+        pages.push(page.items.into_iter().map(|message| message.content).collect::<Vec<_>>());
+        let Some(cursor) = page.next_cursor else { break };
+        request = PageRequest::first(500).unwrap().after(&cursor).unwrap();
+    }
+    assert_eq!(pages, [vec!["one", "two", "three"], vec!["four", "five"], vec!["six"]]);
 }
 
 async fn facts_are_listed_by_number(store: Port) {

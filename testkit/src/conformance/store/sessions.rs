@@ -1,13 +1,15 @@
 //! Sessions and what they count.
 
 use throughline_core::entity::EntityKind;
-use throughline_core::ports::{HeadLimits, ScopeTotals, Store, Write};
-use throughline_core::session::Role;
+use throughline_core::index::UnitKey;
+use throughline_core::page::PageRequest;
+use throughline_core::ports::{HeadLimits, RECENT_BYTES, ScopeTotals, Store, Write};
+use throughline_core::session::{Message, Role};
 
 use super::super::runner::Scenario;
 use super::scenarios;
-use super::support::{Port, Snapshot, head, put, put_one};
-use crate::build::{at, batch, job, message, say, scope, session, summary};
+use super::support::{Port, Snapshot, contents, head, put, put_one};
+use crate::build::{at, batch, external, job, message, say, scope, session, summary};
 
 pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["sessions":
     what_was_never_written_reads_as_nothing,
@@ -18,6 +20,8 @@ pub(super) const TABLE: &[Scenario<dyn Store>] = scenarios!["sessions":
     ids_are_told_apart_byte_by_byte,
     totals_are_of_all_sessions,
     a_head_is_what_its_parts_are,
+    a_head_has_no_more_messages_than_a_turn_reads,
+    only_what_shows_messages_reads_their_parts,
     a_head_is_equal_while_its_version_is,
 ];
 
@@ -131,6 +135,38 @@ async fn a_head_is_what_its_parts_are(store: Port) {
         assert_eq!(found.entities, store.entities(&scope, &of, entities).await.unwrap());
     }
     assert_eq!(store.head(&crate::build::scope("b"), &of, limits).await.unwrap(), None);
+}
+
+async fn a_head_has_no_more_messages_than_a_turn_reads(store: Port) {
+    let (scope, of) = (scope("a"), session("s1"));
+    let json = format!("\"{}\"", "x".repeat(RECENT_BYTES / 8 - 2));
+    let limits = HeadLimits { messages: 9, entities: 0 };
+    for text in ["one", "two", "three", "four"] {
+        put_one(&store, &scope, "s1", say(text).json(&json, &json).build()).await;
+    }
+    put_one(&store, &scope, "s1", message("five")).await;
+    let head = store.head(&scope, &of, limits).await.unwrap().unwrap();
+    assert_eq!(contents(&head.recent), ["two", "three", "four", "five"]);
+}
+
+async fn only_what_shows_messages_reads_their_parts(store: Port) {
+    let (scope, of) = (scope("a"), session("s1"));
+    let said = say("one").json("[1]", "[2]").external("x1").build();
+    let applied = put_one(&store, &scope, "s1", said).await;
+    let key = UnitKey::message(head(&store, &scope, "s1").await.number, applied.position);
+    let at = store.messages_at(&scope, &[key]).await.unwrap().remove(0).1;
+    let recent = store.recent_messages(&scope, &of, 1).await.unwrap().remove(0);
+    assert_eq!((&at.parts, &at.attachments), (&None, &None));
+    assert_eq!(*at, recent);
+    let page = PageRequest::first(1).unwrap();
+    let whole = store.messages(&scope, &of, &page).await.unwrap().items.remove(0);
+    let json = |text: &str| Some(text.to_owned());
+    let expected = Message { parts: json("[1]"), attachments: json("[2]"), ..recent };
+    assert_eq!(whole, expected);
+    let limits = HeadLimits { messages: 1, entities: 0 };
+    let shown = store.head(&scope, &of, limits).await.unwrap().unwrap().recent;
+    let found = store.messages_by_external_id(&scope, &of, &[external("x1")]).await.unwrap();
+    assert_eq!([shown, found], [vec![whole.clone()], vec![whole]]);
 }
 
 async fn a_head_is_equal_while_its_version_is(store: Port) {

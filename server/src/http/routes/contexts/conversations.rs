@@ -160,7 +160,8 @@ pub(crate) struct TagsJson {
 
 /// List the conversation of a context
 ///
-/// The newest message first by default.
+/// The newest message first by default. A page of large messages ends before `limit`: go on with `next_cursor` for as long as
+/// there is one.
 #[utoipa::path(
     get,
     path = "/v1/contexts/{id}/conversations",

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throughline_core::access::Permission;
 use throughline_core::ids::{MessageId, PersonaId};
-use throughline_core::persona::NewRating;
+use throughline_core::persona::{Listed, NewRating, Slice};
 use throughline_core::services::personas::ConversationFilter;
 use throughline_core::time::Timestamp;
 use throughline_core::{Error, Result};
@@ -124,6 +124,7 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
             let slice = page(asked.page, asked.page_size, PAGE_SIZE)?;
             let found = personas.conversation(&thread.scope, id, &filter, slice).await;
             let found = thread.for_caller(found)?;
+            is_complete(&found, slice)?;
             let message = format!("{} of {} messages", found.items.len(), found.total);
             let form = |one| form(thread.shown(one), context);
             Answer {
@@ -170,6 +171,17 @@ async fn act(call: &Call, asked: Args) -> Result<Answer> {
         }
         Action::Clear => erased(call, id, WhichConversations::All).await?,
     })
+}
+
+/// Pages are counted by their size here: what one leaves out would be in none.
+fn is_complete<T>(found: &Listed<T>, slice: Slice) -> Result<()> {
+    let fit = found.items.len();
+    match fit < slice.limit && found.next.is_some() {
+        true => Err(Error::invalid(format!(
+            "pageSize: the messages of this page are too large together: ask for {fit} at a time"
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn searched(found: Vec<ConversationForm>) -> Answer {
