@@ -283,11 +283,9 @@ async fn start(call: Call, asked: StartArgs) -> Result<Outcome> {
         let data = serde_json::to_value(&answer).map_err(|error| format!("internal: {error}"))?;
         Ok((text, data))
     };
-    let id = call
-        .server
-        .calls
-        .start((call.server.app.engine.ids.next(), call.scope()?), work)?
-        .to_string();
+    let id = call.server.app.engine.ids.next();
+    let caller = (call.who.client(), call.scope()?);
+    let id = call.server.calls.start(id, caller, work)?.to_string();
     Outcome::done(format!("Begun as {id}."), &Started { call: id })
 }
 
