@@ -31,7 +31,6 @@ struct Report {
 type Step = (&'static str, fn() -> Result<Outcome>);
 
 const LIVE: &str = "live tests";
-const RELEASE_BUILD: [&str; 4] = ["build", "--release", "--package", "throughline-server"];
 
 const STEPS: &[Step] = &[
     ("format", format),
@@ -88,7 +87,6 @@ pub(crate) fn run(breadth: Option<Breadth>, after_test: bool, only: Option<&str>
     }
     if only.is_none() {
         fetch_ahead();
-        build_ahead();
     }
     let reports: Vec<_> = steps.into_iter().map(run_step).collect();
 
@@ -106,18 +104,6 @@ fn fetch_ahead() {
     std::thread::spawn(|| {
         let fetched = [crate::openapi::fetch(), tools::e2e_npm(), tools::e2e_python()];
         fetched.into_iter().filter_map(Result::err).for_each(|error| eprintln!("{error}"));
-    });
-}
-
-/// Builds what the end-to-end step runs while earlier steps leave a core idle. What goes wrong here goes wrong again in its
-/// step, which says so.
-fn build_ahead() {
-    std::thread::spawn(|| {
-        let built = shell().and_then(|sh| {
-            let command = cmd!(sh, "nice -n 19 cargo {RELEASE_BUILD...}").quiet();
-            Ok(command.ignore_stdout().ignore_stderr().run()?)
-        });
-        built.unwrap_or_else(|error| eprintln!("{error}"));
     });
 }
 
@@ -196,7 +182,7 @@ fn live_tests(breadth: Option<Breadth>) -> Result<Outcome> {
 
 /// The binary as a user builds it.
 pub(crate) fn release_build(sh: &Shell) -> Cmd<'_> {
-    cmd!(sh, "cargo {RELEASE_BUILD...}")
+    cmd!(sh, "cargo build --release --package throughline-server")
 }
 
 /// With the features of the lints, which have read everything that it needs.
