@@ -9,6 +9,7 @@ use throughline_engine::compose::Engine;
 use throughline_engine::config::Layers;
 use throughline_server::http;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// An answer that has not come after this time does not come.
 const SOON: Duration = Duration::from_secs(20);
@@ -53,6 +54,9 @@ impl Service {
         let config = Layers { file: None, flags }.load().unwrap();
         let runtime = Runtime::new().unwrap();
         let served = runtime.block_on(async {
+            // libFuzzer has its own `main`, which does not ignore the signal as that of Rust does: a connection that the
+            // service closes while the client still sends would end the program.
+            signal(SignalKind::pipe()).unwrap();
             let engine = Engine::open(&config).await.unwrap();
             http::serve(engine, &config).await.unwrap()
         });
