@@ -235,12 +235,9 @@ pub(crate) async fn mark_read(
 
 macro_rules! message_columns {
     () => {
-        concat!(message_columns!(beside), ", m.parts, m.attachments")
+        concat!(message_columns!(without_parts), ", m.parts, m.attachments")
     };
     (without_parts) => {
-        concat!(message_columns!(beside), ", NULL, NULL")
-    };
-    (beside) => {
         "m.id, m.session_number, m.seq, m.position, m.role, m.name, m.content, m.external_id, \
          m.created_at, m.tokens, m.units, m.cuts, m.actor, m.original"
     };
@@ -293,7 +290,7 @@ async fn messages_at(
     let rows = sqlx::query(concat!(
         "SELECT ",
         message_columns!(without_parts),
-        ", s.id, k.nth FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY AS
+        ", NULL, NULL, s.id, k.nth FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY AS
              k (session_number, position, nth)
          JOIN session s ON s.scope = $1 AND s.number = k.session_number
          CROSS JOIN LATERAL (
@@ -327,41 +324,18 @@ async fn messages_at(
     Ok(found)
 }
 
-/// The last `limit` messages of a session, oldest first, without their parts and attachments.
+/// The last messages of a session, oldest first: as many as have at most so many bytes, and one at least.
 async fn recent(
     connection: &mut Timed,
     scope: Uuid,
     session: &SessionId,
-    limit: usize,
+    (limit, bytes): (usize, usize),
+    with_parts: bool,
 ) -> sqlx::Result<Vec<Message>> {
     let rows = sqlx::query(concat!(
         "SELECT ",
         message_columns!(without_parts),
-        " FROM message m WHERE m.scope = $1 AND m.session_number = ",
-        session_number!(),
-        " ORDER BY m.position DESC LIMIT $3"
-    ))
-    .bind(scope)
-    .bind(session.as_str())
-    .bind(bounded(limit))
-    .fetch_all(connection)
-    .await?;
-    let mut messages = read_messages(&rows, session)?;
-    messages.reverse();
-    Ok(messages)
-}
-
-/// The last messages of a session, oldest first: as many as have at most [`RECENT_BYTES`], and one at least.
-async fn recent_of_turn(
-    connection: &mut Timed,
-    scope: Uuid,
-    session: &SessionId,
-    limit: usize,
-) -> sqlx::Result<Vec<Message>> {
-    let rows = sqlx::query(concat!(
-        "SELECT ",
-        message_columns!(),
-        " FROM (
+        ", CASE WHEN $5 THEN m.parts END, CASE WHEN $5 THEN m.attachments END FROM (
            SELECT *, sum(bytes) OVER newest AS read, row_number() OVER newest AS nth FROM (
              SELECT *, ",
         message_bytes!(),
@@ -374,7 +348,8 @@ async fn recent_of_turn(
     .bind(scope)
     .bind(session.as_str())
     .bind(bounded(limit))
-    .bind(bounded(RECENT_BYTES))
+    .bind(bounded(bytes))
+    .bind(with_parts)
     .fetch_all(connection)
     .await?;
     read_messages(&rows, session)
@@ -391,7 +366,7 @@ async fn head(
     };
     Ok(Some(SessionHead {
         session,
-        recent: recent_of_turn(connection, scope, id, limits.messages).await?,
+        recent: recent(connection, scope, id, (limits.messages, RECENT_BYTES), true).await?,
         summary: summaries::newest(connection, scope, id, 1).await?.pop(),
         entities: entities::recent(connection, scope, id, limits.entities).await?,
     }))
@@ -444,7 +419,8 @@ impl SessionRepo for PostgresStore {
     ) -> Result<Vec<Message>> {
         let mut read = self.read(scope).await?;
         let key = read.key;
-        mapped(recent(read.connection(), key, session, limit).await, "recent_messages")
+        let found = recent(read.connection(), key, session, (limit, usize::MAX), false).await;
+        mapped(found, "recent_messages")
     }
 
     async fn messages(

@@ -129,16 +129,14 @@ impl PersonaService {
         }
         let (offset, end) = (slice.offset as u64, (end as u64).min(total));
         if items.is_empty() && offset < end {
+            // Where every message is wanted, none is read after the last one of the page.
+            let at_once = if filter.tag.is_some() { u64::MAX } else { end };
             items = match filter.newest_first {
                 true => {
-                    let range = total - end..total - offset;
-                    self.last_of(scope, &persona, is_wanted, range).await?
+                    let numbers = total - end..total - offset;
+                    self.last_of(scope, &persona, (is_wanted, u64::MAX), numbers).await?
                 }
-                false => {
-                    // Where every message is wanted, none is read after the last one of the page.
-                    let at_once = if filter.tag.is_some() { u64::MAX } else { end };
-                    self.first_of(scope, &persona, (is_wanted, at_once), offset..end).await?
-                }
+                false => self.first_of(scope, &persona, (is_wanted, at_once), offset..end).await?,
             };
         }
         let end = slice.offset + items.len();
@@ -151,20 +149,14 @@ impl PersonaService {
         &self,
         scope: &Scope,
         persona: &Persona,
-        (is_wanted, at_once): (impl Fn(&Message) -> bool, u64),
+        wanted: (impl Fn(&Message) -> bool, u64),
         numbers: Range<u64>,
     ) -> Result<Vec<Message>> {
-        let (mut found, mut bytes, mut number) = (Vec::new(), 0, 0);
-        self.walk_by(scope, persona, at_once, |message| {
-            if !is_wanted(&message) {
-                return ControlFlow::Continue(());
-            }
-            if numbers.contains(&number) {
-                bytes += message.bytes();
-                found.push(message);
-            }
-            number += 1;
-            match number < numbers.end && bytes < MAX_PAGE_BYTES {
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        self.walk_wanted(scope, persona, wanted, numbers, |message| {
+            bytes += message.bytes();
+            found.push(message);
+            match bytes < MAX_PAGE_BYTES {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
@@ -178,32 +170,49 @@ impl PersonaService {
         &self,
         scope: &Scope,
         persona: &Persona,
-        is_wanted: impl Fn(&Message) -> bool,
+        wanted: (impl Fn(&Message) -> bool, u64),
         numbers: Range<u64>,
     ) -> Result<Vec<Message>> {
-        let (mut found, mut bytes, mut number) = (VecDeque::new(), 0, 0);
-        self.walk(scope, persona, |message| {
+        let (mut found, mut bytes) = (VecDeque::new(), 0);
+        self.walk_wanted(scope, persona, wanted, numbers, |message| {
+            bytes += message.bytes();
+            found.push_front(message);
+            while bytes > MAX_PAGE_BYTES
+                && found.len() > 1
+                && let Some(oldest) = found.pop_back()
+            {
+                bytes -= oldest.bytes();
+            }
+            ControlFlow::Continue(())
+        })
+        .await?;
+        Ok(found.into())
+    }
+
+    /// Walks the wanted messages that have these numbers among them; so many messages are read at once.
+    async fn walk_wanted(
+        &self,
+        scope: &Scope,
+        persona: &Persona,
+        (is_wanted, at_once): (impl Fn(&Message) -> bool, u64),
+        numbers: Range<u64>,
+        mut see: impl FnMut(Message) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut number = 0;
+        self.walk_by(scope, persona, at_once, |message| {
             if !is_wanted(&message) {
                 return ControlFlow::Continue(());
             }
-            if numbers.contains(&number) {
-                bytes += message.bytes();
-                found.push_front(message);
-                while bytes > MAX_PAGE_BYTES
-                    && found.len() > 1
-                    && let Some(oldest) = found.pop_back()
-                {
-                    bytes -= oldest.bytes();
-                }
-            }
             number += 1;
+            if numbers.contains(&(number - 1)) {
+                see(message)?;
+            }
             match number < numbers.end {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
         })
-        .await?;
-        Ok(found.into())
+        .await
     }
 
     /// Reads the messages of a persona, the oldest first, until `see` has seen enough: those said meanwhile are among
