@@ -111,7 +111,7 @@ fn run_one(programs: &Path, target: &str, args: &Args) -> Result<()> {
     println!("{target}: {} seconds", args.seconds);
     cmd!(sh, "{program} {limits...} {found} {kept}").run().map_err(|error| {
         format!(
-            "{error}\nThe input is in {}; `{} FILE` runs it again.",
+            "{error}\nIf an input did this, it is in {}; `{} FILE` runs it again.",
             failed.display(),
             program.display()
         )
